@@ -1,0 +1,167 @@
+"""How times are taken: contestants take turns within one process, and what counts is their ratio in the same turn.
+
+The speed of a shared machine drifts by a factor of two within minutes, so a time alone says little; a ratio of two
+times taken one after the other holds. The garbage collector stays on, as in a user's process.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import signal
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from types import FrameType
+from typing import Protocol
+
+SHORTEST_SECONDS = 0.002  # a turn lasts at least so long: the clock and a cold cache must not be what is measured
+LONGEST_SECONDS = 20.0  # one turn; beyond this a figure would be of no use to anyone
+
+Contestant = Callable[[], float]  # one turn; returns the seconds of one run
+
+
+class Feeder(Protocol):
+    """What a stream is fed into."""
+
+    def feed(self, chunk: str) -> object: ...
+    def finish(self) -> object: ...
+
+
+class TooSlowError(Exception):
+    """A turn lasted longer than `LONGEST_SECONDS`."""
+
+
+@contextmanager
+def limited(seconds: float = LONGEST_SECONDS) -> Iterator[None]:
+    """Raise TooSlowError within the block after so many seconds (where the system has `setitimer`)."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise TooSlowError(f"longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def whole(run: Callable[[], object]) -> Contestant:
+    """Time `run`, as often in a turn as it takes to fill `SHORTEST_SECONDS`."""
+
+    def once() -> float:
+        start = perf_counter()
+        run()
+        return perf_counter() - start
+
+    return _filled(once)
+
+
+def stream(make: Callable[[], Feeder], pieces: Sequence[str]) -> Contestant:
+    """Time feeding all `pieces` and finishing; making the parser is not timed, its events are dropped."""
+
+    def once() -> float:
+        feeder = make()
+        feed = feeder.feed
+        start = perf_counter()
+        for piece in pieces:
+            feed(piece)
+        feeder.finish()
+        return perf_counter() - start
+
+    return _filled(once)
+
+
+def _filled(once: Contestant) -> Contestant:
+    repeats = 0
+
+    def turn() -> float:
+        nonlocal repeats
+        if not repeats:
+            once()  # the first run fills caches
+            repeats = max(1, math.ceil(SHORTEST_SECONDS / max(once(), 1e-7)))
+        return sum(once() for _ in range(repeats)) / repeats
+
+    return turn
+
+
+def take_turns(contestants: dict[str, Contestant], rounds: int) -> dict[str, list[float]]:
+    """Let each contestant run once per round, in order; return the seconds of each, round by round.
+
+    Raises TooSlowError where one turn takes too long.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    gc.collect()
+    gc.freeze()  # the collector goes through what a contestant makes, not through our own texts
+    try:
+        for _ in range(rounds):
+            for name, contestant in contestants.items():
+                gc.collect()  # what an earlier contestant left behind is not charged to this one
+                with limited():
+                    seconds[name].append(contestant())
+    finally:
+        gc.unfreeze()
+    return seconds
+
+
+def best_by_size(
+    contestants: dict[int, dict[str, Contestant]], goal: float, most_seconds: float
+) -> dict[str, dict[int, float]]:
+    """Return the best time of each contestant at each size, smallest size first.
+
+    Stops before a size where the one before took longer than `most_seconds`. All sizes take two more turns, and while
+    an exponent looks worse than `goal` still more, for another `most_seconds`: what disturbs a measurement only ever
+    adds time, so the best of more turns is truer.
+    """
+    best: dict[str, dict[int, float]] = {}
+    sizes: list[int] = []
+
+    def turn(size: int) -> None:
+        for name, seconds in take_turns(contestants[size], 1).items():
+            times = best.setdefault(name, {})
+            times[size] = min(seconds[0], times.get(size, math.inf))
+
+    for size in sorted(contestants):
+        if sizes and max(times[sizes[-1]] for times in best.values()) > most_seconds:
+            break
+        try:
+            turn(size)
+        except TooSlowError:
+            for times in best.values():
+                times.pop(size, None)
+            break
+        sizes.append(size)
+    start = perf_counter()
+    for extra in range(8):
+        if extra >= 2 and not any(exponent(list(times), list(times.values())) > goal for times in best.values()):
+            break
+        if perf_counter() - start > most_seconds:
+            break
+        for size in sizes:
+            turn(size)
+    return best
+
+
+def ratio(seconds: Sequence[float], floor: Sequence[float]) -> tuple[float, float, float]:
+    """Return median, smallest and largest ratio of two contestants, round by round."""
+    ratios = [one / other for one, other in zip(seconds, floor, strict=True)]
+    return statistics.median(ratios), min(ratios), max(ratios)
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the least-squares slope of log time in log size: 1 is linear, 2 quadratic."""
+    if len(sizes) < 2:
+        return math.nan
+    return statistics.linear_regression([math.log(size) for size in sizes], [math.log(time) for time in seconds]).slope
+
+
+def last_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the slope over the last factor of 16: a cost that begins late drowns in the slope over all sizes."""
+    late = [(size, time) for size, time in zip(sizes, seconds, strict=True) if size * 16 >= sizes[-1]]
+    return exponent([size for size, _ in late], [time for _, time in late])

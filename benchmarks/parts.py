@@ -1,0 +1,480 @@
+"""The parts of a run: each measures one promise and returns its rows, every figure beside its floor and its target."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from benchmarks import recovery as corpus
+from benchmarks.floors import Emitting, Silent, find_and_decode
+from benchmarks.measure import (
+    Contestant,
+    Feeder,
+    TooSlowError,
+    best_by_size,
+    exponent,
+    last_exponent,
+    limited,
+    ratio,
+    stream,
+    take_turns,
+    whole,
+)
+from benchmarks.report import Row, show, table, verdict
+from benchmarks.truth import WrongTruthError, check_truth, title
+from benchmarks.workloads import (
+    ATTACKS,
+    CHUNK,
+    SPELLINGS,
+    Attack,
+    Workload,
+    chunks,
+    dense,
+    huge,
+    prose,
+    sparse,
+    wide,
+)
+from callmark import Parser, parse
+from callmark.reading.parser import Limits
+
+# A message may hold 64 calls; a workload holds thousands. All else is at its default.
+OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}
+
+GROWTH_EXPONENT = 1.05
+GROWTH_SECONDS = 5.0  # a size that takes longer is the last one
+ATTACK_EXPONENT = 1.1
+ATTACK_NS = 3000
+ATTACK_SECONDS = 2.0
+SHOWN_LOSSES = 40
+PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 characters included
+BIGGEST_MARKER = 1_000_000  # the biggest marker that is timed; arguments end at 1 MiB (1,048,576)
+
+
+class Scale(NamedTuple):
+    """How big a run is."""
+
+    seed: int
+    characters: int  # of a whole text
+    rounds: int
+    text_lengths: tuple[int, ...]
+    marker_lengths: tuple[int, ...]
+    chunked_characters: int  # the text that is cut into chunks of every length
+    attack_lengths: tuple[int, ...]
+    prose_memory: int
+    import_runs: int
+
+
+def quick(seed: int) -> Scale:
+    """A run of less than a minute."""
+    return Scale(
+        seed=seed,
+        characters=100_000,
+        rounds=5,
+        text_lengths=(1024, 8192, 65_536, 262_144),
+        marker_lengths=(1024, 8192, 65_536, 262_144),
+        chunked_characters=262_144,
+        attack_lengths=(4096, 16_384, 65_536),
+        prose_memory=1_000_000,
+        import_runs=5,
+    )
+
+
+def full(seed: int) -> Scale:
+    """A run of some minutes."""
+    return Scale(
+        seed=seed,
+        characters=400_000,
+        rounds=15,
+        text_lengths=tuple(4**power * 1024 for power in range(7)),
+        marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
+        chunked_characters=1_048_576,
+        attack_lengths=(16_384, 65_536, 262_144),
+        prose_memory=10_000_000,
+        import_runs=15,
+    )
+
+
+def _listening(dialect: str, *, one: bool) -> dict[str, Any]:
+    return {**OPTIONS, "dialects": [dialect]} if one else dict(OPTIONS)
+
+
+class Parts:
+    """One run: rows are kept for the report, what is wrong for the exit code."""
+
+    def __init__(self, scale: Scale) -> None:
+        self.scale = scale
+        self.rows: list[Row] = []
+        self.wrong: list[str] = []
+
+    def _report(self, part: str, heading: str, columns: tuple[str, ...], rows: list[Row], note: str = "") -> None:
+        self.rows += [{"part": part, **row} for row in rows]
+        show(table(heading, columns, rows, note))
+
+    def _true(self, workload: Workload, options: dict[str, Any]) -> bool:
+        try:
+            check_truth(workload, options)
+        except (WrongTruthError, TooSlowError) as error:
+            if str(error) not in self.wrong:
+                self.wrong.append(str(error))
+            return False
+        return True
+
+    def recovery(self) -> None:
+        """Count the good calls found behind harmless and hostile prefixes: first in rank."""
+        rows: list[Row] = []
+        lost: list[str] = []
+        for dialect, prefixes in corpus.CORPUS.items():
+            found = checks = 0
+            start = perf_counter()
+            for prefix in prefixes:
+                try:
+                    with limited():
+                        losses = corpus.losses(dialect, prefix)
+                except TooSlowError as error:
+                    losses = [corpus.Loss(dialect, prefix.name, str(error), 0)]
+                checks += 2 * (1 + len(corpus.CHUNK_LENGTHS))
+                found += not losses
+                if losses:
+                    lost.append(f"{dialect}: {prefix.name}   ({_ways(losses)})")
+            rows.append(
+                {
+                    "dialect": dialect,
+                    "found": f"{found}/{len(prefixes)}",
+                    "reads": checks,
+                    "seconds": perf_counter() - start,
+                    "": verdict(found == len(prefixes)),
+                }
+            )
+        self._report(
+            "recovery",
+            "Recovery: the good call behind each prefix is found",
+            ("dialect", "found", "reads", "seconds", ""),
+            rows,
+            "whole and in chunks of 1, 2, 3, 4, 7, 64, 1000; all dialects and one listening",
+        )
+        if lost:
+            self.wrong.append(f"{len(lost)} good calls were lost behind a prefix")
+            shown = [f"    {line}" for line in lost[:SHOWN_LOSSES]]
+            more = [f"    and {len(lost) - SHOWN_LOSSES} more"] if len(lost) > SHOWN_LOSSES else []
+            show("\n".join(["  No speed figure counts until these are found:", *shown, *more]))
+            self.rows += [{"part": "recovery", "lost": line} for line in lost]
+
+    def whole(self) -> None:
+        """Time `parse` of whole texts against finding the opener and decoding the arguments."""
+        scale = self.scale
+        rows: list[Row] = []
+        for spelling in SPELLINGS.values():
+            for workload, target in (
+                (sparse(spelling, scale.characters, scale.seed), 3.0),
+                (dense(spelling, scale.characters // 2, scale.seed), 5.0),
+                (huge(spelling, 100_000, scale.seed), 3.0),
+                (sparse(spelling, 2048, scale.seed)._replace(name="a message of 2 KB"), None),
+            ):
+                contestants: dict[str, Contestant] = {"floor": whole(partial(find_and_decode, workload))}
+                for listening in ("all", "one"):
+                    options = _listening(spelling.dialect, one=listening == "one")
+                    if self._true(workload, options):
+                        contestants[listening] = whole(partial(parse, workload.text, **options))
+                rows += self._against(workload, contestants, target)
+        self._report(
+            "whole",
+            "Whole texts: `parse` against str.find + msgspec on the arguments",
+            ("workload", "spelling", "listening", "MB/s", "ns/chunk", "x floor", "least-most", "target", ""),
+            rows,
+            f"medians of {scale.rounds} rounds; a chunk is {CHUNK} characters",
+        )
+
+    def _against(self, workload: Workload, contestants: dict[str, Contestant], target: float | None) -> list[Row]:
+        seconds = take_turns(contestants, self.scale.rounds)
+        rows: list[Row] = []
+        for listening in ("all", "one"):
+            row: Row = {"workload": workload.name, "spelling": workload.spelling.name, "listening": listening}
+            if listening in contestants:
+                middle, least, most = ratio(seconds[listening], seconds["floor"])
+                median = sorted(seconds[listening])[self.scale.rounds // 2]
+                row |= _speed(median, len(workload.text)) | {
+                    "x floor": middle,
+                    "least-most": f"{least:.2f}-{most:.2f}",
+                    "target": target,
+                    "": verdict(None if target is None else middle <= target),
+                    "seconds": seconds[listening],
+                    "floor seconds": seconds["floor"],
+                }
+            else:
+                row[""] = "WRONG"
+            rows.append(row)
+        return rows
+
+    def stream(self) -> None:
+        """Time `feed` in chunks of 4 characters against a `feed` that emits its chunk, and an empty one."""
+        scale = self.scale
+        rows: list[Row] = []
+        call = SPELLINGS["call"]
+        plain = Workload("prose", call, prose(scale.characters, scale.seed), (), (), ())
+        cases: list[tuple[Workload, float]] = [(plain, 8.0), (sparse(call, scale.characters, scale.seed), 8.0)]
+        for spelling in SPELLINGS.values():
+            cases.append((huge(spelling, 1000, scale.seed)._replace(name="argument of 1 KB"), 8.0))
+            cases.append((huge(spelling, BIGGEST_MARKER, scale.seed)._replace(name="argument of 1 MB"), 8.0))
+            cases.append((dense(spelling, scale.characters // 2, scale.seed), 15.0))
+        for workload, target in cases:
+            pieces = chunks(workload.text)
+            contestants: dict[str, Contestant] = {"empty": stream(Silent, pieces), "emit": stream(Emitting, pieces)}
+            for listening in ("all", "one"):
+                options = _listening(workload.spelling.dialect, one=listening == "one")
+                if self._true(workload, options):
+                    contestants[listening] = stream(_parser(options), pieces)
+            rounds = scale.rounds if len(pieces) < BIGGEST_MARKER // 8 else max(3, scale.rounds // 3)
+            seconds = take_turns(contestants, rounds)
+            for listening in ("all", "one"):
+                spelling_name = "-" if workload is plain else workload.spelling.name
+                row: Row = {"workload": workload.name, "spelling": spelling_name, "listening": listening}
+                if listening in contestants:
+                    middle, least, most = ratio(seconds[listening], seconds["emit"])
+                    row |= _speed(sorted(seconds[listening])[rounds // 2], len(workload.text)) | {
+                        "emit ns": sorted(seconds["emit"])[rounds // 2] / len(pieces) * 1e9,
+                        "x emit": middle,
+                        "least-most": f"{least:.2f}-{most:.2f}",
+                        "x empty": ratio(seconds[listening], seconds["empty"])[0],
+                        "target": target,
+                        "": verdict(middle <= target),
+                        "seconds": seconds[listening],
+                        "emit seconds": seconds["emit"],
+                        "empty seconds": seconds["empty"],
+                    }
+                else:
+                    row[""] = "WRONG"
+                rows.append(row)
+        self._report(
+            "stream",
+            f"Streams in chunks of {CHUNK} characters, from the first `feed` to `finish`",
+            ("workload", "spelling", "listening", "MB/s", "ns/chunk", "emit ns", "x emit", "least-most", "x empty",
+             "target", ""),
+            rows,
+            f"medians of {scale.rounds} rounds, of fewer at 1 MB",
+        )  # fmt: skip
+
+    def growth(self) -> None:
+        """Fit the growth of time in the length of a text, of a marker and of a chunk."""
+        scale = self.scale
+        call = SPELLINGS["call"]
+        rows: list[Row] = []
+        texts: tuple[tuple[str, Callable[[int], str]], ...] = (
+            ("prose", lambda size: prose(size, scale.seed)),
+            ("prose with calls", lambda size: sparse(call, size, scale.seed).text[:size]),
+            *((f"dense, {s.name}", partial(_dense_text, s, scale.seed)) for s in SPELLINGS.values()),
+        )
+        for name, text in texts:
+            rows += self._grown("text", name, scale.text_lengths, text)
+        for spelling in SPELLINGS.values():
+            for make in (huge, wide):
+                name = title(make(spelling, 64))
+                rows += self._grown(
+                    "marker", name, scale.marker_lengths, partial(_marker_text, make, spelling, scale.seed)
+                )
+        for name, text in (*texts[:3], ("one big call", partial(_marker_text, huge, call, scale.seed))):
+            rows.append(self._chunked(name, text(min(scale.chunked_characters, BIGGEST_MARKER))))
+        self._report(
+            "growth",
+            "Growth: the exponent of time in length",
+            ("length of", "workload", "read", "from", "to", "exponent", "last 16x", "floor's", "target", ""),
+            rows,
+            "slope of log time in log length; in chunks: of time per chunk in its length; all dialects listening",
+        )
+
+    def _grown(self, of: str, name: str, sizes: tuple[int, ...], text: Callable[[int], str]) -> Iterator[Row]:
+        texts = [text(size) for size in sizes]
+        for read in ("whole", "stream"):
+            contestants: dict[int, dict[str, Contestant]] = {}
+            for one in texts:
+                pieces = chunks(one)
+                contestants[len(one)] = (
+                    {"ours": stream(_parser(OPTIONS), pieces), "floor": stream(Emitting, pieces)}
+                    if read == "stream"
+                    else {"ours": whole(partial(parse, one, **OPTIONS)), "floor": whole(partial(one.find, "\0[CALL:"))}
+                )
+            best = best_by_size(contestants, GROWTH_EXPONENT, GROWTH_SECONDS)
+            yield _growth_row(of, name, read, best, complete=len(best["ours"]) == len(contestants))
+
+    def _chunked(self, name: str, text: str) -> Row:
+        contestants: dict[int, dict[str, Contestant]] = {}
+        for length in (4**power for power in range(9)):
+            if length * 2 <= len(text):
+                pieces = chunks(text, length)
+                contestants[length] = {"ours": stream(_parser(OPTIONS), pieces), "floor": stream(Emitting, pieces)}
+        best = best_by_size(contestants, GROWTH_EXPONENT, GROWTH_SECONDS)
+        per_chunk = {
+            who: {length: seconds * length / len(text) for length, seconds in times.items()}
+            for who, times in best.items()
+        }
+        return _growth_row("chunk", name, "stream", per_chunk, complete=len(best["ours"]) == len(contestants))
+
+    def attacks(self) -> None:
+        """Time texts made to be slow, whole and streamed, with their growth."""
+        rows = [self._attacked(attack) for attack in ATTACKS]
+        self._report(
+            "attacks",
+            "Attacks",
+            ("attack", "whole ns", "whole exponent", "stream ns", "x emit", "stream exponent", "target", ""),
+            rows,
+            f"ns per {CHUNK} characters of the longest; exponents: at most {ATTACK_EXPONENT}",
+        )
+        worst = max(rows, key=lambda row: max(row.get("whole ns") or 1e9, row.get("stream ns") or 1e9))
+        show(f"  worst: {worst['attack']}; {sum(row[''] == 'ok' for row in rows)} of {len(rows)} within the target")
+
+    def _attacked(self, attack: Attack) -> Row:
+        row: Row = {"attack": attack.name, "target": ATTACK_NS}
+        texts = [attack.text(size) for size in self.scale.attack_lengths]
+        met = True
+        for read in ("whole", "stream"):
+            contestants: dict[int, dict[str, Contestant]] = {}
+            for text in texts:
+                pieces = chunks(text)
+                contestants[len(text)] = (
+                    {"ours": stream(Parser, pieces), "emit": stream(Emitting, pieces)}
+                    if read == "stream"
+                    else {"ours": whole(partial(parse, text))}
+                )
+            best = best_by_size(contestants, ATTACK_EXPONENT, ATTACK_SECONDS)
+            times = best.get("ours", {})
+            if len(times) > 1:
+                length = max(times)
+                row[f"{read} ns"] = times[length] / length * CHUNK * 1e9
+                row[f"{read} exponent"] = exponent(list(times), list(times.values()))
+                row[f"{read} seconds"] = times
+                if read == "stream":
+                    row["x emit"] = times[length] / best["emit"][length]
+                met &= row[f"{read} ns"] <= ATTACK_NS and row[f"{read} exponent"] <= ATTACK_EXPONENT
+            met &= len(times) == len(contestants)
+        row[""] = verdict(met)
+        return row
+
+    def memory(self) -> None:
+        """Measure the peak of what is allocated while a stream is read and its events are dropped."""
+        rows: list[Row] = []
+
+        def measure(name: str, text: str, length: int, most: float, target: str) -> None:
+            peak = _peak(text, length)
+            rows.append(
+                {
+                    "workload": name,
+                    "characters": len(text),
+                    "chunk": length,
+                    "peak KB": peak / 1024,
+                    "x text": peak / sys.getsizeof(text),
+                    "target": target,
+                    "": verdict(peak <= most),
+                }
+            )
+
+        plain = prose(self.scale.prose_memory, self.scale.seed)
+        for length in (CHUNK, 1000):
+            measure("prose", plain, length, PROSE_KB * 1024, f"{PROSE_KB} KB")
+        measure("a line without end", "`" + "x" * (len(plain) // 4), CHUNK, PROSE_KB * 1024, f"{PROSE_KB} KB")
+        for spelling in SPELLINGS.values():
+            for size, length in ((100_000, CHUNK), (100_000, 1000), (BIGGEST_MARKER, CHUNK)):
+                workload = huge(spelling, size, self.scale.seed)
+                if self._true(workload, OPTIONS):
+                    measure(title(workload), workload.text, length, 4 * sys.getsizeof(workload.text), "4x text")
+        self._report(
+            "memory",
+            "Memory: peak while streaming, the call itself included",
+            ("workload", "characters", "chunk", "peak KB", "x text", "target", ""),
+            rows,
+            "tracemalloc; chunks are made one by one, so those that a parser keeps are counted",
+        )
+
+    def imports(self) -> None:
+        """Time `import callmark` in a fresh interpreter, less the bare interpreter."""
+        programs = {"bare": "pass", "floor": "import msgspec", "callmark": "import callmark"}
+        best = dict.fromkeys(programs, float("inf"))
+        for _ in range(self.scale.import_runs + 1):  # the first run fills the disk's cache and __pycache__
+            for name, program in programs.items():
+                start = perf_counter()
+                subprocess.run([sys.executable, "-c", program], check=True)
+                best[name] = min(best[name], perf_counter() - start)
+        ours, floor = ((best[name] - best["bare"]) * 1000 for name in ("callmark", "floor"))
+        self._report(
+            "import",
+            "Import: a fresh interpreter, less a bare one",
+            ("program", "ms", "x floor", "target", ""),
+            [
+                {"program": "import msgspec (floor)", "ms": floor},
+                {
+                    "program": "import callmark",
+                    "ms": ours,
+                    "x floor": ours / floor,
+                    "target": 60,
+                    "": verdict(ours <= 60),
+                },
+            ],
+            f"best of {self.scale.import_runs}",
+        )
+
+
+def _parser(options: dict[str, Any]) -> Callable[[], Feeder]:
+    return partial(Parser, **options)
+
+
+def _speed(seconds: float, characters: int) -> Row:
+    return {"MB/s": characters / seconds / 1e6, "ns/chunk": seconds / characters * CHUNK * 1e9}
+
+
+def _dense_text(spelling: Any, seed: int, size: int) -> str:
+    return dense(spelling, size, seed).text[:size]
+
+
+def _marker_text(make: Callable[..., Workload], spelling: Any, seed: int, size: int) -> str:
+    return make(spelling, size, seed).text
+
+
+def _growth_row(of: str, name: str, read: str, best: dict[str, dict[int, float]], *, complete: bool) -> Row:
+    lengths, times = list(best["ours"]), list(best["ours"].values())
+    slope = exponent(lengths, times)
+    return {
+        "length of": of,
+        "workload": name,
+        "read": read,
+        "from": lengths[0] if lengths else None,
+        "to": lengths[-1] if lengths else None,
+        "exponent": slope,
+        "last 16x": last_exponent(lengths, times),
+        "floor's": exponent(lengths, list(best["floor"].values())),
+        "target": GROWTH_EXPONENT,
+        "": verdict(complete and slope <= GROWTH_EXPONENT),
+        "seconds": best["ours"],
+    }
+
+
+def _ways(losses: list[corpus.Loss]) -> str:
+    """Say in which ways a call was lost, shortly: `everywhere`, or dialects listening and lengths of chunks."""
+    if len(losses) == 2 * (1 + len(corpus.CHUNK_LENGTHS)):
+        return "everywhere"
+    lengths: dict[str, list[str]] = {}
+    for loss in losses:
+        lengths.setdefault(loss.listening, []).append(str(loss.chunk_length or "whole"))
+    return "; ".join(f"{listening}: {' '.join(found)}" for listening, found in lengths.items())
+
+
+def _peak(text: str, length: int) -> int:
+    """Return the bytes allocated at most while `text` is streamed, caches filled beforehand."""
+    _feed_lazily(Parser(**OPTIONS), text[:20_000], length)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        _feed_lazily(Parser(**OPTIONS), text, length)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def _feed_lazily(parser: Parser, text: str, length: int) -> None:
+    feed = parser.feed
+    for start in range(0, len(text), length):
+        feed(text[start : start + length])
+    parser.finish()

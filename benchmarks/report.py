@@ -1,0 +1,101 @@
+"""What is printed and written: the conditions of a run, aligned tables, and the same rows as JSON Lines."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Row = dict[str, Any]
+
+
+def conditions(seed: int, quick: bool) -> Row:
+    """Return what a figure must come with: commit, versions, machine, load, and how the run was made."""
+    return {
+        "part": "conditions",
+        "commit": _commit(),
+        "callmark": version("callmark"),
+        "msgspec": version("msgspec"),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "machine": f"{_processor()}, {os.cpu_count()} processors, {platform.system()}",
+        "load": [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else [],
+        "gc": "on",
+        "seed": seed,
+        "quick": quick,
+    }
+
+
+def _commit() -> str:
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    return (git("rev-parse", "--short", "HEAD") or "none") + (" with changes" if git("status", "--porcelain") else "")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def verdict(met: bool | None) -> str:
+    """Return how a figure stands to its target; nothing where there is no target."""
+    return "" if met is None else "ok" if met else "MISS"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return str(value)
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Row], note: str = "") -> str:
+    """Return rows as aligned text: numbers to the right, one row a line, targets and verdicts in their columns."""
+    cells = [list(columns)] + [[_shown(row.get(column)) for column in columns] for row in rows]
+    widths = [max(_width(line[place]) for line in cells) for place in range(len(columns))]
+    right = [any(isinstance(row.get(column), int | float) for row in rows) for column in columns]
+    lines = [title + (f"   ({note})" if note else "")]
+    for line in cells:
+        padded = [
+            " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ]
+        lines.append("  " + "  ".join(padded).rstrip())
+    lines.insert(2, "  " + "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def show(text: str) -> None:
+    """Print at once: a run takes minutes, and its first figures should not wait for the last."""
+    sys.stdout.write(text + "\n\n")
+    sys.stdout.flush()
+
+
+def write_lines(path: str, rows: Sequence[Row]) -> Path:
+    """Append nothing, replace the file: one JSON object a line. A bare file name goes to `results/`."""
+    target = Path(path)
+    if target.parent == Path():
+        target = ROOT / "results" / target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    return target

@@ -1,0 +1,48 @@
+"""A workload is read as its generator wrote it, or its speed is of no interest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from benchmarks.measure import limited
+from benchmarks.workloads import CHUNK, Workload, chunks
+from callmark import Parser, parse
+from callmark.events import Call, Event, Malformed, Markup, Text
+
+
+class WrongTruthError(Exception):
+    """A workload was read wrongly: its speed is of no interest."""
+
+
+def check_truth(workload: Workload, options: dict[str, Any]) -> None:
+    """Raise WrongTruthError unless `workload` is read as written: whole, in tokens, and in chunks of 1000."""
+    wanted = [(name, msgspec.json.encode(arguments)) for name, arguments in workload.calls]
+    for way, read in (
+        ("whole", lambda: list(parse(workload.text, **options).events)),
+        ("in chunks of 4", lambda: _streamed(workload.text, CHUNK, options)),
+        ("in chunks of 1000", lambda: _streamed(workload.text, 1000, options)),
+    ):
+        with limited():
+            events = read()
+        calls = [event for event in events if isinstance(event, Call)]
+        if [(call.name, msgspec.json.encode(call.arguments)) for call in calls] != wanted:
+            raise WrongTruthError(f"{title(workload)} {way}: {len(calls)} calls for {len(wanted)}, or others")
+        if any(call.repairs for call in calls):
+            raise WrongTruthError(f"{title(workload)} {way}: a well-formed call was repaired")
+        pieces = (event.text if isinstance(event, Text) else event.raw for event in events
+                  if isinstance(event, Text | Call | Malformed | Markup))  # fmt: skip
+        if "".join(pieces) != workload.text:
+            raise WrongTruthError(f"{title(workload)} {way}: the events do not give the text back")
+
+
+def _streamed(text: str, length: int, options: dict[str, Any]) -> list[Event]:
+    parser = Parser(**options)
+    events = [event for piece in chunks(text, length) for event in parser.feed(piece)]
+    events.extend(parser.finish())
+    return events
+
+
+def title(workload: Workload) -> str:
+    return f"{workload.name}, {workload.spelling.name}"

@@ -1,0 +1,293 @@
+"""The command line: read a file, a pipe or a growing file of model output, and look things up in the table of dialects.
+
+Thin: each command calls one function of a room. What is done here is input, output and exit codes:
+
+- Exit codes are those of grep: 0 where calls were found, 1 where none were, 2 for misuse and for what cannot be read or
+  written. A reader that goes away (`| head -1`) ends the command quietly with 141, Ctrl-C with 130.
+- Input is UTF-8 and is read as it arrives. A byte that is no UTF-8 becomes U+FFFD, so no input raises and every output
+  can be encoded. A byte order mark at the start is a signature of the file and no text of the model: it is dropped
+  (kept, it would hide a code fence on the first line). Line ends stay as they are. Offsets count what is left.
+- Output is UTF-8, written and flushed after each piece of input. Into a pipe, or with `--json`, it is the wire form of
+  the events, one JSON text on a line; on a terminal it is made for eyes (`callmark.display`).
+
+What a command does not need is not imported: lark, regex and rich cost more than reading a page of text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import click
+import msgspec
+
+from callmark.errors import CallmarkError
+from callmark.events import Call, Event, Text
+
+if TYPE_CHECKING:
+    from callmark.dialects import Dialect
+
+_CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
+_POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
+_READER_GONE = 141  # what a shell shows for a command that SIGPIPE ended
+_INTERRUPTED = 130  # what a shell shows for a command that Ctrl-C ended
+
+_Show = Callable[[str, Sequence[Event]], None]
+
+
+class _Failure(click.ClickException):
+    """Misuse, or an input or output that fails: the message goes to standard error."""
+
+    exit_code = 2
+
+
+class _Commands(click.Group):
+    """Gives each way in which a command can end early its exit code; none of them shows a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            ctx.exit(_READER_GONE)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+        except OSError as error:
+            place = click.format_filename(error.filename or "input or output")
+            raise _Failure(f"{place}: {error.strerror}") from error
+        except CallmarkError as error:
+            raise _Failure(str(error)) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="callmark")
+def main() -> None:
+    """Read the tool calls that language models write as plain text.
+
+    \b
+    Example: callmark parse answer.txt
+    """
+
+
+@main.command(short_help="Print the calls and the text of model output.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON Lines, also on a terminal.")
+@click.option("--calls", "shown", flag_value="calls", help="Print only the calls.")
+@click.option("--text", "shown", flag_value="text", help="Print only the visible text, without markers and reasoning.")
+@click.option("--follow", is_flag=True, help="Go on reading as the file grows, until Ctrl-C.")
+@click.option(
+    "--dialect", "names", multiple=True, metavar="NAME|FILE.toml", help="Listen for this dialect. Repeatable."
+)
+@click.option("--strict", "tolerance", flag_value="strict", help="Read only what is in a dialect's grammar.")
+@click.option("--salvage", "tolerance", flag_value="salvage", help="Also read what is a call only by its tool's name.")
+@click.option("--tools", metavar="TOOLS.json", help="The tools that may be called, in any usual shape.")
+@click.option(
+    "--allow",
+    multiple=True,
+    type=click.Choice(["fence", "code", "quote", "reasoning"]),
+    help="Take calls in code fences, inline code, block quotes or reasoning. Repeatable.",
+)
+@click.option("--nonce", help="Take only calls that carry this nonce: [CALL#nonce: ...].")
+@click.option("--starts-in-reasoning", is_flag=True, help="The prompt has opened the reasoning already.")
+@click.pass_context
+def parse(
+    ctx: click.Context,
+    file: str,
+    as_json: bool,
+    shown: str | None,
+    follow: bool,
+    names: tuple[str, ...],
+    tolerance: str | None,
+    tools: str | None,
+    allow: tuple[str, ...],
+    nonce: str | None,
+    starts_in_reasoning: bool,
+) -> None:
+    """Print the calls and the text of model output from FILE or standard input.
+
+    On a terminal the output is made for reading. Into a pipe, and with --json, each event is one line of JSON, printed
+    as soon as it is certain. Exit code 0 means that there was a call, 1 that there was none, 2 that something failed.
+
+    \b
+    Example: llm "what is the weather in Oslo?" | callmark parse --calls
+    """
+    from callmark import Parser
+
+    if as_json and shown == "text":
+        raise click.UsageError("--json prints events and --text prints text: expected one of them, found both")
+    if follow and file == "-":
+        raise click.UsageError("--follow wants a file that grows; standard input is read to its end anyway")
+    parser = Parser(
+        dialects=[_dialect(name) for name in names] or None,
+        tools=None if tools is None else _tools(tools),
+        tolerance=tolerance or "lenient",
+        contexts=dict.fromkeys(allow, "allow") or None,
+        nonce=nonce,
+        starts_in_reasoning=starts_in_reasoning,
+    )
+    found = False
+    with _output(as_json, shown) as show:
+        for chunk in _chunks(file, follow=follow):
+            events = parser.feed(chunk)
+            found = found or any(isinstance(event, Call) for event in events)
+            show(chunk, events)
+        events = parser.finish()
+        found = found or any(isinstance(event, Call) for event in events)
+        show("", events)
+    ctx.exit(0 if found else 1)
+
+
+@main.command(short_help="Name the dialects that a text is written in.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@click.pass_context
+def detect(ctx: click.Context, file: str) -> None:
+    """Print the names of the dialects whose markers are in FILE or standard input, the likeliest first.
+
+    Exit code 0 means that there was one, 1 that there was none, 2 that something failed.
+
+    \b
+    Example: callmark parse answer.txt --dialect "$(callmark detect answer.txt | head -1)"
+    """
+    from callmark import detect as detect_dialects
+
+    names = detect_dialects("".join(_chunks(file)))
+    with _standard_output() as output:
+        output.writelines(f"{name}\n".encode() for name in names)
+    ctx.exit(0 if names else 1)
+
+
+@main.command(short_help="Print the Lark grammar of a dialect.")
+@click.argument("dialect", metavar="NAME|FILE.toml")
+def grammar(dialect: str) -> None:
+    """Print the Lark grammar of one marker of a dialect, with what it imports written out.
+
+    \b
+    Example: callmark grammar hermes > hermes.lark
+    """
+    from callmark.dialects import select
+    from callmark.reading.grammar import flatten
+
+    (chosen,) = select(_dialect(dialect))
+    with _standard_output() as output:
+        output.write(flatten(chosen).rstrip("\n").encode() + b"\n")
+
+
+@main.command(name="dialects", short_help="List the dialects.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines, also on a terminal.")
+def list_dialects(as_json: bool) -> None:
+    """List the dialects: name, whether it is listened for by default (explicit), what it looks like, who writes it.
+
+    Into a pipe the columns are separated by tabs.
+
+    \b
+    Example: callmark dialects --json
+    """
+    from callmark.dialects import dialects
+
+    if os.isatty(1) and not as_json:
+        from callmark.display import show_dialects
+
+        show_dialects(dialects())
+        return
+    with _standard_output() as output:
+        for dialect in dialects():
+            row = {field: getattr(dialect, field) for field in ("name", "explicit", "title", "models", "source")}
+            columns = (dialect.name, "explicit" if dialect.explicit else "by name", dialect.title, dialect.models)
+            output.write((msgspec.json.encode(row) if as_json else "\t".join(columns).encode()) + b"\n")
+
+
+def _dialect(name: str) -> str | Dialect:
+    if not name.endswith(".toml"):
+        return name
+    from callmark.dialects import load_dialect
+
+    return load_dialect(name)
+
+
+def _tools(path: str) -> Any:
+    with open(path, "rb") as source:
+        data = source.read()
+    try:
+        return msgspec.json.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise _Failure(f"{click.format_filename(path)}: expected tools as JSON, found: {error}") from error
+
+
+def _chunks(path: str, *, follow: bool = False) -> Iterator[str]:
+    """Yield the text of a file, or of standard input for `-`, as it arrives.
+
+    While a file is followed, the first Ctrl-C ends the text; a second one interrupts the command as usual.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    mark = "\ufeff"
+    stopped = threading.Event()
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stopped.set()
+
+    with _open(0 if path == "-" else path, "rb", buffering=0) as source:
+        if follow:
+            signal.signal(signal.SIGINT, stop)
+        while not stopped.is_set():
+            data: bytes | None = source.read(_CHUNK_BYTES)
+            if data:
+                text = decoder.decode(data)
+                yield text.removeprefix(mark)
+                mark = "" if text else mark
+            elif data is None:  # a pipe that does not block, as some parents leave it
+                stopped.wait(_POLL_SECONDS)
+            elif not follow:
+                break
+            elif source.seekable() and os.fstat(source.fileno()).st_size < source.tell():
+                click.echo(f"{click.format_filename(path)}: was cut short while it was followed; stopped", err=True)
+                break
+            else:
+                stopped.wait(_POLL_SECONDS)
+    yield decoder.decode(b"", final=True)
+
+
+def _standard_output() -> BinaryIO:
+    """Open standard output for bytes: text that `sys.stdout` could not write would otherwise be its error, not ours."""
+    return _open(1, "wb")
+
+
+def _open(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:
+    """Open a file or a descriptor, which stays open; an error names it."""
+    try:
+        return cast(BinaryIO, open(file, mode, buffering, closefd=isinstance(file, str)))
+    except OSError as error:
+        if isinstance(file, int):
+            error.filename = ("standard input", "standard output")[file]
+        raise
+
+
+@contextmanager
+def _output(as_json: bool, shown: str | None) -> Iterator[_Show]:
+    """Give what prints a piece of the text and its events: for eyes, as JSON Lines, or as plain text."""
+    if os.isatty(1) and not as_json:
+        from callmark.display import Transcript
+
+        transcript = Transcript(shown)
+        yield transcript.show
+        transcript.close()
+        return
+    with _standard_output() as output:
+
+        def show_text(chunk: str, events: Sequence[Event]) -> None:
+            for event in events:
+                if isinstance(event, Text) and event.channel == "content":
+                    output.write(event.text.encode())
+            output.flush()
+
+        def show_events(chunk: str, events: Sequence[Event]) -> None:
+            for event in events:
+                if shown is None or isinstance(event, Call):
+                    output.write(msgspec.json.encode(event) + b"\n")
+            output.flush()
+
+        yield show_text if shown == "text" else show_events

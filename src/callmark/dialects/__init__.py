@@ -1,0 +1,83 @@
+"""Dialects as data: the rows that come with callmark, those of installed plug-ins, and those of one's own TOML files.
+
+The table is read-only; a dialect of one's own is handed to `parse(..., dialects=[...])` as a value, or is registered
+by a distribution under the entry point group `callmark.dialects`, whose entries name a `Dialect` or a sequence of them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import msgspec
+
+from callmark.dialects.model import Body, Dialect, Form, expand
+from callmark.dialects.table import BUILTIN
+from callmark.errors import DialectError, UnknownDialectError
+
+__all__ = ["Body", "Dialect", "Form", "dialects", "expand", "load_dialect", "select"]
+
+
+@cache
+def dialects() -> tuple[Dialect, ...]:
+    """Return the registered dialects, in the order in which they are tried: callmark's, then those of plug-ins.
+
+    Plug-ins are looked up once, at the first call. Raises DialectError where a plug-in's entry is no Dialect or takes
+    a name that is taken.
+    """
+    found = {dialect.name: dialect for dialect in BUILTIN}
+    for entry in sorted(entry_points(group="callmark.dialects"), key=lambda entry: entry.name):
+        loaded = entry.load()
+        for dialect in [loaded] if isinstance(loaded, Dialect) else loaded:
+            if not isinstance(dialect, Dialect):
+                raise DialectError(f"entry point {entry.name}: expected a Dialect, found {type(dialect).__name__}")
+            if dialect.name in found:
+                raise DialectError(f"entry point {entry.name}: the dialect name {dialect.name!r} is taken")
+            found[dialect.name] = dialect
+    return tuple(found.values())
+
+
+def load_dialect(path: str | Path) -> Dialect:
+    """Read a dialect from a TOML file: the fields of `Dialect`, and a table `[[forms]]` with the fields of `Form`.
+
+    A relative `grammar` is looked up beside the file. Raises DialectError that names the file and the field.
+    """
+    path = Path(path)
+    try:
+        row = tomllib.loads(path.read_text(encoding="utf-8"))
+        dialect = msgspec.convert(row, Dialect)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, DialectError) as error:
+        raise DialectError(f"{path}: {error}") from error
+    if dialect.grammar:
+        dialect = msgspec.structs.replace(dialect, grammar=str((path.parent / dialect.grammar).resolve()))
+    return dialect
+
+
+def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dialect, ...]:
+    """Return the dialects to listen for: names or Dialects in the order of the table, then one's own.
+
+    None means every registered dialect, but only its explicit forms. Raises UnknownDialectError.
+    """
+    registered = {dialect.name: dialect for dialect in dialects()}
+    if wanted is None:
+        return tuple(
+            msgspec.structs.replace(dialect, forms=tuple(form for form in dialect.forms if form.explicit))
+            for dialect in registered.values()
+            if dialect.explicit
+        )
+    chosen: dict[str, Dialect] = {}
+    for item in [wanted] if isinstance(wanted, str | Dialect) else wanted:
+        if isinstance(item, Dialect):
+            chosen[item.name] = item
+        elif item in registered:
+            chosen[item] = registered[item]
+        else:
+            known = ", ".join(registered)
+            raise UnknownDialectError(f"expected a registered dialect ({known}), found {item!r}")
+    if not chosen:
+        raise UnknownDialectError("expected at least one dialect, found none")
+    order = list(registered)
+    return tuple(sorted(chosen.values(), key=lambda d: order.index(d.name) if d.name in registered else len(order)))

@@ -1,0 +1,135 @@
+"""What a dialect is: a row of data. No code of this package knows the name of any dialect.
+
+A marker is read in three steps, and a `Form` gives the pattern of each: the *head* up to the arguments (with the
+tool's name), the *body* (the arguments, in one of five body languages), the *tail* that closes the marker. Several
+calls may stand in one *section* with an opener, separators and a closer of its own.
+
+Patterns are regular expressions that match a bounded stretch of text at a known place. These abbreviations stand for
+what all dialects share, so that white space and names mean the same everywhere:
+
+    {ws}     up to 64 blanks, tabs and line breaks
+    {name}   a tool's name, the group `name`: a letter or `_`, then letters, digits, `_ - . / :`, at most 128
+    {key}    a parameter's key, the group `key`: 1 to 256 characters but `<`, `>` and line breaks
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from callmark.errors import DialectError
+
+Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
+
+_ABBREVIATIONS = {
+    "{ws}": r"[ \t\r\n]{0,64}+",
+    "{name}": r"(?P<name>[^\W\d][\w.:/\-]{0,127}+)",
+    "{key}": r"(?P<key>[^<>\r\n]{1,256}+)",
+}
+
+
+def expand(pattern: str) -> str:
+    """Return `pattern` with the abbreviations written out."""
+    for short, long in _ABBREVIATIONS.items():
+        pattern = pattern.replace(short, long)
+    return pattern
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One way in which a dialect's markers look.
+
+    head        pattern from the beginning of a call to its arguments, with the group `name` (a form whose body is an
+                envelope has the name in the body), and optionally `id`, `nonce`, and `empty`: where that group took
+                part, the marker is complete and has no arguments. A pattern ends in something that must be there
+                (a look-ahead will do), or its end would depend on how the text was cut
+    body        the language of the arguments:
+                json        one JSON object
+                envelope    one JSON object that holds name and arguments under keys of their own
+                arguments   `...)`: JSON, or `key=value` pairs with Python's or JSON's literals; the head ends in `(`
+                braces      `{key:value,...}` with bare keys and the string delimiter `quote`
+                parameters  tags: `parameter`, a value, `value_end`, and so on until `tail`
+    tail        pattern of what closes the marker behind the arguments; "" where the arguments end it
+    opener      pattern of what opens a section of calls; "" where calls stand alone
+    separator   pattern of what must stand between two calls of a section; "" where white space is enough
+    closer      pattern of what closes a section
+    alone       whether a call may stand without its section: the opener is often forgotten
+    explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
+    line_start  whether the form begins only at the beginning of a line
+    loose_heads patterns of heads that tolerant reading takes too, as a repair
+    begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
+    quote       the string delimiter of `braces`
+    parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
+                the whole of the arguments as JSON
+    value_end   literal that ends such a value, where structure follows it (the next parameter or the tail)
+    encoding    how such a value is written: raw, or xml (entities and CDATA)
+    trim        whether one line break at each end of such a value belongs to the markup
+    name_keys, arguments_keys   keys of an envelope, at its outermost level
+    """
+
+    head: str
+    body: Body
+    tail: str = ""
+    opener: str = ""
+    separator: str = ""
+    closer: str = ""
+    alone: bool = True
+    explicit: bool = True
+    line_start: bool = False
+    loose_heads: tuple[str, ...] = ()
+    begins: str = "<"
+    quote: str = '"'
+    parameter: str = ""
+    value_end: str = ""
+    encoding: Literal["raw", "xml"] = "raw"
+    trim: bool = False
+    name_keys: tuple[str, ...] = ("name",)
+    arguments_keys: tuple[str, ...] = ("arguments", "parameters")
+
+    def __post_init__(self) -> None:
+        for field in ("head", "tail", "opener", "separator", "closer", "parameter", "loose_heads"):
+            value = getattr(self, field)
+            for pattern in [value] if isinstance(value, str) else value:
+                try:
+                    re.compile(expand(pattern))
+                except re.error as error:
+                    raise DialectError(f"{field}: no valid pattern: {error}") from error
+        if not self.begins:
+            raise DialectError("begins: expected the characters with which a marker may begin, found none")
+        if self.body == "parameters" and not (self.parameter and self.value_end and self.tail):
+            raise DialectError("body 'parameters' wants `parameter`, `value_end` and `tail`")
+        if self.body != "envelope" and "{name}" not in self.head and "(?P<name>" not in self.head:
+            raise DialectError("head: expected the abbreviation {name} or a group `name`, found neither")
+        if not self.alone and not self.opener:
+            raise DialectError("a form whose calls never stand alone wants an `opener`")
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One dialect: its forms, the first match of which wins, and what people should know of it.
+
+    name      how options, events and files call it
+    title     what it looks like, in a line
+    models    who writes it
+    source    where the rules were read
+    forms     the ways it is written
+    grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own
+    """
+
+    name: str
+    title: str
+    models: str
+    source: str
+    forms: tuple[Form, ...]
+    grammar: str = ""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", self.name):
+            raise DialectError(f"name {self.name!r}: expected lower-case letters, digits and `_`")
+        if not self.forms:
+            raise DialectError(f"dialect {self.name}: expected at least one form, found none")
+
+    @property
+    def explicit(self) -> bool:
+        """Whether some form has an opener that cannot be mistaken for prose: such a dialect is on by default."""
+        return any(form.explicit for form in self.forms)

@@ -1,0 +1,245 @@
+"""The dialects that come with callmark: one row each, in the order in which they are tried at an opener they share."""
+
+from __future__ import annotations
+
+from callmark.dialects.model import Dialect, Form
+
+_SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
+
+BUILTIN: tuple[Dialect, ...] = (
+    Dialect(
+        name="call",
+        title='[CALL: name({"key": "value"})] or [CALL: name(key=value)]',
+        models="any model that was taught it in the prompt",
+        source="callmark, README",
+        forms=(
+            Form(
+                head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
+                loose_heads=(
+                    r"\[{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}[:：]{ws}{name}{ws}[(（]",
+                    r"【{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}[:：]{ws}{name}{ws}[(（]",
+                ),
+                begins="[【",
+                body="arguments",
+                tail=r"{ws}\]",
+            ),
+        ),
+    ),
+    Dialect(
+        name="hermes",
+        title='<tool_call>{"name": "f", "arguments": {...}}</tool_call>',
+        models="Hermes 2 and 3, Qwen2.5, QwQ, Qwen3",
+        source=_SOURCE + ": hermes, qwen25",
+        forms=(Form(head=r"<tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</tool_call>"),),
+    ),
+    Dialect(
+        name="qwen_xml",
+        title="<tool_call><function=f><parameter=key>value</parameter></function></tool_call>",
+        models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3",
+        source=_SOURCE + ": qwen3_coder, qwen3_xml",
+        forms=(
+            Form(
+                opener=r"<tool_call>{ws}(?=<function=)",
+                head=r"<function={name}>",
+                body="parameters",
+                parameter=r"{ws}<parameter={key}>",
+                value_end="</parameter>",
+                trim=True,
+                tail=r"{ws}</function>",
+                closer=r"</tool_call>",
+            ),
+        ),
+    ),
+    Dialect(
+        name="glm",
+        title="<tool_call>f<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>",
+        models="GLM-4.5 to GLM-5, Ling-3",
+        source=_SOURCE + ": glm45, glm47",
+        forms=(
+            Form(
+                head=r"<tool_call>{ws}{name}(?={ws}(?:<arg_key>|</tool_call>))",
+                body="parameters",
+                parameter=r"{ws}<arg_key>{key}</arg_key>{ws}<arg_value>",
+                value_end="</arg_value>",
+                tail=r"{ws}</tool_call>",
+            ),
+        ),
+    ),
+    Dialect(
+        name="mistral",
+        title='[TOOL_CALLS]f[ARGS]{...} or [TOOL_CALLS] [{"name": "f", "arguments": {...}}]',
+        models="Mistral 7B v0.3 to Mistral Small 3.1, Magistral, Devstral",
+        source=_SOURCE + ": mistral",
+        forms=(
+            Form(
+                begins="[",
+                opener=r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]",
+                alone=False,
+            ),
+            Form(
+                head=(
+                    r"\[TOOL_CALLS\]{ws}{name}{ws}(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
+                    r"(?:\[ARGS\]{ws})?(?=\{)"
+                ),
+                body="json",
+                begins="[",
+            ),
+        ),
+    ),
+    Dialect(
+        name="pythonic",
+        title="[f(a=1), g()] or <|tool_call_start|>[f(a=1)]<|tool_call_end|>",
+        models="Llama 4, ToolACE; LFM2 and LFM2.5 with its wrapper",
+        source=_SOURCE + ": pythonic, lfm2",
+        forms=(
+            Form(
+                opener=r"<\|tool_call_start\|>{ws}\[{ws}(?=[^\W\d])",
+                head=r"{name}{ws}\(",
+                body="arguments",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]{ws}<\|tool_call_end\|>",
+                alone=False,
+            ),
+            Form(
+                begins="[",
+                opener=r"\[{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
+                head=r"{name}{ws}\(",
+                body="arguments",
+                tail=r"{ws}(?=[,\]])",
+                separator=r",{ws}",
+                closer=r"\]",
+                alone=False,
+                explicit=False,
+            ),
+        ),
+    ),
+    Dialect(
+        name="deepseek",
+        title="<｜tool▁call▁begin｜>f<｜tool▁sep｜>{...}<｜tool▁call▁end｜>, V3 with a json fence",
+        models="DeepSeek V3, R1 (fenced); V3.1, V3.2-Exp",
+        source=_SOURCE + ": deepseek_v3, deepseek_v31",
+        forms=(
+            Form(
+                opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
+                head=(
+                    r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)"
+                ),
+                body="json",
+                tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
+                closer=r"<｜tool▁calls▁end｜>",
+            ),
+            Form(
+                opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
+                head=r"<｜tool▁call▁begin｜>{ws}{name}{ws}<｜tool▁sep｜>{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}<｜tool▁call▁end｜>",
+                closer=r"<｜tool▁calls▁end｜>",
+            ),
+        ),
+    ),
+    Dialect(
+        name="kimi_k2",
+        title="<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{...}<|tool_call_end|>",
+        models="Kimi K2 to K2.7",
+        source=_SOURCE + ": kimi_k2",
+        forms=(
+            Form(
+                opener=r"<\|tool_calls?_section_begin\|>",
+                head=(
+                    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
+                    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
+                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}(?=\{)"
+                ),
+                body="json",
+                tail=r"{ws}<\|tool_call_end\|>",
+                closer=r"<\|tool_calls?_section_end\|>",
+            ),
+        ),
+    ),
+    Dialect(
+        name="gemma4",
+        title='<|tool_call>call:f{key:<|"|>value<|"|>}<tool_call|>',
+        models="Gemma 4",
+        source=_SOURCE + ": gemma4",
+        forms=(
+            Form(
+                head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}(?=\{)",
+                body="braces",
+                quote='<|"|>',
+                tail=r"{ws}<tool_call\|>",
+            ),
+            Form(
+                head=r"(?:call)?:{name}{ws}(?=\{)",
+                begins="c:",
+                body="braces",
+                quote='<|"|>',
+                line_start=True,
+                explicit=False,
+            ),
+        ),
+    ),
+    Dialect(
+        name="toolify",
+        title="<function_call><tool>f</tool><args_json><![CDATA[{...}]]></args_json></function_call>",
+        models="any model that Toolify or Luker prompts",
+        source="Toolify and Luker, behaviour only",
+        forms=(
+            Form(
+                opener=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
+                head=r"<function_call>{ws}<tool>{ws}{name}{ws}</tool>",
+                body="parameters",
+                parameter=r"{ws}<args_json>",
+                value_end="</args_json>",
+                encoding="xml",
+                tail=r"{ws}</function_call>",
+                closer=r"</function_calls>",
+            ),
+        ),
+    ),
+    Dialect(
+        name="fenced",
+        title='```tool_call or ```json, then {"name": "f", "arguments": {...}}',
+        models="models that fence their calls; a fallback of many",
+        source="recorded outputs of small models",
+        forms=(
+            Form(
+                head=r"```(?:tool_call|tool_code)[ \t]{0,16}+\r?\n{ws}(?=\{)",
+                body="envelope",
+                begins="`",
+                tail=r"{ws}```",
+                line_start=True,
+                explicit=False,
+            ),
+            Form(
+                head=(
+                    r"```json[ \t]{0,16}+\r?\n{ws}(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}"
+                    r"\"(?:arguments|parameters)\"{ws}:)"
+                ),
+                body="envelope",
+                begins="`",
+                tail=r"{ws}```",
+                line_start=True,
+                explicit=False,
+            ),
+        ),
+    ),
+    Dialect(
+        name="react",
+        title="Action: f, and on the next line Action Input: {...}",
+        models="models with ReAct prompts",
+        source="the ReAct prompt as LangChain and Qwen write it",
+        forms=(
+            Form(
+                begins="A",
+                head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+                body="json",
+                line_start=True,
+                explicit=False,
+            ),
+        ),
+    ),
+)

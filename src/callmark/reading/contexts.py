@@ -1,0 +1,157 @@
+"""Where a place in the text stands: in a code fence, in inline code, in a block quote, or nowhere special.
+
+The rules are CommonMark's, without looking ahead, because what was read must not wait for what comes:
+
+- a line that begins with `>`, indented up to three spaces, is a block quote;
+- a line of three or more backticks or tildes, indented up to three spaces, opens a fence (behind backticks no other
+  backtick may stand on that line), which a line of at least as many of the same, and nothing else, closes;
+- a run of backticks opens inline code, which the next run of the same length closes, or the end of the line: a stray
+  backtick hides nothing on later lines.
+
+The answer is wanted only where a marker may begin, so text is kept as it comes (up to BATCH characters) and read in
+one go when somebody asks. Every character is read once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+Context = Literal["fence", "code", "quote"]
+
+BATCH: Final = 4096
+"""Characters that are kept before they are read: long enough to make the cost per chunk vanish."""
+
+_LINE_LIMIT: Final = 256
+"""Characters of a line that are kept to tell fences: an info string that is longer opens none."""
+
+_RUN = re.compile(r"`++")
+_FENCE = re.compile(r" {0,3}+(`{3,}+|~{3,}+)")
+_QUOTE = re.compile(r" {0,3}+>")
+
+
+class Contexts:
+    """Tracks the context of the place that was reached: hand over what was read, and ask `here`."""
+
+    __slots__ = ("_code", "_fence", "_kept", "_kept_size", "_line", "_runs", "_sole", "_ticks")
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []
+        self._kept_size = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything: a new line begins, outside of every context."""
+        self._kept.clear()
+        self._kept_size = 0
+        self._fence = ""  # the run that opened the fence we are in
+        self._sole = False  # nothing but white space stood in the fence so far
+        self._line = ""  # the beginning of the current line
+        self._runs = 0  # runs of backticks on the current line
+        self._code = 0  # length of the run that opened the inline code we are in
+        self._ticks = 0  # length of a run of backticks that may go on
+
+    def pass_text(self, text: str) -> None:
+        """Take plain text that has been passed over."""
+        self._kept.append(text)
+        self._kept_size += len(text)
+        if self._kept_size > BATCH:
+            self._read()
+
+    def pass_marker(self, raw: str) -> None:
+        """Take a marker that has been passed over: what it holds opens and closes nothing, its line breaks count."""
+        self._read()
+        self._end_run()
+        if "\n" in raw:
+            self._end_line()
+        self._line = self._line or "."
+        self._sole = False
+
+    def here(self) -> Context | None:
+        """Return the context of the place behind everything that was passed over."""
+        self._read()
+        if self._fence:
+            return "fence"
+        if _QUOTE.match(self._line):
+            return "quote"
+        if self._ticks:
+            return None if self._ticks == self._code else "code"
+        fence = _FENCE.match(self._line)
+        if fence is not None and fence[1][0] == "~":
+            return "fence"
+        return "code" if self._code else None
+
+    @property
+    def at_line_start(self) -> bool:
+        """Whether the place is the beginning of a line."""
+        self._read()
+        return not self._line
+
+    @property
+    def sole_fence(self) -> str:
+        """The run that opened the fence we are in, if nothing but white space stood in it so far; else ""."""
+        return self._fence if self._sole and not self._line.strip() else ""
+
+    def _read(self) -> None:
+        if not self._kept:
+            return
+        text = self._kept[0] if len(self._kept) == 1 else "".join(self._kept)
+        self._kept.clear()
+        self._kept_size = 0
+        if self._ticks or self._line or "`" in text or "~" in text:
+            for line in _lines(text):
+                self._read_line(line)
+            return
+        if self._sole and text.strip():
+            self._sole = False
+        self._line = text[text.rfind("\n") + 1 :][:_LINE_LIMIT]
+
+    def _read_line(self, line: str) -> None:
+        """Read a piece of one line, its line break included where it has come."""
+        if len(self._line) < _LINE_LIMIT:
+            self._line += line[: _LINE_LIMIT - len(self._line)]
+        if not self._fence:
+            at = 0
+            for run in _RUN.finditer(line):
+                if run.start() > at or not self._ticks:
+                    self._end_run()
+                self._ticks += run.end() - run.start()
+                at = run.end()
+            if at < len(line):
+                self._end_run()
+        if line.endswith("\n"):
+            self._end_line()
+
+    def _end_run(self) -> None:
+        if self._ticks:
+            self._runs += 1
+            if not self._code:
+                self._code = self._ticks
+            elif self._code == self._ticks:
+                self._code = 0
+            self._ticks = 0
+
+    def _end_line(self) -> None:
+        self._end_run()
+        line = self._line.rstrip(" \t\r\n")
+        fence = _FENCE.match(line)
+        if self._fence:
+            if fence and fence.end() == len(line) and fence[1].startswith(self._fence):
+                self._fence = ""
+                self._sole = False
+            elif line:
+                self._sole = False
+        elif fence and (fence[1][0] == "~" or self._runs == 1):
+            self._fence = fence[1]
+            self._sole = True
+        self._line = ""
+        self._code = self._runs = 0
+
+
+def _lines(text: str) -> list[str]:
+    """Split behind every line feed only: a lone carriage return ends no line here."""
+    parts = text.split("\n")
+    lines = [part + "\n" for part in parts[:-1]]
+    if parts[-1]:
+        lines.append(parts[-1])
+    return lines

@@ -1,0 +1,492 @@
+"""The grammars: what a dialect's Lark grammar says about a text.
+
+A grammar defines one complete marker (start rule `marker`) and one call in it (`call`). This module compiles it, reads
+a text by it, and says where and why a text is not in it. All grammars name their rules and terminals alike
+(`grammars/json.lark` lists them), so one reading of the tree serves every dialect. It shares no code with the fast
+paths: where the two differ, one of them is wrong.
+
+Left to others: what no grammar can say (nesting and lengths over their limits; keys given twice and numbers out of
+range are only reported), what a tool's schema must type, and repair. A text is never changed here.
+
+Lark is loaded with the first grammar. Reading is iterative, so nesting costs no stack; it takes about 15 µs a token.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from callmark.dialects import Dialect, Form
+from callmark.errors import DialectError
+from callmark.events import JsonValue
+
+if TYPE_CHECKING:
+    from lark import Lark, Token, Tree
+
+    Node: TypeAlias = Tree[Token]
+
+__all__ = ["Grammar", "GrammarCall", "Mismatch", "flatten", "load"]
+
+Start: TypeAlias = Literal["marker", "call"]
+
+_DIGITS_LIMIT: Final = 4300  # what CPython converts to an int without being asked (sys.get_int_max_str_digits)
+
+_IMPORT: Final = re.compile(r"^%import \.(\w+) \([^)]*\)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<real>(?:\.[0-9]++)?+(?:[eE][+\-]?+[0-9]++)?+)")
+_ESCAPE: Final = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([0-9a-fA-F]{4})"  # a surrogate pair
+    r"|\\u([0-9a-fA-F]{4})|\\(.)"
+)
+_SHORT_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_LITERALS: Final = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_XML: Final = re.compile(
+    r"<!\[CDATA\[(?P<cdata>(?:[^\]]++|\](?!\]>))*+)\]\]>"  # verbatim
+    r"|&(?:(?P<name>lt|gt|amp|quot|apos)|\#(?P<decimal>[0-9]{1,7}+)|\#x(?P<hex>[0-9a-fA-F]{1,6}+));"
+    r"|[^<&]++|[<&]"
+)
+_ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+
+# Terminals in words; those that are plain text show themselves, those of a dialect of one's own their names.
+_WORDS: Final = {
+    "$END": "the end of the text",
+    "BARE": "a value",
+    "ID": "an id",
+    "KEY": "a key",
+    "NAME": "a name",
+    "NAME_IN_ID": "a name",
+    "NUMBER": "a number",
+    "OTHER_KEY": "a string",
+    "PAIR_KEY": "a key",
+    "QUOTED": "a string",
+    "QUOTED_NAME": "a name in quotes",
+    "QUOTED_PAIR_KEY": "a key",
+    "SINGLE_QUOTED": "a string",
+    "STRING": "a string",
+    "VALUE": "a value",
+    "_BLANKS": "white space",
+    "_FENCE_JSON": '"```json" and a line break',
+    "_FENCE_TOOL": '"```tool_call" and a line break',
+    "_FUNCTION": '"function"',
+    "_FUNCTIONS": '"functions."',
+    "_GAP": "white space",
+    "_INDEX": '":" and a number',
+    "_INPUT": 'a line break and "Action Input:"',
+    "_NONCE": '"#" and a nonce',
+    "_TRIGGER": "a trigger line",
+    "_WS": "white space",
+}
+
+# How far a terminal goes where it does not match as a whole, and what is wanted there; with the group `key`, an equals
+# sign.
+_PLAIN: Final = r"\\\x00-\x1f\ud800-\udfff"
+_LONG_ESCAPE: Final = (
+    r"\\u(?:[0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"
+    r"|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+_OPEN_STRING: Final = rf'"(?:[^"{_PLAIN}]++|\\["\\/bfnrt]|{_LONG_ESCAPE})*+'
+_UNFINISHED: Final = {
+    "STRING": (re.compile(_OPEN_STRING), '"'),
+    "OTHER_KEY": (re.compile(_OPEN_STRING), '"'),
+    "SINGLE_QUOTED": (re.compile(rf"'(?:[^'{_PLAIN}]++|\\['\"\\/bfnrt]|{_LONG_ESCAPE})*+"), "'"),
+    "QUOTED": (re.compile(r'<\|"\|>(?:[^<\ud800-\udfff]++|<(?!\|"\|>))*+'), '<|"|>'),
+    "QUOTED_NAME": (re.compile(rf'"[^"{_PLAIN}]{{0,128}}+'), '"'),
+    "PAIR_KEY": (re.compile(r"(?P<key>[^\W\d][\w.\-]{0,127}+[ \t\r\n]*+)"), ""),
+    "QUOTED_PAIR_KEY": (re.compile(rf'{_OPEN_STRING}(?P<key>"[ \t\r\n]*+)?+'), '"'),
+}
+
+
+class Mismatch(Exception):  # noqa: N818  # a finding about a text, as often returned as raised
+    """A text is not in the grammar: `position` in code points from its start, what was `expected` there, and `found`.
+
+    `expected` are words and quoted literals, white space only where nothing else could stand; `found` is one character
+    in quotes, or `the end of the text`.
+    """
+
+    def __init__(self, position: int, expected: tuple[str, ...], found: str) -> None:
+        """Say that at `position` one of `expected` should stand instead of `found`."""
+        *most, last = expected
+        super().__init__(f"expected {', '.join(most)}{' or ' if most else ''}{last}, found {found}")
+        self.position = position
+        self.expected = expected
+        self.found = found
+
+
+class GrammarCall(msgspec.Struct, frozen=True, kw_only=True):
+    """What the grammar says about one call.
+
+    name            of the tool
+    id              the model's own, None where it gave none
+    arguments       the JSON value; of an argument list its pairs, or the one JSON value that it is
+    raw             the text of the call
+    raw_arguments   the text of the arguments: the object; what stands between the parentheses; all parameters with
+                    their tags; the value as it is written where it has no key. "" where there are none
+    positional      positional values that need a tool's schema to mean something, in order
+    untyped         whether `arguments` maps keys to text whose types are still open (parameters with keys)
+    duplicate_keys  whether an object or argument list names a key twice; the last one is in `arguments`
+    bad_numbers     whether a number is not finite or has too many digits; it is in `arguments` as its text
+    """
+
+    name: str
+    id: str | None
+    arguments: JsonValue
+    raw: str
+    raw_arguments: str
+    positional: tuple[JsonValue, ...] = ()
+    untyped: bool = False
+    duplicate_keys: bool = False
+    bad_numbers: bool = False
+
+
+class Grammar:
+    """The compiled grammar of one dialect. `load` makes it; it is immutable, and threads may share it.
+
+    >>> from callmark.dialects import select
+    >>> grammar = load(*select("call"))
+    >>> grammar.read("[CALL: get_time(zone='UTC')]")[0].arguments
+    {'zone': 'UTC'}
+    >>> grammar.explain("[CALL: get_time(zone='UTC'; days=2)]")
+    Mismatch('expected ")" or ",", found ";"')
+    """
+
+    def __init__(self, dialect: Dialect, lark: Lark) -> None:
+        """Join a dialect's row with its compiled grammar; the row says how values are quoted, trimmed and encoded."""
+        self.dialect = dialect
+        self.lark = lark
+
+    def accepts(self, text: str, start: Start = "call") -> bool:
+        """Return whether `text` as a whole is in the grammar."""
+        return self.explain(text, start) is None
+
+    def explain(self, text: str, start: Start = "call") -> Mismatch | None:
+        """Return why `text` is not in the grammar, None where it is."""
+        try:
+            self.read(text, start)
+        except Mismatch as mismatch:
+            return mismatch
+        return None
+
+    def read(self, text: str, start: Start = "call") -> tuple[GrammarCall, ...]:
+        """Return the calls in `text`, a whole marker or one call of it. Raises Mismatch."""
+        nodes: list[Node | Token] = [self.parse(text, start)]
+        calls = []
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, str):
+                continue
+            if node.data == "call":
+                calls.append(_Reading(self, text, node).call())
+            else:
+                nodes.extend(reversed(node.children))
+        return tuple(calls)
+
+    def parse(self, text: str, start: str) -> Node:
+        """Return the tree of `text`. Raises Mismatch."""
+        from lark.exceptions import UnexpectedInput  # Lark takes 60 ms, and the fast paths need none
+
+        try:
+            return self.lark.parse(text, start=start)
+        except UnexpectedInput:
+            raise self._mismatch(text, start) from None
+
+    def _mismatch(self, text: str, start: str) -> Mismatch:
+        from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+        parser = self.lark.parse_interactive(text, start=start)
+        position = len(text)
+        try:
+            parser.exhaust_lexer()
+        except UnexpectedCharacters as error:
+            position = error.pos_in_stream or 0
+        except UnexpectedToken as error:
+            position = error.token.start_pos or 0
+        furthest = position
+        expected: set[str] = set()
+        for terminal in parser.accepts():  # type: ignore[no-untyped-call]  # lark leaves it untyped
+            reached, words = self._reach(terminal, text, position)
+            if reached > furthest:
+                furthest, expected = reached, set()
+            if reached == furthest:
+                expected.add(words)
+        return Mismatch(furthest, tuple(sorted(expected - {"white space"} or expected)), _found(text, furthest))
+
+    def _reach(self, terminal: str, text: str, position: int) -> tuple[int, str]:
+        """Return how far `terminal` goes at `position`, where it does not match, and what it wants there, in words."""
+        if terminal in _UNFINISHED:
+            unfinished, delimiter = _UNFINISHED[terminal]
+            match = unfinished.match(text, position)
+            if match is not None and match.lastgroup:
+                return match.end(), '"="'
+            if match is None or text.startswith(delimiter, match.end()):  # whole, but not in its place
+                return position, _WORDS[terminal]
+            inside = match.end() < len(text) and terminal not in ("QUOTED", "QUOTED_NAME")
+            return match.end(), "an escape" if inside else _quoted(delimiter)
+        pattern = self.lark.get_terminal(terminal).pattern if terminal != "$END" else None
+        if pattern is None or pattern.type != "str":
+            return position, _WORDS.get(terminal, terminal.strip("_").lower().replace("_", " "))
+        begun = text[position : position + len(pattern.value)]
+        cut_off = position + len(begun) == len(text) and pattern.value.startswith(begun)
+        return position + len(begun) if cut_off else position, _quoted(pattern.value)
+
+
+class _Reading:
+    """One tree: the values of its nodes, bottom up, and what was found on the way."""
+
+    def __init__(self, grammar: Grammar, text: str, tree: Node) -> None:
+        self.grammar = grammar
+        self.text = text
+        self.tree = tree
+        self.duplicate_keys = False
+        self.bad_numbers = False
+        self.values: dict[int, Any] = {}
+        for node in tree.iter_subtrees():
+            children = [self.value(child) for child in node.children]
+            self.values[id(node)] = self.mapping(children) if node.data == "object" else children
+
+    def value(self, node: Node | Token) -> Any:
+        """Return what a node means: a JSON value, or the list of its children's values."""
+        if not isinstance(node, str):
+            return self.values[id(node)]
+        match node.type:
+            case "STRING" | "OTHER_KEY" | "SINGLE_QUOTED" | "QUOTED_PAIR_KEY":
+                return _ESCAPE.sub(_unescaped, node[1:-1])
+            case "QUOTED_NAME":
+                return str(node[1:-1])
+            case "QUOTED":
+                width = len(self._form("braces").quote)
+                return str(node[width:-width])
+            case "NUMBER":
+                number = _number(node)
+                self.bad_numbers |= number is None
+                return str(node) if number is None else number
+            case "BARE":
+                number = _number(node)
+                return _LITERALS.get(node, str(node)) if number is None else number
+            case kind:
+                literal = kind.removeprefix("PYTHON_") in ("TRUE", "FALSE", "NULL", "NONE")
+                return _LITERALS[node] if literal else str(node)
+
+    def mapping(self, members: list[Any]) -> dict[str, JsonValue]:
+        """Return the object of these keys and values."""
+        found = dict(members)
+        self.duplicate_keys |= len(found) < len(members)
+        return found
+
+    def call(self) -> GrammarCall:
+        """Return the call that the tree is."""
+        name, identity = "", None
+        arguments: JsonValue = {}
+        positional: tuple[JsonValue, ...] = ()
+        raw = ""
+        untyped = False
+        parameters: list[Node] = []
+        for child in self.tree.children:
+            if isinstance(child, str):
+                name, identity = (name, str(child)) if child.type == "ID" else (str(child), identity)
+                continue
+            match child.data:
+                case "id":  # a name, and what makes an id of it
+                    name, identity = self.value(child)[0], self.source(child)
+                case "object":
+                    arguments, raw = self.value(child), self.source(child)
+                case "envelope":
+                    name, identity, arguments, raw = self._envelope(child)
+                case "arguments":
+                    arguments, positional, raw = *self._argument_list(child), self.source(child)
+                case "parameter":
+                    parameters.append(child)
+        if parameters and _is(parameters[0].children[0], "KEY"):
+            untyped = True
+            arguments = self.mapping([self._parameter(*self.value(node)) for node in parameters])
+            raw = self.text[parameters[0].meta.start_pos : parameters[-1].meta.end_pos]
+        elif parameters:
+            arguments, raw = self._whole(parameters[0])
+        return GrammarCall(
+            name=name,
+            id=identity,
+            arguments=arguments,
+            raw=self.source(self.tree),
+            raw_arguments=raw,
+            positional=positional,
+            untyped=untyped,
+            duplicate_keys=self.duplicate_keys,
+            bad_numbers=self.bad_numbers,
+        )
+
+    def source(self, node: Node) -> str:
+        """Return the text of a node."""
+        return "" if node.meta.empty else self.text[node.meta.start_pos : node.meta.end_pos]
+
+    def _envelope(self, node: Node) -> tuple[str, str | None, JsonValue, str]:
+        name, identity, arguments, raw = "", None, {}, ""
+        members = []
+        for child in node.children:
+            assert not isinstance(child, str)  # noqa: S101  # an envelope's rule has no terminals
+            rule, value = child.data, self.value(child)
+            if rule == "member":
+                key, value = value
+                identity = value if key == "id" and isinstance(value, str) else identity
+            else:
+                key, value = self.source(child).split('"')[1], value[0]
+                if rule == "name":
+                    name = value
+                else:
+                    arguments, raw = value, self.source(child)[self.source(child).index("{") :]
+            members.append((key, value))
+        self.mapping(members)
+        return name, identity, arguments, raw
+
+    def _argument_list(self, node: Node) -> tuple[JsonValue, tuple[JsonValue, ...]]:
+        """Return what stands between parentheses: one JSON value, or pairs and the positional values before them."""
+        pairs = [self.value(child) for child in node.children if _is(child, "pair")]
+        positional = [child for child in node.children if not _is(child, "pair")]
+        if len(positional) == 1 and not pairs and _is_json(positional[0]):
+            return self.value(positional[0]), ()
+        return self.mapping(pairs), tuple(self.value(child) for child in positional)
+
+    def _parameter(self, key: str, value: str = "") -> tuple[str, str]:
+        form = self._form("parameters")
+        if form.trim:
+            value = re.sub(r"\A\r?\n", "", value)
+            value = re.sub(r"\r?\n\Z", "", value)
+        return key, "".join(text for _, text in _decoded(value)) if form.encoding == "xml" else value
+
+    def _whole(self, node: Node) -> tuple[JsonValue, str]:
+        """Return the arguments where they are one value, which is in the grammar's rule `value` once it is decoded."""
+        raw = str(node.children[0])
+        pieces = _decoded(raw) if self._form("parameters").encoding == "xml" else [(0, raw)]
+        text = "".join(piece for _, piece in pieces)
+        try:
+            tree = self.grammar.parse(text, "value")
+        except Mismatch as mismatch:
+            place, rest = getattr(node.children[0], "start_pos", 0), mismatch.position
+            for at, piece in pieces:
+                if rest < len(piece) or (at, piece) == pieces[-1]:
+                    raise Mismatch(place + at + rest, mismatch.expected, mismatch.found) from None
+                rest -= len(piece)
+        inner = _Reading(self.grammar, text, tree)
+        self.duplicate_keys |= inner.duplicate_keys
+        self.bad_numbers |= inner.bad_numbers
+        return inner.value(tree)[0], raw
+
+    def _form(self, body: str) -> Form:
+        return next(form for form in self.grammar.dialect.forms if form.body == body)
+
+
+@cache
+def load(dialect: Dialect) -> Grammar:
+    """Return the dialect's grammar, compiled once (20 to 90 ms).
+
+    Raises DialectError where there is none, where it does not compile or is no LALR(1) grammar, and where it lacks one
+    of the start rules `marker` and `call` (or `value`, for parameters without keys).
+    """
+    from lark import Lark
+    from lark.exceptions import LarkError
+
+    text = flatten(dialect)
+    keyless = any(form.body == "parameters" and "key" not in form.parameter for form in dialect.forms)
+    start = ["marker", "call", "value"] if keyless else ["marker", "call"]
+    try:
+        lark = Lark(
+            text, parser="lalr", lexer="contextual", start=start, propagate_positions=True, maybe_placeholders=False
+        )
+    except (LarkError, OSError) as error:  # OSError: an import that lark knows no file for
+        raise DialectError(f"dialect {dialect.name}: grammar: {error}") from error
+    return Grammar(dialect, lark)
+
+
+def flatten(dialect: Dialect) -> str:
+    """Return the dialect's grammar as one text that needs no other file, with the start rules `marker` and `call`.
+
+    A file is imported as in `%import .json (object, _WS)`, from beside the file that imports it or from
+    `callmark.grammars`. Names stay as they are, so no two files may define the same. Where parameters have no key, what
+    is in a value is said by the rule `value`. Raises DialectError where a file is missing or an import looks different.
+    """
+    name = dialect.grammar or f"{dialect.name}.lark"
+    texts: dict[str, str] = {}
+    todo = [name]
+    try:
+        for path in todo:
+            texts[path] = _text(path)
+            beside = [str(Path(path).with_name(f"{imported}.lark")) for imported in _IMPORT.findall(texts[path])]
+            here = [path if Path(path).is_file() else Path(path).name for path in beside]
+            todo.extend(path for path in dict.fromkeys(here) if path not in todo)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DialectError(f"dialect {dialect.name}: grammar: {error}") from error
+    flat = "\n".join(_IMPORT.sub("", text) for text in texts.values())
+    if re.search(r"^%import \.", flat, re.MULTILINE):
+        raise DialectError(f"dialect {dialect.name}: grammar: expected imports of the form `%import .json (object)`")
+    return flat
+
+
+def _text(path: str) -> str:
+    """Return the text of a grammar: one of `callmark.grammars`, or a file of one's own."""
+    packaged = files("callmark.grammars").joinpath(path)
+    return packaged.read_text("utf-8") if packaged.is_file() else Path(path).read_text("utf-8")
+
+
+def _is(node: Node | Token, kind: str) -> bool:
+    return kind == (node.type if isinstance(node, str) else node.data)
+
+
+def _is_json(node: Node | Token) -> bool:
+    """Return whether a positional value stands there as strict JSON."""
+    if isinstance(node, str):
+        kind = node.type
+        if kind == "BARE":
+            return node in ("true", "false", "null") or _number(node) is not None
+        return kind != "SINGLE_QUOTED" and not kind.startswith("PYTHON_")
+    trees = list(node.iter_subtrees())
+    return all(tree.data != "tuple" for tree in trees) and all(
+        _is_json(child) for tree in trees for child in tree.children if isinstance(child, str)
+    )
+
+
+def _number(text: str) -> int | float | None:
+    """Return the value of a JSON number, None where the text is none, or one that has no value."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    if match["real"]:
+        value = float(text)
+        return value if isfinite(value) else None
+    return int(text) if len(text.removeprefix("-")) <= _DIGITS_LIMIT else None
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    high, low, unit, short = escape.groups()
+    if high:
+        return chr(0x10000 + (int(high, 16) - 0xD800 << 10) + int(low, 16) - 0xDC00)
+    return chr(int(unit, 16)) if unit else _SHORT_ESCAPES.get(short, short)
+
+
+def _decoded(text: str) -> list[tuple[int, str]]:
+    """Return the text of XML in pieces, each with where it comes from. A reference to no character stays as it is."""
+    pieces = []
+    for match in _XML.finditer(text):
+        at, piece = match.start(), match[0]
+        if match["cdata"] is not None:
+            at, piece = match.start("cdata"), match["cdata"]
+        elif match["name"]:
+            piece = _ENTITIES[match["name"]]
+        elif match["decimal"] or match["hex"]:
+            code = int(match["decimal"]) if match["decimal"] else int(match["hex"], 16)
+            piece = chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else piece
+        pieces.append((at, piece))
+    return pieces
+
+
+def _quoted(literal: str) -> str:
+    return f"'{literal}'" if '"' in literal else f'"{literal}"'
+
+
+def _found(text: str, position: int) -> str:
+    if position >= len(text):
+        return "the end of the text"
+    char = text[position]
+    return "a line break" if char in "\r\n" else _quoted(char) if char.isprintable() else f"U+{ord(char):04X}"

@@ -1,0 +1,265 @@
+"""Reads the body language `parameters` incrementally: tags around raw values, as XML-ish dialects write them.
+
+A value is any text up to `value_end`, but only where structure follows it (the next parameter, or the marker's tail);
+elsewhere `value_end` is data. The form's own opener inside a value means that the outer call was never closed: it ends
+there as broken, so that it does not swallow the call that begins.
+
+A value whose declared type is a string is previewed as it comes. One that is not declared may turn out to be JSON, so
+it is held until it ends, but never longer than HOLD characters: what is longer is text. The interface is that of
+`values.ValueReader`, and so are the invariants.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from json.encoder import encode_basestring as quoted
+from typing import Final
+
+from callmark.dialects import Form
+from callmark.events import Repair
+from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.patterns import Patterns
+from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
+
+HOLD: Final = 4096
+"""Characters of a value that are held back while its type is open."""
+
+_BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
+_LONE = re.compile(r"[\ud800-\udfff]")
+_JSON_FORM = Form(head="{name}", body="json")
+
+
+class ParametersReader:
+    """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
+
+    __slots__ = (
+        "_begun", "_declared", "_depth_limit", "_held", "_held_json", "_held_size", "_is_string", "_json", "_key", "_parameters",
+        "_patterns", "_state", "_stop", "_tail", "_trim", "_whole", "code", "end", "expected", "id", "name",
+        "out", "repairs", "sound", "start", "status",
+    )  # fmt: skip
+
+    def __init__(
+        self, patterns: Patterns, start: int, *, depth_limit: int, parameters: Parameters | None = None
+    ) -> None:
+        """Begin to read the body of a form at position `start` of the stream."""
+        form = patterns.form
+        self.status = OPEN
+        self.code = self.expected = ""
+        self.name: str | None = None
+        self.id: str | None = None
+        self.out: list[str] = []
+        self.repairs: list[Repair] = []
+        self.sound = self.start = self.end = start
+        self._patterns = patterns
+        self._depth_limit = depth_limit
+        self._parameters = parameters
+        self._state = _BETWEEN
+        self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
+        self._trim = form.trim
+        self._whole = "{key}" not in form.parameter and "(?P<key>" not in form.parameter
+        self._begun = False
+        self._key = ""
+        self._declared: frozenset[str] | None = None
+        self._held: list[str] = []  # of a value whose type is open
+        self._held_size = 0
+        self._is_string = False  # the value comes out as a string
+        self._json: ValueReader | None = None  # the value comes out as JSON
+        self._held_json = ""  # what the reader of JSON wants to see again
+        self._tail = ""  # a line break that may belong to the markup
+
+    def feed(self, buffer: str, at: int, base: int) -> int:
+        """Read `buffer` from index `at`; as in ValueReader."""
+        size = len(buffer)
+        while at < size and self.status == OPEN:
+            before, state = at, self._state
+            if state == _VALUE:
+                at = self._read_value(buffer, at, base)
+            elif state == _BETWEEN:
+                at = self._read_between(buffer, at, base)
+            elif state == _BEGIN:
+                at = self._skip_line_break(buffer, at)
+            else:
+                at = self._read_cdata(buffer, at)
+            if at == before and state == self._state:
+                break
+        return at
+
+    def _read_between(self, buffer: str, at: int, base: int) -> int:
+        found = self._patterns.between.match(buffer, at)
+        if found is None:
+            if self._patterns.between.may_match(buffer, at):
+                return at
+            return self._die("unexpected-text", "a parameter or the end of the call", at)
+        self.sound = base + at
+        if found["tail"] is not None:
+            if not self._whole:
+                self.out.append("}" if self._begun else "{}")
+            elif not self._begun:
+                self.out.append("{}")
+            self.end = base + at
+            self.status = DONE
+            return at
+        if self._whole:
+            if self._begun:
+                return self._die("unexpected-text", "the end of the call", at)
+            self.start = base + found.end()
+            self._json = ValueReader(_JSON_FORM, 0, depth_limit=self._depth_limit, tolerant=False)
+        else:
+            self._key = found["key"]
+            self._declared = self._parameters.declared(self._key) if self._parameters is not None else None
+            self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
+            self._held = []
+            self._held_size = 0
+            if self._declared is not None and "string" in self._declared and "null" not in self._declared:
+                self._is_string = True
+                self.out.append('"')
+        self._begun = True
+        self._state = _BEGIN if self._trim else _VALUE
+        return found.end()
+
+    def _skip_line_break(self, buffer: str, at: int) -> int:
+        if buffer.startswith("\n", at):
+            at += 1
+        elif buffer.startswith("\r", at):
+            if at + 1 == len(buffer):
+                return at
+            at += 2 if buffer[at + 1] == "\n" else 0
+        self._state = _VALUE
+        return at
+
+    def _read_value(self, buffer: str, at: int, base: int) -> int:
+        stop = self._stop
+        found = stop.search(buffer, at)
+        end = found.start() if found is not None else len(buffer)
+        if found is None or found.lastgroup == "nested":
+            begin = stop.may_begin(buffer, at) if self._may_stop(buffer, at) else -1
+            if 0 <= begin < end:
+                found, end = None, begin
+        if end > at and not self._take(buffer[at:end], at):
+            return at + 1
+        if found is None:
+            return end
+        kind = found.lastgroup
+        if kind == "nested":
+            self.sound = base + end
+            return self._die("nested-marker", f'"{self._patterns.form.value_end}"', end)
+        if kind == "cdata":
+            self._state = _CDATA
+        elif kind == "entity":
+            if not self._take(html.unescape(found[0]), end):
+                return end
+        else:
+            self._end_value(end, base)
+            self._state = _BETWEEN
+            at_end = end + len(self._patterns.form.value_end)
+            self.sound = base + at_end
+            return at_end
+        return found.end()
+
+    def _may_stop(self, buffer: str, at: int) -> bool:
+        form = self._patterns.form
+        first = form.value_end[0]
+        if buffer.find(first, at) >= 0 or (form.encoding == "xml" and buffer.find("&", at) >= 0):
+            return True
+        return any(buffer.find(char, at) >= 0 for char in form.begins if char != first)
+
+    def _read_cdata(self, buffer: str, at: int) -> int:
+        end = buffer.find("]]>", at)
+        if end < 0:
+            keep = 2 if buffer.endswith("]]") else 1 if buffer.endswith("]") else 0
+            stop = max(at, len(buffer) - keep)
+            if stop > at:
+                self._take(buffer[at:stop], at)
+            return stop
+        if end > at:
+            self._take(buffer[at:end], at)
+        self._state = _VALUE
+        return end + 3
+
+    def _take(self, piece: str, at: int) -> bool:
+        """Take a piece of the value's text; return whether it may stand there."""
+        lone = _LONE.search(piece)
+        if lone is not None:
+            self._die("lone-surrogate", "a character", at)
+            return False
+        if self._trim:
+            piece = self._tail + piece
+            self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
+            piece = piece[: len(piece) - len(self._tail)]
+        if self._json is not None:
+            return self._take_json(piece, at)
+        if self._is_string:
+            self.out.append(quoted(piece)[1:-1])
+            return True
+        self._held.append(piece)
+        self._held_size += len(piece)
+        if self._held_size > HOLD:
+            held = "".join(self._held)
+            self._held = []
+            if self._declared and self._declared <= {"object", "array", "null"}:
+                self._json = ValueReader(_JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True)
+                return self._take_json(held, at)
+            self._is_string = True
+            self.out.append('"')
+            self.out.append(quoted(held)[1:-1])
+        return True
+
+    def _take_json(self, piece: str, at: int) -> bool:
+        """Hand a piece of the value on to the reader of JSON."""
+        reader = self._json
+        if reader is None:
+            raise AssertionError("no reader of JSON")
+        text = self._held_json + piece
+        done = 0
+        if reader.status == OPEN:
+            done = reader.feed(text, 0, 0)
+            self.out.extend(reader.out)
+            reader.out.clear()
+            if reader.status == DEAD:
+                self._die(reader.code, reader.expected, at)
+                return False
+        if reader.status == DONE and text[done:].strip(" \t\r\n"):
+            self._die("bad-arguments", f'"{self._patterns.form.value_end}" behind the JSON value', at)
+            return False
+        self._held_json = text[done:] if reader.status == OPEN else ""
+        return True
+
+    def _end_value(self, at: int, base: int) -> None:
+        """The value is over: write what was held, and close what was begun."""
+        self._tail = ""
+        if self._json is not None:
+            if self._json.status != DONE:
+                self._die("bad-arguments", "a whole JSON value", at)
+            self._json = None
+            self._held_json = ""
+            if self._whole:
+                self.end = base + at
+        elif self._is_string:
+            self.out.append('"')
+            self._is_string = False
+        else:
+            self.out.append(plain_value("".join(self._held), self._declared, self._depth_limit - 1))
+
+    def _die(self, code: str, expected: str, at: int) -> int:
+        self.status = DEAD
+        self.code = code
+        self.expected = expected
+        return at
+
+
+def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) -> str:
+    """Return the JSON text of a whole raw value that was held: see `schemas` for the rules on plain values.
+
+    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain.
+    """
+    plain = text.strip(" \t\r\n")
+    if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
+        try:
+            value = decode(plain, depth_limit)
+        except Undecodable:
+            return quoted(text)
+        if not declared or ("array" if isinstance(value, list) else "object") in declared:
+            return plain
+    return scalar(text, declared) if declared else quoted(text)

@@ -1,0 +1,718 @@
+"""Turns chunks into events. There is no second parser for whole texts: `parse` is `feed` and `finish`.
+
+The parser is in one of few modes: in text, looking for a marker; inside a call, feeding its reader; behind the arguments,
+waiting for the tail; between the calls of a section; behind a broken marker, looking where to go on. It keeps the text
+that it has not decided about (bounded outside of a call) and the text of the call that it is in; nothing that was
+emitted is ever taken back.
+
+How reading goes on after a broken marker. A marker is broken where no continuation can make it one. `Malformed` then
+reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener.
+But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
+begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
+tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
+kind of quote. Where the text ends inside a marker that could still be completed, everything to the end belongs to it:
+what stands in the strings of a call that was cut is data and is not run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from callmark.dialects import Dialect
+from callmark.errors import UsageError
+from callmark.events import (
+    MALFORMED_CODES,
+    ArgumentsDelta,
+    Call,
+    CallStart,
+    Channel,
+    Event,
+    Malformed,
+    Markup,
+    Notice,
+    Repair,
+    Span,
+    Text,
+)
+from callmark.reading import fast
+from callmark.reading.contexts import Contexts
+from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.diagnosis import explain
+from callmark.reading.parameters import ParametersReader
+from callmark.reading.patterns import Pattern, Patterns
+from callmark.reading.pieces import Pieces
+from callmark.reading.scanner import Entry, Plan, plan
+from callmark.reading.schemas import Parameters, known_tools
+from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
+
+Tolerance: TypeAlias = Literal["strict", "lenient", "salvage"]
+ContextPolicy: TypeAlias = Literal["text", "allow", "sole"]
+Dialects: TypeAlias = Iterable[str | Dialect] | str | Dialect | None
+
+RECOVERY: Final = 256
+"""Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
+_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
+_EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
+_NOWHERE: Final = sys.maxsize
+
+_TEXT, _CALL, _TAIL, _SECTION, _BROKEN, _OVERFLOW, _SOLE = range(7)
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds on what a call may be; each can be set.
+
+    nesting     64: arguments nested deeper are Malformed; every consumer of JSON handles 64, jsonschema fails at 131
+    arguments   1,048,576 characters: what a call may hold in memory; a file of 20,000 lines
+    calls       64 per stream: what a model can mean; later markers are left as text, and a Notice says so
+    """
+
+    nesting: int = 64
+    arguments: int = 1_048_576
+    calls: int = 64
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nesting <= 256:
+            raise UsageError(f"limits.nesting: expected 1 to 256, found {self.nesting}")
+        if self.arguments < 1 or self.calls < 0:
+            raise UsageError("limits: expected arguments of at least 1 and calls of at least 0")
+
+
+_DEFAULT_LIMITS = Limits()
+_POLICIES: Final = {
+    "fence": ("text", "allow", "sole"),
+    "code": ("text", "allow"),
+    "quote": ("text", "allow"),
+    "reasoning": ("text", "allow"),
+}
+_NOTICES: Final = {
+    "fence": ("marker-in-fence", "a marker in a code fence is not a call"),
+    "code": ("marker-in-code", "a marker in inline code is not a call"),
+    "quote": ("marker-in-quote", "a marker in a block quote is not a call"),
+    "reasoning": ("marker-in-reasoning", "a marker in reasoning is not a call"),
+}
+
+
+class Parser:
+    """Reads calls out of a text that comes in chunks of any size. One parser for one text.
+
+    >>> parser = Parser()
+    >>> [event.name for event in parser.feed('Hi [CALL: greet({"who": "Mi') if isinstance(event, CallStart)]
+    ['greet']
+    >>> [event.arguments for event in parser.feed('a"})]') if isinstance(event, Call)]
+    [{'who': 'Mia'}]
+    >>> list(parser.finish())
+    []
+
+    Options (keyword only): `dialects`, names or Dialects, default all with an explicit opener; `tools`, names or
+    schemas in any usual shape; `tolerance`, "strict", "lenient" or "salvage"; `contexts`, a mapping of "fence", "code",
+    "quote", "reasoning" to "text" (default) or "allow", for "fence" also "sole"; `starts_in_reasoning`, whether the
+    prompt has opened reasoning already; `nonce`, without which no marker is a call; `limits`.
+
+    Model text never raises. Time is linear in the text; memory is some kilobytes outside of a call, and a small
+    multiple of the call's text inside one. Not safe for use by several threads at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        dialects: Dialects = None,
+        tools: Any = None,
+        tolerance: Tolerance = "lenient",
+        contexts: Mapping[str, ContextPolicy] | None = None,
+        starts_in_reasoning: bool = False,
+        nonce: str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if tolerance not in ("strict", "lenient", "salvage"):
+            raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
+        self._tolerant = tolerance != "strict"
+        self._plan: Plan = plan(dialects, self._tolerant)
+        self._tools: dict[str, Parameters] | None = known_tools(tools)
+        self._policies: Mapping[str, str] = _checked_policies(contexts) if contexts else {}
+        self._nonce = nonce
+        self._limits = limits or _DEFAULT_LIMITS
+        self._channel: Channel = "reasoning" if starts_in_reasoning else "content"
+        self._reasoning_depth = 1 if starts_in_reasoning else 0
+        self._contexts = Contexts()
+        self._events: list[Event] = []
+        self._finished = False
+        self._mode = _TEXT
+        self._buffer = ""  # what was not decided about
+        self._base = 0  # position of the buffer's first character
+        self._at = 0  # index of the buffer up to which it was read
+        self._shown = 0  # in text: index up to which it was emitted
+        self._passed = 0  # in text: index up to which the contexts know it
+        self._hits: dict[str, int] = {}  # position of the next entry that begins with a character
+        self._guesses: dict[str, int] = {}  # position of the next closing literal
+        self._reread = 0
+        self._index = 0  # of the next call
+        self._calls = 0
+        self._limit_told = False
+        self._explained = 0
+        self._section: Entry | None = None
+        self._section_begun = False  # whether a call was read since its opener or the last separator
+        self._sole = ""  # the run of the fence whose only content must be the call that is read
+        self._sole_events: list[Event] = []
+        # The call that is read:
+        self._entry: Entry = self._plan.first
+        self._reader: ValueReader | ParametersReader | None = None
+        self._overflow: ValueReader | ParametersReader | None = None
+        self._start = 0  # position of its first character
+        self._body = 0  # position of its arguments' first character
+        self._pieces = Pieces()  # its text up to the buffer
+        self._json = Pieces()  # its arguments as JSON, up to what was emitted
+        self._name: str | None = None
+        self._id: str | None = None
+        self._repairs: tuple[Repair, ...] = ()
+        self._begun = False  # whether CallStart was emitted
+        self._error: tuple[str, str, int] = ("", "", 0)  # code, what was expected, position
+
+    @property
+    def steps(self) -> int:
+        """How many characters were looked at so far, those that were looked at again included: the measure of law 7."""
+        return self._base + self._at + self._reread
+
+    def feed(self, chunk: str) -> Sequence[Event]:
+        """Read the next chunk and return the events that are certain now. Chunks may be cut anywhere.
+
+        Raises UsageError after `finish`, and for anything but a str.
+        """
+        if self._finished:
+            raise UsageError("feed: the parser was finished; expected a new Parser for a new text")
+        if type(chunk) is not str:
+            if not isinstance(chunk, str):
+                raise UsageError(f"feed: expected a str, found {type(chunk).__name__}")
+            chunk = str(chunk)
+        if self._mode == _TEXT and not self._buffer and chunk and self._plan.any(chunk) is None:
+            start = self._base
+            self._base = end = start + len(chunk)
+            self._contexts.pass_text(chunk)
+            return (Text(Span(start, end), chunk, self._channel),)
+        if not chunk:
+            return ()
+        self._reread += len(self._buffer)
+        self._hits.clear()
+        self._guesses.clear()
+        self._buffer = self._buffer + chunk if self._buffer else chunk
+        self._advance(final=False)
+        return self._take_events()
+
+    def finish(self) -> Sequence[Event]:
+        """Say that the text is over and return the last events. What is cut is Malformed, never a Call.
+
+        Raises UsageError when called twice.
+        """
+        if self._finished:
+            raise UsageError("finish: the parser was finished already")
+        self._finished = True
+        self._advance(final=True)
+        return self._take_events()
+
+    # The engine. Each mode reads on from `_at` and says whether there is more to do.
+
+    def _advance(self, *, final: bool) -> None:
+        while True:
+            mode = self._mode
+            if mode == _TEXT:
+                more = self._in_text(final)
+            elif mode == _CALL:
+                more = self._in_call()
+            elif mode == _TAIL:
+                more = self._in_tail()
+            elif mode == _SECTION:
+                more = self._in_section(final)
+            elif mode == _BROKEN:
+                more = self._in_broken(final)
+            elif mode == _OVERFLOW:
+                more = self._in_overflow()
+            else:
+                more = self._in_sole(final)
+            if not more:
+                if not final or self._mode == _TEXT:
+                    break
+                self._cut()
+        if self._mode in (_CALL, _TAIL, _BROKEN):
+            self._pieces.append(self._buffer[max(self._start - self._base, 0) : self._at])
+        self._base += self._at
+        self._buffer = self._buffer[self._at :]
+        self._at = self._shown = self._passed = 0
+
+    def _cut(self) -> None:
+        """The text is over inside a marker, which is thereby unclosed."""
+        size = len(self._buffer)
+        if self._mode == _OVERFLOW:
+            self._show(size)
+        else:
+            self._error = ("unclosed-marker", "the rest of the marker", self._base + size)
+            self._malformed(size, *self._error[:2], "the end of the text")
+        self._section = None
+        self._leave(size)
+
+    # In text: looking for an entry.
+
+    def _in_text(self, final: bool) -> bool:
+        buffer, at, base = self._buffer, self._at, self._base
+        size = len(buffer)
+        self._shown = self._passed = at
+        begin = -1 if final else self._plan.may_begin(buffer, at)
+        while True:
+            hit, char = self._next_hit(at)
+            if 0 <= begin < at:
+                begin = self._plan.may_begin(buffer, at)
+            if hit < 0 or 0 <= begin < hit:
+                return self._wait_in_text(begin if begin >= 0 else size)
+            matched = self._entry_at(hit, char, final)
+            if matched is None:
+                return self._wait_in_text(hit)
+            entry, found = matched
+            self._hits[char] = -1
+            at = found.end() if entry.kind == "opener" else hit + 1
+            self._pass(hit)
+            if entry.kind == "tag":
+                if self._tag(hit, found.end(), closing=found["slash"] == "/"):
+                    return True
+                continue
+            if entry.form.line_start and not self._contexts.at_line_start:
+                continue
+            refusal = self._refusal(entry, found)
+            if refusal is None:
+                self._show(hit)
+                if self._sole:
+                    self._sole_events, self._events = self._events, []
+                if entry.kind == "opener":
+                    self._markup(hit, found.end())
+                    self._section = entry
+                    self._section_begun = False
+                    self._mode = _SECTION
+                else:
+                    self._begin(entry, found)
+                return True
+            if refusal and (entry.kind != "opener" or not entry.form.alone):
+                self._show(hit)
+                self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
+
+    def _wait_in_text(self, stop: int) -> bool:
+        self._pass(stop)
+        self._show(stop)
+        self._at = stop
+        return False
+
+    def _next_hit(self, at: int) -> tuple[int, str]:
+        """Return the index of the next entry from `at` and the character it begins with; -1 for none.
+
+        Hits are remembered while the buffer stands, so that it is searched once for each character. Reading again
+        after an error keeps them valid: it goes back behind the head from which they were searched, never before it.
+        """
+        buffer, base, hits = self._buffer, self._base, self._hits
+        best, best_char = _NOWHERE, ""
+        for char, search in self._plan.search.items():
+            position = hits.get(char, -1)
+            if position < base + at:
+                first = buffer.find(char, at)
+                found = search(buffer, first) if first >= 0 else None
+                hits[char] = position = _NOWHERE if found is None else base + found.start()
+            if position < best:
+                best, best_char = position, char
+        return (best - base if best_char else -1), best_char
+
+    def _entry_at(self, hit: int, char: str, final: bool) -> tuple[Entry, re.Match[str]] | None:
+        """Return the first entry that matches at `hit`, None if one before it may still match."""
+        for entry in self._plan.entries[char]:
+            found = entry.pattern.match(self._buffer, hit)
+            if found is not None:
+                return entry, found
+            if not final and entry.pattern.may_match(self._buffer, hit):
+                return None
+        raise AssertionError("an entry matches where the search found one")
+
+    def _tag(self, at: int, end: int, *, closing: bool) -> bool:
+        """Read a reasoning tag; return whether it is one: in code it is text."""
+        if closing:
+            if self._channel == "content" and self._contexts.here() is not None:
+                return False
+            self._reasoning_depth = max(0, self._reasoning_depth - 1)
+        elif self._channel == "content" and self._contexts.here() is not None:
+            return False
+        else:
+            self._reasoning_depth += 1
+        self._show(at)
+        self._channel = "reasoning" if self._reasoning_depth else "content"
+        self._markup(at, end)
+        self._contexts.reset()
+        return True
+
+    def _refusal(self, entry: Entry, found: re.Match[str]) -> tuple[str, str] | tuple[()] | None:
+        """Return why the marker is left as text: code and message of a Notice, () for nothing to say; None if it is read."""
+        groups = found.re.groupindex
+        nonce = found["nonce"] if "nonce" in groups else None
+        if nonce != self._nonce and (entry.kind != "opener" or self._nonce is not None):
+            return "unknown-nonce", "a marker with another nonce, or with none, is not a call"
+        if self._channel == "reasoning" and self._policies.get("reasoning") != "allow":
+            return _NOTICES["reasoning"]
+        context = self._contexts.here()
+        if context is not None:
+            policy = self._policies.get(context)
+            if policy == "sole" and self._contexts.sole_fence:
+                self._sole = self._contexts.sole_fence
+            elif policy != "allow":
+                return _NOTICES[context]
+        if self._calls >= self._limits.calls:
+            self._sole = ""
+            if self._limit_told:
+                return ()
+            self._limit_told = True
+            return "too-many-calls", f"the limit of {self._limits.calls} calls is reached; this marker and later ones are text"
+        return None
+
+    def _pass(self, stop: int) -> None:
+        """Tell the contexts of the text up to index `stop`."""
+        if stop > self._passed:
+            self._contexts.pass_text(self._buffer[self._passed : stop])
+            self._passed = stop
+
+    def _show(self, stop: int) -> None:
+        """Emit the text up to index `stop`."""
+        start = self._shown
+        if stop > start:
+            base = self._base
+            text = self._buffer[start:stop]
+            self._events.append(Text(Span(base + start, base + stop), text, self._channel))
+            self._shown = stop
+
+    def _markup(self, at: int, stop: int) -> None:
+        if stop > at:
+            raw = self._buffer[at:stop]
+            self._events.append(Markup(Span(self._base + at, self._base + stop), raw))
+            self._contexts.pass_marker(raw)
+        self._at = self._shown = self._passed = stop
+
+    # In a call.
+
+    def _begin(self, entry: Entry, found: re.Match[str]) -> None:
+        """A head was read: a call begins."""
+        groups = found.re.groupindex
+        base = self._base
+        at = found.end()
+        self._entry = entry
+        self._start = base + found.start()
+        self._body = base + at
+        self._name = found["name"] if "name" in groups else None
+        self._id = found["id"] if "id" in groups else None
+        self._repairs = (Repair("opener-spelling", Span(self._start, self._body)),) if entry.kind == "loose" else ()
+        self._begun = False
+        self._at = at
+        parts = entry.patterns
+        parameters = self._tools.get(self._name) if self._tools and self._name else None
+        if "empty" in groups and found["empty"] is not None:
+            self._start_call()
+            self._events.append(ArgumentsDelta(self._index, "{}"))
+            self._end_call(at, "", "{}")
+            return
+        if parts.guess and self._read_at_once(parts, at, parameters):
+            return
+        form = parts.form
+        if form.body == "parameters":
+            self._reader = ParametersReader(
+                parts, self._body, depth_limit=self._limits.nesting, parameters=parameters
+            )
+        else:
+            self._reader = ValueReader(
+                form, self._body, depth_limit=self._limits.nesting, tolerant=self._tolerant, parameters=parameters
+            )
+        self._mode = _CALL
+
+    def _read_at_once(self, parts: Patterns, at: int, parameters: Parameters | None) -> bool:
+        """Read a call whose closing literal is there already, if nothing else begins before it: the fast path.
+
+        The literal may stand in a string; then what lies before it is no JSON, and the incremental reader decides.
+        """
+        buffer, base, guess = self._buffer, self._base, parts.guess
+        end = self._guesses.get(guess, -1) - base
+        if end < at:
+            end = buffer.find(guess, at)
+            self._guesses[guess] = base + end if end >= 0 else _NOWHERE
+        if end < 0 or end >= len(buffer) or end - at >= self._limits.arguments:
+            return False
+        hit, _ = self._next_hit(at)
+        if 0 <= hit < end:
+            return False
+        read = fast.read(parts.form, buffer, at, end, self._limits.nesting, parameters)
+        if read is None:
+            self._reread += end - at
+            return False
+        name, source, json, value = read
+        self._name = name or self._name
+        self._start_call()
+        self._events.append(ArgumentsDelta(self._index, json))
+        self._call(end + len(guess), source, value)
+        return True
+
+    def _in_call(self) -> bool:
+        buffer, at, base = self._buffer, self._at, self._base
+        reader = self._current()
+        room = self._body + self._limits.arguments - base - at
+        windowed = len(buffer) - at > room
+        if windowed:
+            window = buffer[at : at + min(room, _WINDOW)]
+            stop = at + reader.feed(window, 0, base + at)
+        else:
+            stop = reader.feed(buffer, at, base)
+        self._at = stop
+        if reader.out or not self._begun:
+            self._preview(reader)
+        if reader.status == DONE:
+            self._mode = _TAIL
+            return True
+        if reader.status == DEAD:
+            self._break(reader.code, reader.expected, reader.sound)
+            return True
+        if windowed and room <= _WINDOW:
+            self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
+            self._overflow = reader
+            self._mode = _OVERFLOW
+            return True
+        return windowed
+
+    def _current(self) -> ValueReader | ParametersReader:
+        if self._reader is None:
+            raise AssertionError("a call is being read")
+        return self._reader
+
+    def _preview(self, reader: ValueReader | ParametersReader) -> None:
+        name = self._name or reader.name
+        if name is None:
+            return
+        if not self._begun:
+            self._name = name
+            self._start_call()
+        if reader.out:
+            json = "".join(reader.out)
+            reader.out.clear()
+            self._json.append(json)
+            self._events.append(ArgumentsDelta(self._index, json))
+
+    def _start_call(self) -> None:
+        dialect = self._entry.dialect
+        self._events.append(CallStart(self._index, self._name or "", dialect.name))
+        self._begun = True
+
+    def _in_tail(self) -> bool:
+        reader = self._current()
+        tail = self._entry.patterns.tail
+        end = self._at
+        if tail is not None:
+            found = tail.match(self._buffer, end)
+            if found is None:
+                if not tail.may_match(self._buffer, end):
+                    self._break("unexpected-text", f"the end of the marker, as in {self._entry.dialect.title}", self._base + end)
+                    return True
+                return False
+            end = found.end()
+        self._id = reader.id or self._id
+        self._repairs += tuple(reader.repairs)
+        raw = self._raw(end)
+        source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
+        self._end_call(end, source, self._json.take(), raw)
+        return True
+
+    def _raw(self, end: int) -> str:
+        """Return the text of the call up to index `end`, and forget it."""
+        self._pieces.append(self._buffer[max(self._start - self._base, 0) : end])
+        return self._pieces.take()
+
+    def _end_call(self, end: int, source: str, json: str, raw: str | None = None) -> None:
+        """The marker is complete: decode its arguments."""
+        try:
+            value = decode(json, self._limits.nesting)
+        except Undecodable as error:
+            self._malformed(end, error.code, MALFORMED_CODES[error.code], "", raw)
+            self._leave(end)
+        else:
+            self._call(end, source, value, raw)
+
+    def _call(self, end: int, source: str, value: Any, raw: str | None = None) -> None:
+        raw = self._raw(end) if raw is None else raw
+        span = Span(self._start, self._base + end)
+        dialect, name = self._entry.dialect, self._name or ""
+        self._events.append(
+            Call(span, raw, self._index, name, value, source, dialect.name, self._repairs, self._id)
+        )
+        if self._tools is not None and name not in self._tools:
+            self._events.append(Notice(span, "unknown-tool", f"no tool {name!r} was given{_nearest(name, self._tools)}"))
+        self._index += 1
+        self._calls += 1
+        self._contexts.pass_marker(raw)
+        self._leave(end)
+
+    def _leave(self, end: int) -> None:
+        """Go on behind a call at index `end`."""
+        self._reader = None
+        self._at = end
+        self._mode = _SECTION if self._section else _SOLE if self._sole else _TEXT
+
+    # Between the calls of a section.
+
+    def _in_section(self, final: bool) -> bool:
+        entry = self._section
+        if entry is None:
+            raise AssertionError("a section is being read")
+        buffer, at = self._buffer, self._at
+        parts = entry.patterns
+        full = self._calls >= self._limits.calls
+        if self._section_begun:
+            between = parts.next.match(buffer, at)
+            if between is None:
+                if not final and parts.next.may_match(buffer, at):
+                    return False
+            elif between["closer"] is not None:
+                self._markup(at, between.end())
+            elif not full:
+                self._markup(at, between.end())
+                self._section_begun = False
+                return True
+        elif not full:
+            found = parts.head.match(buffer, at)
+            if found is not None:
+                self._section_begun = True
+                self._begin(Entry("head", parts.head, entry.dialect, entry.form, parts), found)
+                return True
+            if not final and parts.head.may_match(buffer, at):
+                return False
+        self._section = None
+        self._mode = _SOLE if self._sole else _TEXT
+        return True
+
+    # Behind a broken marker.
+
+    def _break(self, code: str, expected: str, sound: int) -> None:
+        """The marker can no longer be one. Go back to where the last token began, and look where to go on."""
+        self._error = (code, expected, self._base + self._at)
+        back = sound - self._base
+        self._reread += self._at - back
+        if back < 0:
+            text = self._pieces.take()
+            cut = len(text) + back
+            self._pieces.append(text[:cut])
+            self._buffer = text[cut:] + self._buffer
+            self._base = sound
+            back = 0
+        self._at = back
+        self._mode = _BROKEN
+
+    def _in_broken(self, final: bool) -> bool:
+        buffer, sound = self._buffer, self._at
+        code, expected, position = self._error
+        error = position - self._base
+        limit = error + RECOVERY
+        search = self._entry.patterns.recovery
+        hit, _ = self._next_hit(sound)
+        found = search(buffer, error, limit + RECOVERY) if search is not None else None
+        end = found.end() if found is not None and found.start() <= limit else -1
+        if not final:
+            begin = self._plan.may_begin(buffer, sound)
+            if 0 <= begin and (hit < 0 or begin < hit) and (end < 0 or begin < end) and begin <= limit:
+                return False
+            if hit < 0 and end < 0 and len(buffer) < limit + RECOVERY:
+                return False
+        if 0 <= hit <= error:
+            end = hit
+        elif end < 0 or 0 <= hit < end:
+            end = error
+        found_text = repr(buffer[error : error + 1])[1:-1] if error < len(buffer) else "the end of the text"
+        self._malformed(end, code, expected, found_text)
+        self._leave(end)
+        return True
+
+    def _malformed(self, end: int, code: str, expected: str, found: str, raw: str | None = None) -> None:
+        raw = self._raw(end) if raw is None else raw
+        self._json.take()
+        at = min(self._error[2], self._base + end) - self._start if code == self._error[0] else len(raw)
+        explained = self._explained < _EXPLAIN
+        self._explained += 1
+        dialect = self._entry.dialect
+        message = explain(dialect, raw, at, code, expected, found, with_grammar=explained)
+        index = None
+        if self._begun:
+            index = self._index
+            self._index += 1
+        span = Span(self._start, self._start + len(raw))
+        self._events.append(Malformed(span, raw, code, message, dialect.name, index, self._name))
+        self._contexts.pass_marker(raw)
+        self._reader = None
+        self._begun = False
+
+    # Behind arguments over the limit: text, but what stands in its strings begins no marker.
+
+    def _in_overflow(self) -> bool:
+        reader = self._overflow
+        if reader is None:
+            raise AssertionError("arguments over the limit are being read")
+        at = self._at
+        stop = reader.feed(self._buffer, at, self._base)
+        reader.out.clear()
+        self._shown = self._passed = at
+        self._show(stop)
+        self._contexts.pass_marker(self._buffer[at:stop])
+        self._at = stop
+        if reader.status == OPEN:
+            return False
+        self._overflow = None
+        self._leave(stop)
+        return True
+
+    # Behind a call that must be alone in its fence.
+
+    def _in_sole(self, final: bool) -> bool:
+        at = self._at
+        fence = re.escape(self._sole[0]) + f"{{{len(self._sole)},}}+"
+        blank_lines = r"[ \t]{0,64}+\r?\n(?:[ \t]{0,64}+\r?\n){0,8}+ {0,3}+"
+        closing = Pattern(rf"{blank_lines}{fence}[ \t]{{0,64}}+(?=\r?\n)")
+        alone = closing.match(self._buffer, at) is not None
+        if not alone:
+            if not final and closing.may_match(self._buffer, at):
+                return False
+            rest = self._buffer[at:]
+            alone = final and re.fullmatch(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+", rest) is not None
+        events, self._events, self._sole = self._events, self._sole_events, ""
+        self._sole_events = []
+        calls = [event for event in events if isinstance(event, Call)]
+        if alone and len(calls) == 1 and not any(isinstance(event, Malformed) for event in events):
+            self._events += events
+        else:
+            tiles = [event for event in events if isinstance(event, Call | Malformed | Markup)]
+            raw = "".join(tile.raw for tile in tiles)
+            span = Span(tiles[0].span.start, tiles[0].span.start + len(raw))
+            self._events.append(Notice(span, *_NOTICES["fence"]))
+            self._events.append(Text(span, raw, self._channel))
+            self._index -= len({event.index for event in events if isinstance(event, CallStart)})
+            self._calls -= len(calls)
+        self._mode = _TEXT
+        return True
+
+    def _take_events(self) -> list[Event]:
+        """Return what is certain: not what a call that may not be alone in its fence has given so far."""
+        if self._sole:
+            events, self._sole_events = self._sole_events, []
+        else:
+            events, self._events = self._events, []
+        return events
+
+
+def _checked_policies(contexts: Mapping[str, str]) -> Mapping[str, str]:
+    for name, policy in contexts.items():
+        if name not in _POLICIES:
+            raise UsageError(f"contexts: expected one of {', '.join(_POLICIES)}, found {name!r}")
+        if policy not in _POLICIES[name]:
+            raise UsageError(f"contexts.{name}: expected one of {', '.join(_POLICIES[name])}, found {policy!r}")
+    return dict(contexts)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name[:128], list(known)[:512], n=1)
+    return f"; did it mean {near[0]!r}?" if near else ""

@@ -1,0 +1,103 @@
+"""The patterns of a form, compiled: whether they match at a place, and whether they may once more text has come.
+
+A match is decided by the stdlib's `re` (a few hundred nanoseconds). Only where a chunk ends inside a possible match does
+the question arise whether more text could complete it; the `regex` module answers that exactly (`partial=True`, about a
+microsecond) and is imported when it is first asked. Both see the same pattern text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Final
+
+from callmark.dialects import Form, expand
+
+if TYPE_CHECKING:
+    import regex
+
+HOLD_LIMIT: Final = 1024
+"""Characters: the longest stretch in which a pattern may still become a match. The longest head (a fence with a name of
+128 characters, and blanks at all of its gaps) takes 900; what is longer is no marker."""
+
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+
+
+class Pattern:
+    """One pattern: `match` at a place, and `may_match` for a place near the end of a text that goes on."""
+
+    def __init__(self, text: str) -> None:
+        """Compile `text`, whose abbreviations are written out already."""
+        self.text = text
+        self.match = re.compile(text).match
+        self.search = re.compile(text).search
+
+    @cached_property
+    def partial(self) -> regex.Pattern[str]:
+        """The same pattern in `regex`, which can tell a beginning from a failure."""
+        import regex  # noqa: PLC0415  # 20 ms, and only streams need it
+
+        return regex.compile(self.text, regex.VERSION0)
+
+    def may_match(self, buffer: str, at: int) -> bool:
+        """Return whether more text behind `buffer` could make the pattern match at index `at`."""
+        if len(buffer) - at > HOLD_LIMIT:
+            return False
+        found = self.partial.match(buffer, at, partial=True)
+        return found is not None and found.partial
+
+    def may_begin(self, buffer: str, at: int) -> int:
+        """Return the first index from `at` at which more text could make the pattern match, -1 for none."""
+        found = self.partial.search(buffer, max(at, len(buffer) - HOLD_LIMIT), partial=True)
+        while found is not None and not found.partial:  # a whole match: look on behind its first character
+            found = self.partial.search(buffer, found.start() + 1, partial=True)
+        if found is None or found.start() == len(buffer):
+            return -1
+        return int(found.start())
+
+
+def anonymous(text: str) -> str:
+    """Return the pattern without group names, so that patterns can be put together."""
+    return _GROUP_NAME.sub("(?:", text)
+
+
+class Patterns:
+    """The patterns of one form. `guess` is the literal that most likely closes a marker, "" where none is fixed."""
+
+    def __init__(self, form: Form) -> None:
+        """Compile the patterns of `form`."""
+        self.form = form
+        head, tail = expand(form.head), expand(form.tail)
+        self.head = Pattern(head)
+        self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
+        self.tail = Pattern(tail) if tail else None
+        self.recovery = Pattern(anonymous(tail)).search if tail and "(?=" not in tail else None
+        self.opener = Pattern(expand(form.opener)) if form.opener else None
+        blanks = expand("{ws}")
+        if form.opener:
+            between = expand(form.separator) if form.separator else blanks
+            closer = expand(form.closer)
+            self.next = Pattern(rf"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={anonymous(head)}))")
+        plain_tail = form.tail.removeprefix("{ws}")
+        closing = re.sub(r"\\(.)", r"\1", plain_tail)
+        literal = bool(closing) and re.escape(closing) == re.escape(re.sub(r"\\(.)", r"\1", re.escape(closing)))
+        self.guess = closing if literal and not re.search(r"[{(\[*+?|]", re.sub(r"\\.", "", plain_tail)) else ""
+        if form.body == "arguments" and self.guess:
+            self.guess = ")" + self.guess
+        if form.body == "parameters":
+            parameter = expand(form.parameter)
+            nested = anonymous(expand(form.opener) or head)
+            stop = re.escape(form.value_end)
+            structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
+            self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
+            self.stop = Pattern(f"(?P<end>{stop}{structure})|(?P<nested>{nested})")
+            self.stop_xml = Pattern(
+                f"(?P<end>{stop}{structure})|(?P<cdata><!\\[CDATA\\[)"
+                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|(?P<nested>{nested})"
+            )
+
+
+@cache
+def patterns(form: Form) -> Patterns:
+    """Return the compiled patterns of `form`; compiled once."""
+    return Patterns(form)

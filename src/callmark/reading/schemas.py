@@ -1,0 +1,160 @@
+"""What the reader knows of the caller's tools: their names, their parameters in order, and how a plain word is typed.
+
+One written rule set decides what a *plain* value means, that is one without quotes or structure: a bare word of
+`key=value`, or the text of an XML-ish parameter.
+
+Without a schema: what is a JSON scalar (or Python's True, False, None in an argument list) is that value, exactly;
+everything else is a string of itself (`007`, `1e400`, `NaN`, `Oslo`).
+
+With a schema, the declared types decide, in this order:
+1. `null` only where null is allowed;
+2. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (a union too);
+3. a boolean, then an integer (leading zeros and a plus sign are read), then a number, where it reads as one;
+4. otherwise the text as it is, a string: checking it against the schema is for others, and nothing is guessed.
+`enum` and `const` declare the types of their members.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from json.encoder import encode_basestring as quoted
+from math import isfinite
+from typing import Any, Final
+
+from callmark.errors import ToolsError
+
+DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
+_LITERALS: Final = {"true": "true", "false": "false", "null": "null", **PYTHON_LITERALS}
+_ANY_INTEGER = re.compile(r"([+-]?)0*+([0-9]++)")
+_TYPES: Final = {
+    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
+    "dict": "object", "map": "object", "list": "array", "tuple": "array", "none": "null",
+}  # fmt: skip
+
+
+def holdable(number: str) -> bool:
+    """Return whether a JSON number has a value: finite, and at most 4,300 digits."""
+    if "e" in number or "E" in number or "." in number:
+        return len(number) <= DIGITS_LIMIT and isfinite(float(number))
+    return len(number) <= DIGITS_LIMIT + number.startswith("-")
+
+
+def scalar(word: str, declared: frozenset[str] | None) -> str:
+    """Return the JSON text of a plain word, typed by the declared JSON Schema types (None: no schema)."""
+    if not declared:
+        literal = _LITERALS.get(word)
+        if literal is not None:
+            return literal
+        return word if NUMBER.fullmatch(word) and holdable(word) else quoted(word)
+    literal = _LITERALS.get(word) or _LITERALS.get(word.strip().lower())
+    if literal == "null" and "null" in declared:
+        return literal
+    if "string" in declared:
+        return quoted(word)
+    if literal in ("true", "false") and "boolean" in declared:
+        return literal
+    if "integer" in declared or "number" in declared:
+        plain = word.strip(" \t\r\n")
+        whole = _ANY_INTEGER.fullmatch(plain)
+        if whole and len(whole[2]) <= DIGITS_LIMIT:
+            return ("-" if whole[1] == "-" else "") + whole[2]
+        if "number" in declared and NUMBER.fullmatch(plain) and holdable(plain):
+            return plain
+    return quoted(word)
+
+
+class Parameters:
+    """The parameters of one tool: `names` in the schema's order, and the declared types of each."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Take a JSON Schema of an object; anything else in its place counts as no parameters."""
+        self._schema = schema
+        properties = schema.get("properties")
+        self._properties: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
+        self._types: dict[str, frozenset[str] | None] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters, in order."""
+        return tuple(key for key in self._properties if isinstance(key, str))
+
+    def declared(self, key: str) -> frozenset[str] | None:
+        """Return the declared JSON Schema types of a parameter, None where nothing is declared."""
+        if key not in self._types:
+            self._types[key] = self._find(self._properties.get(key), 0) or None
+        return self._types[key]
+
+    def _find(self, schema: Any, depth: int) -> frozenset[str]:
+        if not isinstance(schema, Mapping) or depth > 8:  # a `$ref` may go round in circles
+            return frozenset()
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            target: Any = self._schema
+            for step in reference[2:].split("/"):
+                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+            return self._find(target, depth + 1)
+        found: set[str] = set()
+        types = schema.get("type")
+        for name in [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ():
+            if isinstance(name, str):
+                found.add(_TYPES.get(name.lower(), name.lower()))
+        if not found:
+            members = schema["enum"] if isinstance(schema.get("enum"), list) else []
+            found |= {_type_of(member) for member in [*members, *([schema["const"]] if "const" in schema else [])]}
+        for union in ("anyOf", "oneOf", "allOf"):
+            branches = schema.get(union)
+            for branch in branches if isinstance(branches, list) else ():
+                found |= self._find(branch, depth + 1)
+        if found and schema.get("nullable") is True:
+            found.add("null")
+        return frozenset(found)
+
+
+def _type_of(value: Any) -> str:
+    for kind, name in ((bool, "boolean"), (str, "string"), (int, "integer"), (float, "number"), (list, "array")):
+        if isinstance(value, kind):
+            return name
+    return "null" if value is None else "object"
+
+
+def known_tools(tools: Any) -> dict[str, Parameters] | None:
+    """Return the parameters of each tool by name, None where no tools were given.
+
+    Takes what hosts have at hand: a sequence of names, of OpenAI tools (chat or Responses), Anthropic tools, MCP tools,
+    Gemini declarations, bare dicts with a name and parameters, or objects with `name` and `parameters`; or a mapping
+    of names to schemas. Raises ToolsError for anything else.
+    """
+    if tools is None:
+        return None
+    if isinstance(tools, Mapping):
+        if isinstance(tools.get("tools"), list):  # an MCP tools/list result
+            tools = tools["tools"]
+        else:
+            tools = [{"name": name, "parameters": schema} for name, schema in tools.items()]
+    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
+        raise ToolsError(f"tools: expected a sequence of tools, found {type(tools).__name__}")
+    known: dict[str, Parameters] = {}
+    for position, tool in enumerate(tools):
+        if isinstance(tool, Mapping) and isinstance(tool.get("functionDeclarations"), list):  # Gemini
+            known.update(known_tools(tool["functionDeclarations"]) or {})
+            continue
+        name, schema = _name_and_schema(tool)
+        if not isinstance(name, str) or not name:
+            raise ToolsError(f"tools[{position}]: expected a name, or an object that has one, found {tool!r:.80}")
+        known[name] = Parameters(schema if isinstance(schema, Mapping) else {})
+    return known
+
+
+def _name_and_schema(tool: Any) -> tuple[Any, Any]:
+    if isinstance(tool, str):
+        return tool, None
+    if isinstance(tool, Mapping):
+        inner = tool.get("function")
+        tool = inner if isinstance(inner, Mapping) else tool
+        schemas = (tool.get(key) for key in ("parameters", "input_schema", "inputSchema", "parametersJsonSchema"))
+        return tool.get("name"), next((schema for schema in schemas if schema is not None), None)
+    return getattr(tool, "name", None), getattr(tool, "parameters", None)

@@ -1,0 +1,602 @@
+"""Reads one value incrementally: finds where it ends, and writes it as JSON text while it comes in.
+
+This is the reader of four of the five body languages (`json`, `envelope`, `arguments`, `braces`); `parameters` uses it
+for values that are JSON. It is a push-down automaton over chunks: `feed` takes a buffer and a place in it, consumes
+what it understands, and leaves a bounded rest (part of an escape or of a string delimiter) to be handed in again. It
+reads every character once.
+
+What is JSON already is copied as it stands, white space included, so a JSON body's preview *is* its source; everything
+else (single quotes, bare words, `key=value`, other delimiters) is rewritten token by token. The pieces in `out`,
+joined, are one JSON text, and the value of the call is the value of that text.
+
+Invariants: nothing that was put into `out` is ever taken back; without `repairs`, the text read so far is a prefix of
+a text in the body language's grammar; `sound` is the start of the last token, because a token is known to be
+sound only when something legal follows it: after an error, reading resumes there (see `parser`).
+"""
+
+from __future__ import annotations
+
+import re
+from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
+from typing import Final
+
+from callmark.dialects import Form
+from callmark.events import Repair, Span
+from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, scalar
+
+OPEN, DONE, DEAD = 0, 1, 2  # status
+_STRUCTURE, _STRING, _WORD = 0, 1, 2  # mode
+_VALUE, _FIRST_ITEM, _ITEM, _FIRST_KEY, _KEY, _COLON, _NEXT = range(7)  # state: what is expected
+
+KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
+BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
+_NUMBER_LIMIT: Final = 4400  # characters of a number: 4,300 digits (CPython's limit for int) and room for the rest
+
+# Frames of the stack. JSON: O(bject), A(rray). Python: d(ict), l(ist), t(uple). B(races) with s(equence).
+# E: an envelope's outermost object. R: the argument list.
+_CLOSER = {"O": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
+_KEYED = frozenset("OdBER")
+_BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
+
+_BLANK = re.compile(r"[ \t\r\n]++")
+_X = "[0-9a-fA-F]"
+_PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
+_PAIR = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
+_ESCAPE = rf'\\(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
+_RUN_DOUBLE = re.compile(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+_RUN_SINGLE = re.compile(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
+_LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
+_ESCAPE_PREFIX = re.compile(
+    rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
+)
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONE = re.compile(r"[\ud800-\udfff]")
+_SINGLE_TOKEN = re.compile(r"\\.|\"")
+_JSON_WORD = re.compile(r"[0-9A-Za-z+\-._]++")
+_KEY_WORD = re.compile(r"[\w.\-]++")
+_ARGUMENT_KEY = re.compile(r"[^\W\d][\w.\-]{0,127}+")
+_BARE = re.compile(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
+_NO_BARE_START = frozenset("=,)]}，（）")
+
+
+def _to_double(piece: str) -> str:
+    r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
+    if '"' not in piece and "\\'" not in piece:
+        return piece
+    return _SINGLE_TOKEN.sub(lambda token: {'"': '\\"', "\\'": "'"}.get(token[0], token[0]), piece)
+
+
+class ValueReader:
+    """Incremental reader of one body. Cost: each character once; memory: the nesting, and words that are not over.
+
+    `status` is OPEN, DONE or DEAD; when DEAD, `code` and `expected` say why. `start` and `end` are the span of the
+    arguments (for an envelope: of its arguments member). `name` and `id` are what an envelope holds.
+    """
+
+    __slots__ = (
+        "_any_container", "_arguments_keys", "_begun", "_bind", "_bound", "_delimiter", "_depth_limit", "_flavour", "_held", "_held_kind",
+        "_is_key", "_key", "_live", "_mode", "_name_keys", "_outer", "_parameters", "_pending", "_quote", "_role",
+        "_roles", "_single", "_sink", "_size", "_stack", "_state", "_tolerant", "_word", "_word_start",
+        "code", "end", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
+    )  # fmt: skip
+
+    def __init__(
+        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
+        any_container: bool = False,
+    ) -> None:
+        """Begin to read the body of `form` at position `start` of the stream; `any_container`: an array will do too."""
+        self.status = OPEN
+        self.code = self.expected = ""
+        self.name: str | None = None
+        self.id: str | None = None
+        self.out: list[str] = []
+        self.repairs: list[Repair] = []
+        self.sound = self.start = self.end = start
+        self._depth_limit = depth_limit
+        self._tolerant = tolerant
+        self._parameters = parameters
+        self._name_keys = form.name_keys
+        self._arguments_keys = form.arguments_keys
+        self._delimiter = form.quote
+        self._flavour = "braces" if form.body == "braces" else "json"
+        self._any_container = any_container
+        self._outer = {"envelope": "E", "braces": "B"}.get(form.body, "O")  # the frame of the outermost brace
+        self._stack: list[str] = ["R"] if form.body == "arguments" else []
+        self._state = _FIRST_KEY if self._stack else _VALUE
+        self._mode = _STRUCTURE
+        self._live = form.body != "envelope"  # whether pieces go out; in an envelope only those of the arguments
+        self._pending: list[str] = []  # a comma and the white space behind it: dropped where it is one too many
+        # An argument list:
+        self._begun = False  # whether anything of it has come out
+        self._single = False  # it consists of one value, which is the arguments
+        self._bind = parameters.names if parameters is not None else ()
+        self._bound = 0  # how many positional values were bound
+        self._held: list[str] | None = None  # an argument that may turn out to be a key
+        self._held_kind = ""  # its quote, "" for a word
+        self._key = ""
+        # An envelope:
+        self._role = ""  # what the current member is: "name", "arguments", or its key
+        self._roles: set[str] = set()
+        # A string or a word:
+        self._quote = '"'
+        self._is_key = False
+        self._sink: list[str] | None = None  # where a string's content goes: `out`, `_held`, `_word`, or nowhere
+        self._word: list[str] = []
+        self._size = 0
+        self._word_start = start
+
+    def feed(self, buffer: str, at: int, base: int) -> int:
+        """Read `buffer` from index `at`; `base` is the position of its first character. Returns the next index.
+
+        What lies behind the returned index while `status` is OPEN must be handed in again with more text.
+        """
+        size = len(buffer)
+        while at < size and self.status == OPEN:
+            mode, state, before = self._mode, self._state, at
+            if mode == _STRING:
+                at = self._read_string(buffer, at, base)
+            elif mode == _WORD:
+                at = self._read_word(buffer, at, base)
+            else:
+                at = self._read_structure(buffer, at, base)
+            if at == before and self._mode == mode and self._state == state:
+                break
+        return at
+
+    # Structure: everything between strings and words.
+
+    def _read_structure(self, buffer: str, at: int, base: int) -> int:
+        size = len(buffer)
+        stack = self._stack
+        while at < size:
+            char = buffer[at]
+            if char in " \t\r\n":
+                end = _BLANK.match(buffer, at).end()  # type: ignore[union-attr]  # one blank is there
+                if self._live and stack and stack[-1] not in "RE":
+                    (self._pending or self.out).append(buffer[at:end])
+                at = end
+                continue
+            state = self._state
+            frame = stack[-1] if stack else ""
+            if state == _NEXT:
+                if char == ",":
+                    at = self._comma(frame, at, base)
+                elif char == _CLOSER[frame]:
+                    at = self._close(frame, at, base)
+                elif self._held is not None and char in "=:":
+                    at = self._key_of_argument(char, at, base)
+                else:
+                    return self._die("unexpected-text", f'"," or "{_CLOSER[frame]}"', at)
+            elif state == _COLON:
+                if char != ":":
+                    return self._die("unexpected-text", '":"', at)
+                at = self._colon(frame, at, base)
+            elif frame and char == _CLOSER[frame] and self._may_close(frame, state):
+                at = self._close(frame, at, base)
+            elif state in (_KEY, _FIRST_KEY):
+                return (self._begin_argument if frame == "R" else self._begin_key)(buffer, at, base)
+            else:
+                return self._begin_value(buffer, at, base)
+            if self.status != OPEN:
+                break
+        return at
+
+    def _comma(self, frame: str, at: int, base: int) -> int:
+        if frame == "R":
+            if not self._settle(at):
+                return at
+            if self._single:
+                return self._die("bad-arguments", '")"', at)
+        elif self._live and frame != "E":
+            self._pending.append(",")
+        self.sound = base + at
+        self._state = _KEY if frame in _KEYED else _ITEM
+        return at + 1
+
+    def _may_close(self, frame: str, state: int) -> bool:
+        """Whether a closer may stand here: where nothing was read yet; behind a tuple's comma; else as a repair."""
+        if state in (_FIRST_KEY, _FIRST_ITEM):
+            return True
+        if state == _VALUE:
+            return False
+        if frame != "t":
+            if not self._tolerant:
+                return False
+            self._repair("extra-comma", self.sound, self.sound + 1)
+        self._pending.clear()
+        return True
+
+    def _colon(self, frame: str, at: int, base: int) -> int:
+        if frame == "E":
+            key = self._key
+            role = "name" if key in self._name_keys else "arguments" if key in self._arguments_keys else ""
+            if role in self._roles:
+                return self._die("duplicate-key", "one name and one member with arguments", at)
+            if role:
+                self._roles.add(role)
+            self._role = role or key
+            self._live = role == "arguments"
+        elif self._live:
+            self.out.append(":")
+        self.sound = base + at
+        self._state = _VALUE
+        return at + 1
+
+    def _close(self, frame: str, at: int, base: int) -> int:
+        if frame == "R":
+            if not self._settle(at):
+                return at
+            if not self._single:
+                self.out.append("}" if self._begun else "{}")
+        elif frame == "E":
+            if self.name is None:
+                return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
+            if "arguments" not in self._roles:
+                self.out.append("{}")
+        elif self._live:
+            self.out.append("]" if frame == "t" else _CLOSER[frame])
+        self.sound = base + at
+        stack = self._stack
+        stack.pop()
+        if not stack:
+            self.status = DONE
+            if frame != "E":
+                self.end = base + at + (frame != "R")
+        elif self._live and stack[-1] == "E":
+            self.end = base + at + 1
+            self._live = False
+        self._state = _NEXT
+        return at + 1
+
+    # Values.
+
+    def _begin_value(self, buffer: str, at: int, base: int) -> int:
+        char = buffer[at]
+        stack = self._stack
+        self.sound = base + at
+        frame = stack[-1] if stack else ""
+        if frame == "R":
+            self._flavour = "python"
+        if char in "{[(":
+            return self._begin_container(char, frame, at, base)
+        if not frame:
+            return self._die("bad-arguments", "a JSON object", at)
+        quote = self._opening_quote(buffer, at)
+        if quote is None:
+            return at
+        if quote:
+            return self._begin_string(quote, at, base, is_key=False)
+        if char in _NO_BARE_START if frame == "R" else not _JSON_WORD.match(char):
+            return self._die("unexpected-text", "a value", at)
+        self._begin_word(at, base, is_key=False)
+        return at
+
+    def _begin_container(self, char: str, frame: str, at: int, base: int) -> int:
+        new = _BRACKETS[self._flavour].get(char)
+        if frame == "":
+            new = self._outer if char == "{" else "A" if char == "[" and self._any_container else None
+        if new is None:
+            return self._die("unexpected-text" if frame else "bad-arguments", "a value" if frame else "an object", at)
+        if frame == "E" and self._role in ("name", "arguments") and not (char == "{" and self._live):
+            return self._die_in_role(at)
+        if len(self._stack) - (frame != "" and (self._outer == "E" or self._single)) >= self._depth_limit:
+            return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
+        if frame in ("", "E"):
+            self.start = base + at
+        if self._live:
+            self._flush()
+            self.out.append("[" if char == "(" else char)
+        self._stack.append(new)
+        self._state = _FIRST_KEY if new in _KEYED else _FIRST_ITEM
+        return at + 1
+
+    def _flush(self) -> None:
+        """A token stands behind the comma, so the comma can come out."""
+        if self._pending:
+            self.out.extend(self._pending)
+            self._pending.clear()
+
+    def _opening_quote(self, buffer: str, at: int) -> str | None:
+        """Return the string delimiter that begins here, "" for none, None where more text must tell."""
+        char = buffer[at]
+        if self._flavour == "braces":
+            if buffer.startswith(self._delimiter, at):
+                return self._delimiter
+            return None if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]) else ""
+        if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
+            return char
+        return ""
+
+    def _begin_key(self, buffer: str, at: int, base: int) -> int:
+        quote = self._opening_quote(buffer, at)
+        if quote is None:
+            return at
+        self.sound = base + at
+        if quote:
+            return self._begin_string(quote, at, base, is_key=True)
+        if (self._flavour == "braces" or self._tolerant) and _KEY_WORD.match(buffer[at]):
+            self._begin_word(at, base, is_key=True)
+            return at
+        closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == _FIRST_KEY else ""
+        return self._die("unexpected-text", f"a key{closer}", at)
+
+    # An argument list: `name(` ... `)`.
+
+    def _begin_argument(self, buffer: str, at: int, base: int) -> int:
+        """Begin an argument: a key, or a positional value; a word or a short string is held until that is clear."""
+        char = buffer[at]
+        first = self._state == _FIRST_KEY
+        self.sound = base + at
+        if first:
+            self.start = base + at
+        if first and char == "{":
+            self._single = self._begun = True
+            return self._begin_container(char, "R", at, base)
+        self._flavour = "python"
+        if char in "[({":
+            if not self._bind_next():
+                return self._die("bad-arguments", 'a key and "="', at)
+            return self._begin_container(char, "R", at, base)
+        if char in _NO_BARE_START:
+            return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
+        self._held = []
+        if char in "\"'":
+            self._held_kind = char
+            return self._begin_string(char, at, base, is_key=False)
+        self._held_kind = ""
+        self._begin_word(at, base, is_key=False)
+        return at
+
+    def _bind_next(self) -> bool:
+        """A positional value begins: put the parameter's name before it, or take it as the whole, or say no."""
+        begun, self._begun = self._begun, True
+        if self._bound < len(self._bind):
+            self._key = self._bind[self._bound]
+            self._bound += 1
+            self.out.append(("," if begun else "{") + quoted(self._key) + ":")
+            return True
+        self._single = not begun
+        return not begun
+
+    def _settle(self, at: int) -> bool:
+        """A comma or the closing parenthesis stands behind an argument: one that was held is a positional value."""
+        if self._held is None:
+            return True
+        text = "".join(self._held)
+        self._held = None
+        bound = self._bind_next()
+        if bound and not self._held_kind:
+            text = scalar(text, None if self._single else self._declared())
+            bound = not (self._single and text.startswith('"'))
+        if not bound:
+            self._die("bad-arguments", 'JSON, or a key and "="', at)
+            return False
+        self.out.append(text)
+        return True
+
+    def _key_of_argument(self, char: str, at: int, base: int) -> int:
+        """What was held is followed by `=`: it is a key."""
+        held = "".join(self._held or ())
+        quote = self._held_kind
+        if quote == "'" or (not quote and not _ARGUMENT_KEY.fullmatch(held)):
+            return self._die("unexpected-text", '"," or ")"', at)
+        if char == ":":
+            if not self._tolerant:
+                return self._die("unexpected-text", '"="', at)
+            self._repair("colon-for-equals", base + at, base + at + 1)
+        self._held = None
+        self._key = held[1:-1] if quote else held
+        self.out.append(("," if self._begun else "{") + (held if quote else quoted(held)) + ":")
+        self._begun = True
+        self._bind = ()  # a key ends the positional values
+        self.sound = base + at
+        self._state = _VALUE
+        return at + 1
+
+    def _declared(self) -> frozenset[str] | None:
+        return self._parameters.declared(self._key) if self._parameters is not None else None
+
+    # Strings.
+
+    def _begin_string(self, quote: str, at: int, base: int, *, is_key: bool) -> int:
+        if quote == "'" and self._flavour != "python":
+            self._repair("single-quotes", base + at, base + at + 1)
+        self._quote = quote
+        self._is_key = is_key
+        self._mode = _STRING
+        self._size = 0
+        if self._held is not None:
+            self._sink = self._held
+        elif self._stack[-1] == "E":
+            if not is_key and self._role == "arguments":
+                return self._die_in_role(at)
+            self._word = []
+            self._sink = self._word if is_key or self._role in ("name", "id") else None
+            return at + len(quote)
+        else:
+            self._sink = self.out if self._live else None
+            if self._live:
+                self._flush()
+        if self._sink is not None:
+            self._sink.append('"')
+        return at + len(quote)
+
+    def _read_string(self, buffer: str, at: int, base: int) -> int:
+        quote = self._quote
+        if len(quote) > 1:
+            return self._read_delimited(buffer, at, base)
+        run = _RUN_DOUBLE if quote == '"' else _RUN_SINGLE
+        size = len(buffer)
+        while True:
+            end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
+            if end > at:
+                piece = buffer[at:end]
+                self._put(piece if quote == '"' else _to_double(piece), at)
+                at = end
+            if at == size or self.status != OPEN:
+                return at
+            char = buffer[at]
+            if char == quote:
+                return self._end_string(at + 1)
+            if char == "\\":
+                if _ESCAPE_PREFIX.match(buffer, at):
+                    return at
+                if _SURROGATE_ESCAPE.match(buffer, at):
+                    return self._die("lone-surrogate", "both halves of a surrogate pair", at)
+                if not self._tolerant:
+                    return self._die("bad-escape", "an escape of JSON behind the backslash", at)
+                self._repair("literal-backslash", base + at, base + at + 1)
+                apostrophe = buffer.startswith("\\'", at)
+                self._put("'" if apostrophe else "\\\\", at)
+                at += 1 + apostrophe
+            elif char < " ":
+                if not self._tolerant:
+                    return self._die("control-character", "an escape, such as \\n", at)
+                self._repair("raw-control-character", base + at, base + at + 1)
+                self._put(quoted(char)[1:-1], at)
+                at += 1
+            else:
+                return self._die("lone-surrogate", "a character", at)
+
+    def _read_delimited(self, buffer: str, at: int, base: int) -> int:
+        """Read a string whose delimiter is several characters long: there are no escapes in it."""
+        quote = self._quote
+        end = stop = buffer.find(quote, at)
+        if end < 0:
+            stop = len(buffer)
+            for keep in range(min(len(quote) - 1, stop - at), 0, -1):
+                if buffer.endswith(quote[:keep]):
+                    stop -= keep
+                    break
+        if stop > at:
+            piece = buffer[at:stop]
+            lone = _LONE.search(piece)
+            if lone:
+                return self._die("lone-surrogate", "a character", at + lone.start())
+            self._put(quoted(piece)[1:-1], at)
+        return stop if end < 0 else self._end_string(end + len(quote))
+
+    def _put(self, piece: str, at: int) -> None:
+        """Write a piece of a string's content to where it belongs."""
+        sink = self._sink
+        if sink is self.out:
+            sink.append(piece)
+        elif sink is not None:
+            self._size += len(piece)
+            if self._size <= KEY_LIMIT:
+                sink.append(piece)
+            elif self._held is not None:  # no key is so long: a positional value, and it can come out
+                held, self._held, self._sink = self._held, None, self.out
+                if not self._bind_next():
+                    self._die("bad-arguments", 'a key and "="', at)
+                self.out.extend(held)
+                self.out.append(piece)
+
+    def _end_string(self, at: int) -> int:
+        self._mode = _STRUCTURE
+        self._state = _COLON if self._is_key else _NEXT
+        sink = self._sink
+        if sink is self.out or sink is self._held:
+            if sink is not None:
+                sink.append('"')
+        elif sink is not None:
+            text = "".join(sink) if self._size <= KEY_LIMIT else ""
+            if self._is_key:
+                self._key = text
+            elif self._role == "id":
+                self.id = text if text and "\\" not in text else None
+            elif text and len(text) <= 128 and "\\" not in text:
+                self.name = text
+            else:
+                return self._die_in_role(at - 1)
+        return at
+
+    def _die_in_role(self, at: int) -> int:
+        if self._role == "name":
+            return self._die("missing-name", "a string of 1 to 128 characters, the name of the tool", at)
+        return self._die("bad-arguments", "an object, the arguments", at)
+
+    # Words: numbers, literals, bare keys and values.
+
+    def _begin_word(self, at: int, base: int, *, is_key: bool) -> None:
+        self._mode = _WORD
+        self._is_key = is_key
+        self._word = []
+        self._size = 0
+        self._word_start = base + at
+
+    def _read_word(self, buffer: str, at: int, base: int) -> int:
+        bare = self._stack[-1] == "R"
+        match = (_KEY_WORD if self._is_key else _BARE if bare else _JSON_WORD).match(buffer, at)
+        if match:
+            end = match.end()
+            if self._held is not None:  # a key is over at the first equals sign
+                equals = buffer.find("=", at, end)
+                end = end if equals < 0 else equals
+            self._word.append(buffer[at:end])
+            self._size += end - at
+            if self._size > (128 if self._is_key else BARE_LIMIT if bare else _NUMBER_LIMIT):
+                return self._die("bad-arguments" if bare or self._is_key else "bad-number", "a shorter word", at)
+            at = end
+            if at == len(buffer):
+                return at
+        self._mode = _STRUCTURE
+        self._state = _COLON if self._is_key else _NEXT
+        word = "".join(self._word)
+        if bare:
+            word = word.rstrip(" \t")
+            if not word:
+                return self._die("unexpected-text", "a value", at)
+            if self._held is not None:
+                self._held.append(word)
+            else:
+                self.out.append(scalar(word, self._declared()))
+        elif self._is_key:
+            self._end_key_word(word, at, base)
+        else:
+            self._end_json_word(word, at, base)
+        return at
+
+    def _end_key_word(self, word: str, at: int, base: int) -> None:
+        if self._flavour != "braces":
+            self._repair("bare-key", self._word_start, base + at)
+        if self._stack[-1] == "E":
+            self._key = word
+        elif self._live:
+            self._flush()
+            self.out.append(quoted(word))
+
+    def _end_json_word(self, word: str, at: int, base: int) -> None:
+        text = word
+        if NUMBER.fullmatch(word):
+            if not holdable(word):
+                self._die("bad-number", "a finite number of at most 4,300 digits", at)
+        elif word not in ("true", "false", "null"):
+            text = PYTHON_LITERALS.get(word, "")
+            if not text or not (self._flavour == "python" or self._tolerant):
+                self._die("unexpected-text", "a value", at)
+            elif self._flavour != "python":
+                self._repair("python-literal", self._word_start, base + at)
+        if self._stack[-1] == "E" and self._role in ("name", "arguments"):
+            if text != "null" or self._role == "name" or not self._tolerant:
+                self._die_in_role(at)
+                return
+            self._repair("null-arguments", self._word_start, base + at)
+            text = "{}"
+            self.start = self._word_start
+            self.end = base + at
+        if self._live and self.status == OPEN:
+            self._flush()
+            self.out.append(text)
+            self._live = self._stack[-1] != "E"
+
+    # Ends.
+
+    def _repair(self, code: str, start: int, end: int) -> None:
+        self.repairs.append(Repair(code, Span(start, end)))
+
+    def _die(self, code: str, expected: str, at: int) -> int:
+        self.status = DEAD
+        self.code = code
+        self.expected = expected
+        return at

@@ -1,0 +1,147 @@
+"""The cases of `cases/*.toml`, each run as `cases/README.md` says."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callmark.events import (
+    MALFORMED_CODES,
+    NOTICE_CODES,
+    REPAIR_CODES,
+    ArgumentsDelta,
+    Call,
+    Malformed,
+    Markup,
+    Notice,
+    Span,
+    Text,
+)
+from feeding import by_characters, every_single_cut, joined, random_cuts, whole
+
+FOLDER = Path(__file__).parent / "cases"
+CASE_KEYS = {
+    *("name", "why", "input", "input_json", "options"),
+    *("calls", "text", "text_json", "reasoning", "malformed", "notices"),
+}
+OPTION_KEYS = {"dialects", "tolerance", "contexts", "starts_in_reasoning", "nonce", "tools"}
+CALL_KEYS = {"name", "arguments", "id", "dialect", "raw", "repairs"}
+MALFORMED_KEYS = {"code", "name", "raw"}
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """Return the cases by `file:name`, with `input`, `text` and `options` filled in."""
+    cases = {}
+    for path in sorted(FOLDER.glob("*.toml")):
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        assert content.keys() <= {"dialect", "case"}, path
+        for case in content["case"]:
+            key = f"{path.stem}:{case['name']}"
+            assert key not in cases, f"{key}: a second case of this name"
+            assert ("input" in case) != ("input_json" in case), key
+            assert not ("text" in case and "text_json" in case), key
+            if "input_json" in case:
+                case["input"] = json.loads(case["input_json"])
+            case["text"] = json.loads(case["text_json"]) if "text_json" in case else case.get("text", "")
+            case.setdefault("options", {})
+            if "dialect" in content:
+                case["options"].setdefault("dialects", [content["dialect"]])
+            cases[key] = case
+    return cases
+
+
+CASES = load()
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+def same_json(value: Any) -> str:
+    """Return a text that is equal for equal JSON values only: 1 and 1.0 differ, and so do two orders of keys."""
+    return json.dumps(value)
+
+
+def test_there_are_cases():
+    assert len(CASES) >= 300
+    assert len({key.partition(":")[0] for key in CASES}) >= 17
+
+
+@each_case
+def test_case_is_well_formed(case):
+    assert case.keys() <= CASE_KEYS
+    assert case["options"].keys() <= OPTION_KEYS
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", case["name"])
+    assert case["why"].endswith(".")
+    assert set(case.get("notices", [])) <= NOTICE_CODES.keys()
+    for call in case.get("calls", []):
+        assert {"name", "arguments"} <= call.keys() <= CALL_KEYS
+        assert set(call.get("repairs", [])) <= REPAIR_CODES.keys()
+        json.loads(call["arguments"])
+        assert call.get("raw", "") in case["input"]
+    for malformed in case.get("malformed", []):
+        assert {"code"} <= malformed.keys() <= MALFORMED_KEYS
+        assert malformed["code"] in MALFORMED_CODES
+        assert malformed.get("raw", "") in case["input"]
+
+
+@each_case
+def test_whole_text_gives_what_the_case_says(case):
+    events = whole(case["input"], **case["options"])
+    texts = [event for event in events if isinstance(event, Text)]
+    expected_calls = case.get("calls", [])
+    expected_malformed = case.get("malformed", [])
+    calls = [event for event in events if isinstance(event, Call)]
+    malformed = [event for event in events if isinstance(event, Malformed)]
+    assert [call.name for call in calls] == [call["name"] for call in expected_calls]
+    for call, expected in zip(calls, expected_calls, strict=True):
+        assert same_json(call.arguments) == same_json(json.loads(expected["arguments"]))
+        assert [repair.code for repair in call.repairs] == expected.get("repairs", [])
+        assert call.id == expected.get("id")
+        assert call.dialect == expected.get("dialect", call.dialect)
+        assert call.raw == expected.get("raw", call.raw)
+    assert [event.code for event in malformed] == [event["code"] for event in expected_malformed]
+    for event, expected in zip(malformed, expected_malformed, strict=True):
+        assert event.name == expected.get("name", event.name)
+        assert event.raw == expected.get("raw", event.raw)
+    assert "".join(event.text for event in texts if event.channel == "content") == case["text"]
+    assert "".join(event.text for event in texts if event.channel == "reasoning") == case.get("reasoning", "")
+    assert [event.code for event in events if isinstance(event, Notice)] == case.get("notices", [])
+
+
+@each_case
+def test_chunking_is_invisible(case):
+    text, options = case["input"], case["options"]
+    expected = joined(whole(text, **options))
+    assert joined(by_characters(text, **options)) == expected
+    for cut, events in every_single_cut(text, **options):
+        assert joined(events) == expected, f"cut at {cut}"
+    for seed in range(5):
+        assert joined(random_cuts(text, seed, **options)) == expected, f"random cuts of seed {seed}"
+
+
+@each_case
+def test_nothing_is_lost(case):
+    end = 0
+    pieces = []
+    for event in whole(case["input"], **case["options"]):
+        if isinstance(event, Text | Call | Malformed | Markup):
+            piece = event.text if isinstance(event, Text) else event.raw
+            assert event.span == Span(end, end + len(piece))
+            assert piece
+            end = event.span.end
+            pieces.append(piece)
+    assert "".join(pieces) == case["input"]
+
+
+@each_case
+def test_previews_tell_the_truth(case):
+    events = whole(case["input"], **case["options"])
+    previews: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, ArgumentsDelta):
+            previews[event.index] = previews.get(event.index, "") + event.json
+        elif isinstance(event, Call):
+            assert same_json(json.loads(previews[event.index])) == same_json(event.arguments)

@@ -1,0 +1,622 @@
+"""The command line, from outside: real processes, pipes, terminals and signals."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import callmark
+from callmark import Parser
+from callmark.dialects import dialects
+from callmark.events import Event, Malformed, Text
+
+SAMPLE = Path(str(files("callmark") / "samples" / "transcript.txt"))
+COMMAND = [sys.executable, "-m", "callmark"]
+DEADLINE_SECONDS = 60
+GREETING = 'Hi! [CALL: greet({"who": "Mia"})] done\n'
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+
+OWN_DIALECT = r"""
+name = "arrow"
+title = "=> f {...}"
+models = "mine"
+source = "me"
+
+[[forms]]
+head = '=> {name} (?=\{)'
+body = "json"
+"""
+
+
+def run(*arguments: str | Path, text: str | bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=text.encode() if isinstance(text, str) else text,
+        capture_output=True,
+        timeout=DEADLINE_SECONDS,
+        env=ENVIRONMENT,
+        check=False,
+    )
+
+
+def records(output: bytes) -> list[dict]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def names(output: bytes) -> list[str]:
+    return [record["name"] for record in records(output) if record["type"] == "call"]
+
+
+def source_of(output: bytes) -> str:
+    return "".join(record.get("text", record.get("raw", "")) for record in records(output))
+
+
+def start(*arguments: str | Path, **streams: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], bufsize=0, env=ENVIRONMENT, **streams)
+
+
+def next_line(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout
+    line = b""
+    while not line.endswith(b"\n"):
+        assert select.select([process.stdout], [], [], DEADLINE_SECONDS)[0], f"nothing came after {line!r}"
+        byte = os.read(process.stdout.fileno(), 1)
+        assert byte, f"the output ended after {line!r}"
+        line += byte
+    return line
+
+
+def next_record(process: subprocess.Popen[bytes], wanted: str) -> dict:
+    while True:
+        record = json.loads(next_line(process))
+        if record["type"] == wanted:
+            return record
+
+
+def run_on_terminal(*arguments: str | Path, columns: int = 100, **environment: str) -> tuple[int, str]:
+    main_end, terminal_end = os.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal_end,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": str(columns)} | environment,
+    )
+    os.close(terminal_end)
+    output = b""
+    while True:
+        try:
+            piece = os.read(main_end, 65_536)
+        except OSError:  # how Linux says that the other end was closed
+            break
+        if not piece:
+            break
+        output += piece
+    os.close(main_end)
+    assert process.stderr
+    with process.stderr as errors:
+        assert errors.read() == b""
+    return process.wait(DEADLINE_SECONDS), output.decode().replace("\r\n", "\n")
+
+
+def plain(output: str) -> str:
+    """Return terminal output without colours, and without the blanks that fill a line."""
+    return re.sub(r" +$", "", re.sub(r"\x1b\[[0-9;]*m", "", output), flags=re.MULTILINE)
+
+
+# --- the wire form ---
+
+
+def test_piped_output_is_the_wire_form_of_the_events() -> None:
+    parser = Parser()
+    events: list[Event] = [*parser.feed(GREETING), *parser.finish()]
+    result = run("parse", "-", text=GREETING)
+    assert result.stdout.splitlines() == [msgspec.json.encode(event) for event in events]
+    assert result.stderr == b""
+    assert result.returncode == 0
+
+
+def test_the_sample_gives_its_calls_in_order() -> None:
+    result = run("parse", SAMPLE)
+    assert names(result.stdout) == [
+        "get_weather",
+        "get_weather",
+        "add_item",
+        "write_note",
+        "查询车票",
+        "book_hotel",
+        "search_flights",
+        "write_file",
+        "convert_currency",
+        "set_reminder",
+        "opening_hours",
+        "opening_hours",
+        "find_restaurant",
+        "book_table",
+        "get_timetable",
+        "get_timetable",
+        "translate",
+        "send_mail",
+        "list_mail",
+    ]
+    calls = [record for record in records(result.stdout) if record["type"] == "call"]
+    assert list(dict.fromkeys(call["dialect"] for call in calls)) == [
+        *("call", "hermes", "qwen_xml", "glm", "mistral", "deepseek", "kimi_k2", "gemma4", "toolify")
+    ]
+    assert [call["name"] for call in calls if call["repairs"]] == []
+
+
+def test_the_sample_keeps_what_stands_in_its_arguments() -> None:
+    calls = [record for record in records(run("parse", "--calls", SAMPLE).stdout) if record["type"] == "call"]
+    arguments = {call["name"]: call["arguments"] for call in calls}
+    assert arguments["add_item"] == {
+        "name": "Mia's jacket, the blue one",
+        "count": 2,
+        "postcode": "0150",
+        "shop": "https://example.org/s?q=rain&size=m",
+    }
+    assert arguments["write_note"]["body"].endswith("(both)] and )] the rest\n```\nraw ```\n")
+    assert arguments["查询车票"]["备注"] == "他说“要靠窗的，谢谢”"
+    assert "</tool_call>" in arguments["search_flights"]["note"]
+    assert "a literal </parameter> in" in arguments["write_file"]["content"]
+    assert arguments["write_file"]["overwrite"] is True
+    assert arguments["translate"]["text"] == 'Dagens fiskesuppe, {liten} eller "stor"'
+    assert arguments["send_mail"]["body"] == "The form ends in </args_json></function_call>."
+
+
+def test_the_sample_tells_its_problems() -> None:
+    problems = [record for record in records(run("parse", SAMPLE).stdout) if record["type"] in ("malformed", "notice")]
+    assert [problem["code"] for problem in problems if problem["type"] == "notice"] == [
+        "marker-in-reasoning",
+        "marker-in-quote",
+        "marker-in-code",
+        "marker-in-fence",
+        "marker-in-fence",
+    ]
+    broken = [problem for problem in problems if problem["type"] == "malformed"]
+    assert [problem["name"] for problem in broken] == ["book_hotel", "save_summary"]
+    assert broken[-1]["code"] == "unclosed-marker"
+
+
+def test_nothing_of_the_sample_is_lost() -> None:
+    assert source_of(run("parse", SAMPLE).stdout) == SAMPLE.read_text(encoding="utf-8")
+
+
+def test_calls_leaves_only_calls() -> None:
+    assert [record["type"] for record in records(run("parse", "--calls", text=GREETING).stdout)] == ["call"]
+
+
+def test_text_is_the_visible_text_as_it_is() -> None:
+    result = run("parse", "--text", text="<think>hm</think>" + GREETING.replace("\n", "\r\n"))
+    assert result.stdout == b"Hi!  done\r\n"
+
+
+# --- exit codes ---
+
+
+def test_exit_code_is_one_where_there_is_no_call() -> None:
+    assert run("parse", "-", text="no call, only [1] prose\n").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["parse", "no-such-file"], "no-such-file: No such file or directory"),
+        (["parse", "/"], "/: Is a directory"),
+        (["parse", "--dialect", "klingon"], "call, hermes, qwen_xml"),
+        (["parse", "--dialect", "no-such.toml"], "no-such.toml: No such file or directory"),
+        (["parse", "--tools", "no-such.json"], "no-such.json: No such file or directory"),
+        (["parse", "--json", "--text"], "expected one of them, found both"),
+        (["parse", "--follow"], "--follow wants a file"),
+        (["parse", "--allow", "everything"], "everything"),
+        (["grammar", "klingon"], "call, hermes, qwen_xml"),
+        (["detect", "no-such-file"], "no-such-file: No such file or directory"),
+        (["pars"], "parse"),
+    ],
+)
+def test_misuse_is_exit_code_two_and_a_message(arguments: list[str], told: str) -> None:
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert told in result.stderr.decode()
+    assert b"Traceback" not in result.stderr
+    assert result.stdout == b""
+
+
+@pytest.mark.parametrize("content", [b"{nonsense", b'"\xff"', b"[" * 100_000, b"", b"42", b'[{"nothing": 1}]'])
+def test_a_bad_tools_file_is_misuse(tmp_path: Path, content: bytes) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_bytes(content)
+    result = run("parse", "--tools", tools)
+    assert result.returncode == 2
+    assert b"expected" in result.stderr
+    assert b"Traceback" not in result.stderr
+
+
+def test_a_bad_dialect_file_is_misuse(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text("name = 1")
+    result = run("parse", "--dialect", path)
+    assert result.returncode == 2
+    assert str(path) in result.stderr.decode()
+
+
+@pytest.mark.parametrize(("closed", "told"), [(0, "standard input"), (1, "standard output")])
+def test_a_closed_stream_is_told(closed: int, told: str) -> None:
+    result = subprocess.run(
+        [*COMMAND, "parse"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        preexec_fn=lambda: os.close(closed),
+        timeout=DEADLINE_SECONDS,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr.decode() == f"Error: {told}: Bad file descriptor\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_is_told() -> None:
+    with open("/dev/full", "wb") as full:
+        process = start("parse", SAMPLE, stdout=full.fileno(), stderr=subprocess.PIPE)
+        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 2
+    assert errors == b"Error: input or output: No space left on device\n"
+
+
+# --- bytes ---
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xff\xfe [1] \xed\xa0\x80 \xc3", "\ufffd\ufffd [1] \ufffd\ufffd\ufffd \ufffd"),
+        (b"\xef\xbb\xbfHi", "Hi"),
+        (b"\xef\xbb", "\ufffd"),
+        (b"a\r\nb\rc\0", "a\r\nb\rc\0"),
+        ("天气 🚆 ".encode(), "天气 🚆 "),
+    ],
+)
+def test_bytes_that_are_no_text_never_raise(data: bytes, text: str) -> None:
+    result = run("parse", text=data)
+    assert (source_of(result.stdout), result.stderr, result.returncode) == (text, b"", 1)
+    assert run("parse", "--text", text=data).stdout.decode() == text
+
+
+def test_a_bad_byte_in_an_argument_is_a_replacement_character() -> None:
+    result = run("parse", "--calls", text=b'[CALL: f({"a": "\xff"})]')
+    assert records(result.stdout)[0]["arguments"] == {"a": "\ufffd"}
+
+
+# --- streams ---
+
+
+def test_an_event_is_printed_before_the_input_ends() -> None:
+    with start("parse", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        data = GREETING.replace("Mia", "天气").encode()
+        middle = data.index("天".encode()) + 1
+        process.stdin.write(data[:4])
+        assert next_record(process, "text")["text"].startswith("Hi")
+        process.stdin.write(data[4:middle])
+        assert next_record(process, "call-start")["name"] == "greet"
+        process.stdin.write(data[middle:])
+        assert next_record(process, "call")["arguments"] == {"who": "天气"}
+        process.stdin.close()
+        assert process.stdout
+        assert source_of(process.stdout.read()).endswith("done\n")
+    assert process.returncode == 0
+
+
+def test_a_pipe_that_does_not_block_is_read_to_its_end() -> None:
+    reading_end, writing_end = os.pipe()
+    os.set_blocking(reading_end, False)
+    with start("parse", "-", stdin=reading_end, stdout=subprocess.PIPE) as process:
+        os.close(reading_end)
+        for piece in ('[CALL: one({"a": 1})]', '[CALL: two({"a": 1})]'):
+            os.write(writing_end, piece.encode())
+            assert next_record(process, "call")["name"] == piece[7:10]
+        os.close(writing_end)
+    assert process.returncode == 0
+
+
+def test_follow_reads_a_growing_file_until_it_is_interrupted(tmp_path: Path) -> None:
+    path = tmp_path / "growing.txt"
+    path.write_text("")
+    with start("parse", "--follow", path, stdout=subprocess.PIPE) as process, path.open("ab", buffering=0) as file:
+        for piece in ('[CALL: one({"a": 1})]', '[CALL: two({"a": 1})]'):
+            file.write(piece.encode())
+            assert next_record(process, "call")["name"] == piece[7:10]
+        file.write(b"and then [CA")
+        assert next_record(process, "text")["text"].startswith("and")
+        process.send_signal(signal.SIGINT)
+        assert process.stdout
+        assert source_of(process.stdout.read()).endswith("[CA")
+    assert process.returncode == 0
+
+
+def test_follow_stops_where_a_file_is_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "growing.txt"
+    path.write_text("Hello, this is text.\n")
+    with start("parse", "--follow", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        next_record(process, "text")
+        path.write_text("Hi")
+        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert errors.decode() == f"{path}: was cut short while it was followed; stopped\n"
+    assert process.returncode == 1
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text(GREETING * 20_000)
+    with start("parse", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        next_line(process)
+        assert process.stdout
+        process.stdout.close()
+        assert process.stderr
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_an_interrupt_is_quiet() -> None:
+    with start("parse", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        process.stdin.write(b"Hello, this is text.\n")
+        next_record(process, "text")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_SECONDS) == 130
+        assert process.stderr
+        assert process.stderr.read() == b""
+
+
+def test_plain_prose_needs_no_heavy_imports() -> None:
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "callmark", "parse", "--json"],
+        input=b"Nothing but prose, [1] and `code`.\n",
+        capture_output=True,
+        env=ENVIRONMENT,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.decode().splitlines()}
+    assert result.returncode == 1
+    assert "callmark.events" in imported
+    assert imported.isdisjoint({"lark", "regex", "rich", "asyncio"})
+
+
+# --- options ---
+
+
+def test_dialect_names_what_to_listen_for() -> None:
+    text = '[CALL: a({"i": 1})] <tool_call>{"name": "b", "arguments": {}}</tool_call>'
+    assert names(run("parse", text=text).stdout) == ["a", "b"]
+    assert names(run("parse", "--dialect", "hermes", text=text).stdout) == ["b"]
+    assert names(run("parse", "--dialect", "hermes", "--dialect", "call", text=text).stdout) == ["a", "b"]
+
+
+def test_a_dialect_of_ones_own_comes_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "arrow.toml"
+    path.write_text(OWN_DIALECT)
+    result = run("parse", "--calls", "--dialect", path, text='go => walk {"steps": 3}')
+    assert [(record["name"], record["arguments"]) for record in records(result.stdout)] == [("walk", {"steps": 3})]
+
+
+def test_strict_reads_only_what_is_in_the_grammar() -> None:
+    text = '[CALL: f({"a": 1,})]'
+    assert names(run("parse", text=text).stdout) == ["f"]
+    assert names(run("parse", "--strict", text=text).stdout) == []
+
+
+def test_salvage_is_accepted() -> None:
+    assert names(run("parse", "--salvage", text=GREETING).stdout) == ["greet"]
+
+
+def test_tools_type_the_arguments(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    schema = {"type": "object", "properties": {"zip": {"type": "string"}}}
+    tools.write_text(json.dumps([{"name": "f", "description": "", "parameters": schema}]))
+    result = run("parse", "--calls", "--tools", tools, text="[CALL: f(zip=123)]")
+    assert records(result.stdout)[0]["arguments"] == {"zip": "123"}
+
+
+def test_allow_takes_calls_in_a_context() -> None:
+    text = "> [CALL: q()]\n`[CALL: c()]`\n<think>[CALL: r()]</think>\n```\n[CALL: f()]\n```\n"
+    assert names(run("parse", text=text).stdout) == []
+    assert names(run("parse", "--allow", "quote", "--allow", "fence", text=text).stdout) == ["q", "f"]
+    assert names(run("parse", "--allow", "code", "--allow", "reasoning", text=text).stdout) == ["c", "r"]
+
+
+def test_nonce_is_asked_for() -> None:
+    assert names(run("parse", "--nonce", "7f3a", text="[CALL: a()] [CALL#7f3a: b()]").stdout) == ["b"]
+
+
+def test_reasoning_may_have_begun_in_the_prompt() -> None:
+    text = "plan [CALL: f()] </think> Hello [CALL: g()]"
+    assert names(run("parse", "--starts-in-reasoning", text=text).stdout) == ["g"]
+
+
+# --- the other commands ---
+
+
+def test_detect_names_dialects() -> None:
+    result = run("detect", text=GREETING)
+    assert (result.stdout, result.returncode) == (b"call\n", 0)
+    assert run("detect", SAMPLE).stdout.decode().split() == list(callmark.detect(SAMPLE.read_text(encoding="utf-8")))
+    result = run("detect", text="prose")
+    assert (result.stdout, result.returncode) == (b"", 1)
+
+
+@pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
+def test_grammar_prints_a_grammar_that_stands_alone(dialect: callmark.dialects.Dialect) -> None:
+    result = run("grammar", dialect.name)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert b"%import" not in result.stdout
+    assert result.stdout.endswith(b"\n")
+
+
+def test_dialects_are_listed_for_programs() -> None:
+    columns = [line.split("\t") for line in run("dialects").stdout.decode().splitlines()]
+    assert [row[0] for row in columns] == [dialect.name for dialect in dialects()]
+    assert {row[1] for row in columns} == {"explicit", "by name"}
+    rows = records(run("dialects", "--json").stdout)
+    assert [(row["name"], row["explicit"]) for row in rows] == [(row.name, row.explicit) for row in dialects()]
+
+
+def test_version_and_help_are_printed() -> None:
+    assert version("callmark") in run("--version").stdout.decode()
+    for arguments in [["--help"], ["parse", "--help"], ["detect", "-h"], ["grammar", "-h"], ["dialects", "-h"]]:
+        assert "Example: " in run(*arguments).stdout.decode()
+
+
+def test_importing_the_main_module_runs_nothing() -> None:
+    assert importlib.import_module("callmark.__main__").main is callmark.cli.main
+
+
+# --- terminals ---
+
+
+def test_a_terminal_shows_calls_text_and_problems() -> None:
+    code, output = run_on_terminal("parse", SAMPLE)
+    shown = plain(output)
+    assert code == 0
+    assert "\x1b[2m" in output
+    assert '▶ get_weather  call 7:1\n    city  "Oslo"\n    days  3\n' in shown
+    assert "    content    def total(prices: list[float]) -> float:\n" in shown
+    assert "▶ get_timetable  kimi_k2" in shown
+    assert "functions.get_timetable:0" in shown
+    assert "! marker-in-quote  28:3  " in shown
+    assert '  28 │ > [CALL: book_train({"train": 601' in shown
+    assert "     │   ^~~" in shown
+    assert "✗ unclosed-marker  save_summary  " in shown
+    assert shown.endswith("\n19 calls · 2 malformed · 5 notices\n")
+    assert "\n\n\n" not in shown
+
+
+def test_colours_can_be_declined() -> None:
+    code, output = run_on_terminal("parse", SAMPLE, NO_COLOR="1")
+    assert code == 0
+    assert "▶ get_weather" in plain(output)
+    assert "\x1b[1;32m" not in output
+    assert "\x1b[33m" not in output
+
+
+def test_a_terminal_gets_json_where_it_is_asked_for() -> None:
+    code, output = run_on_terminal("parse", "--json", "--calls", SAMPLE)
+    assert code == 0
+    assert len(names(output.encode())) == 19
+
+
+def test_a_terminal_shows_only_calls_where_it_is_asked_to() -> None:
+    _, output = run_on_terminal("parse", "--calls", SAMPLE)
+    assert plain(output).count("▶ ") == 19
+    assert "Sure" not in output
+    assert "malformed" not in output
+
+
+def test_a_terminal_shows_only_text_where_it_is_asked_to(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("<think>hm</think>\x1b[31m" + GREETING)
+    assert run_on_terminal("parse", "--text", path) == (0, "␛[31mHi!  done\n")
+
+
+def test_a_terminal_never_obeys_the_model(tmp_path: Path) -> None:
+    path = tmp_path / "nasty.txt"
+    nasty = "\x1b]0;x\x07 \x9b31m \u202e [red]x[/] :smile:"
+    path.write_text(
+        f"{nasty}\n[CALL: f({{'{nasty}': '{nasty}', 'k': ['\x9b']}})]\n> {nasty} [CALL: q()] {nasty}\n<think>{nasty}"
+    )
+    _, output = run_on_terminal("parse", path)
+    bare = plain(output)
+    assert "\x1b" not in bare
+    assert not {"\x07", "\x9b", "\u202e"} & set(bare)
+    assert "[red]x[/] :smile:" in bare
+
+
+def test_values_are_shown_by_their_kind(tmp_path: Path) -> None:
+    path = tmp_path / "values.txt"
+    long = {"few": [1, 2], "numbers": list(range(40))}
+    call = {
+        "s": "天",
+        "n": None,
+        "b": True,
+        "o": {"a": [1]},
+        "long": long,
+        "many": long["numbers"],
+        "lines": "a\n\tb\r\n",
+        "end": "one line\n",
+    }
+    path.write_text(
+        f"[CALL: f({json.dumps(call)})][CALL: one()]\n"
+        "<tool_call>{'name': 'fix', 'arguments': {'a': 1}}</tool_call>\nbye"
+    )
+    _, output = run_on_terminal("parse", path, columns=60)
+    bare = plain(output)
+    assert '    s      "天"\n    n      null\n    b      true\n    o      {"a": [1]}\n' in bare
+    assert '"few": [\n' in bare
+    assert "many   [0, 1, 2, 3, " in bare
+    assert '    end    "one line\\n"\n' in bare
+    assert "▶ one  call 1:" in bare
+    assert "3 calls" in bare
+
+
+def test_repairs_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "repaired.txt"
+    path.write_text("text\n[CALL: f({'a': 1,})]")
+    _, output = run_on_terminal("parse", path)
+    assert "    repaired: single-quotes 2:11, extra-comma 2:17\n" in plain(output)
+    assert plain(output).endswith("1 call · 1 repaired\n")
+
+
+def test_an_excerpt_is_cut_to_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("> " + "天" * 300 + "\t[CALL: q()] " + "x" * 300 + "\r\n\n> [CALL: r()]\n")
+    code, output = run_on_terminal("parse", path, columns=50)
+    lines = plain(output).splitlines()
+    excerpt = next(index for index, line in enumerate(lines) if line.startswith("  1 │ …天"))
+    assert "天 [CALL: q()] x" in lines[excerpt]
+    assert lines[excerpt].endswith("…")
+    before = lines[excerpt][: lines[excerpt].index("[")]
+    assert lines[excerpt + 1].index("^") == len(before) + before.count("天")
+    assert any("! marker-in-quote  3:3" in line for line in lines)
+    assert code == 1
+
+
+def test_a_terminal_that_knows_no_unicode_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text('天 [CALL: f({"a": "天"})]')
+    code, output = run_on_terminal("parse", path, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
+    assert code == 0
+    assert "? f  call 1:3" in plain(output)
+
+
+def test_the_dialects_are_a_table_on_a_terminal() -> None:
+    code, output = run_on_terminal("dialects")
+    assert code == 0
+    assert "hermes    by default  <tool_call>{" in plain(output)
+    assert "react     by name" in plain(output)
+
+
+def test_every_problem_of_the_sample_has_its_line(tmp_path: Path) -> None:
+    text = SAMPLE.read_text(encoding="utf-8")
+    parser = Parser()
+    events: list[Event] = [*parser.feed(text), *parser.finish()]
+    _, output = run_on_terminal("parse", SAMPLE)
+    broken = [event for event in events if isinstance(event, Malformed)]
+    assert len(broken) == 2
+    for event in broken:
+        line = text.count("\n", 0, event.span.start) + 1
+        column = event.span.start - (text.rfind("\n", 0, event.span.start) + 1) + 1
+        assert f"✗ {event.code}  {event.name}  {line}:{column}  " in plain(output)
+    assert any(isinstance(event, Text) and event.channel == "reasoning" for event in events)

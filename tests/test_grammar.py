@@ -1,0 +1,593 @@
+"""The grammars are what their dialects' rows say, and the reader of their trees says what they mean."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import logging
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lark import Lark, logger
+from lark.exceptions import UnexpectedInput
+
+from callmark.dialects import Dialect, Form, dialects, expand, select
+from callmark.errors import DialectError
+from callmark.reading import grammar as module
+from callmark.reading.grammar import Grammar, Mismatch, flatten, load
+from strategies import NASTY, calls, members, texts
+
+FOLDER = Path(str(files("callmark.grammars")))
+FILES = sorted(FOLDER.glob("*.lark"))
+DIALECTS = [pytest.param(dialect, id=dialect.name) for dialect in dialects()]
+WEATHER = {"city": "Paris", "days": 2}
+TIME = {"tz": "UTC"}
+
+quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def named(name: str) -> Grammar:
+    return load(*select(name))
+
+
+def own(tmp_path: Path, text: str, name: str = "own", **fields: str) -> Dialect:
+    path = tmp_path / f"{name}.lark"
+    path.write_text(text, encoding="utf-8")
+    form = Form(head=fields.pop("head", "<call {name}>"), body=fields.pop("body", "json"), **fields)
+    return Dialect(name=name, title="", models="", source="", grammar=str(path), forms=(form,))
+
+
+def from_file(dialect: Dialect) -> Lark:
+    """The grammar as Lark itself reads it, imports and all."""
+    path = str(FOLDER / f"{dialect.name}.lark")
+    return Lark.open(path, parser="lalr", lexer="contextual", start=["marker", "call"], debug=True)
+
+
+def in_language(lark: Lark, text: str, start: str) -> bool:
+    try:
+        lark.parse(text, start=start)
+    except UnexpectedInput:
+        return False
+    return True
+
+
+@pytest.fixture
+def conflicts():
+    """What Lark complains of: it resolves conflicts silently, and only logs them."""
+    found: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    handler, level = Collect(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING)
+    yield found
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+# The files.
+
+
+def test_a_grammar_stands_beside_every_row():
+    assert {dialect.name for dialect in dialects()} <= {path.stem for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_grammar_says_what_it_is_and_leaves_nothing_to_chance(path):
+    text = path.read_text(encoding="utf-8")
+    first = text.split("\n\n")[0]
+    assert first.startswith("// ")
+    assert "ource: " in first  # an example, who writes it, source
+    assert "%ignore" not in text
+    code = re.sub(r"//[^\n]*|  # [^\n]*", "", text)
+    assert not re.search(r"\\[sSdD]", code.replace(r"[^\W\d]", ""))
+
+
+def repetitions(pattern):
+    """Each repetition in a parsed pattern, from a to b times: its operator, a and b."""
+    for item in pattern if isinstance(pattern, list | tuple | re._parser.SubPattern) else ():
+        if isinstance(item, tuple) and len(item) == 2 and str(item[0]).endswith("_REPEAT"):
+            yield str(item[0]), int(item[1][0]), int(item[1][1])
+        yield from repetitions(item)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_repeats_never_backtracks(dialect):
+    """Greedy repetition is quadratic where something behind it fails; `x?` and `x{4}` are harmless."""
+    patterns = [re._parser.parse(terminal.pattern.to_regexp()) for terminal in load(dialect).lark.terminals]
+    found = [repetition for pattern in patterns for repetition in repetitions(pattern)]
+    assert ("POSSESSIVE_REPEAT", 1, 64) in found
+    assert [each for each in found if each[0] != "POSSESSIVE_REPEAT" and each[1] != each[2] > 1] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_grammar_is_lalr_without_conflicts(dialect, conflicts):
+    from_file(dialect)
+    Lark(flatten(dialect), parser="lalr", lexer="contextual", start=["marker", "call"], debug=True)
+    assert conflicts == []
+
+
+def test_a_conflict_would_be_seen(conflicts):
+    Lark('start: "i" start | "i" start "e" start | "x"', parser="lalr", debug=True)
+    assert "Shift/Reduce" in conflicts[0]
+
+
+# Members.
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_marker_is_read_and_its_calls_are_calls(dialect):
+    """The grammar reads what it generates; each call's raw is in `call`, says the same, and is what the row says."""
+    loaded = load(dialect)
+    heads = [re.compile(expand(form.head)) for form in dialect.forms]
+    tails = [re.compile(f"(?:{expand(form.tail)})") for form in dialect.forms]
+
+    @quick
+    @given(members(dialect))
+    def check(text):
+        found = loaded.read(text, "marker")
+        assert found
+        at = 0
+        for call in found:
+            at = text.index(call.raw, at) + len(call.raw)
+            assert loaded.read(call.raw) == (call,)
+            matches = [(head.match(call.raw), tail) for head, tail in zip(heads, tails, strict=True)]
+            match, tail = next((match, tail) for match, tail in matches if match)
+            assert match.groupdict().get("name") in (call.name, None)
+            assert match.groupdict().get("id") in (call.id, None)
+            ends = [m.end() for m in tail.finditer(call.raw + text[at : at + 1])]
+            assert len(call.raw) in ends
+            json.dumps(call.arguments)
+            assert call.raw_arguments in call.raw
+
+    check()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_marker_is_complete_at_its_end_and_not_before(dialect):
+    loaded = load(dialect)
+
+    @quick
+    @given(members(dialect), st.data())
+    def check(text, data):
+        cut = data.draw(st.integers(0, len(text) - 1))
+        mismatch = loaded.explain(text[:cut], "marker")
+        assert mismatch is not None
+        assert 0 <= mismatch.position <= cut
+        assert mismatch.expected
+
+    check()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_flat_grammar_is_the_grammar(dialect):
+    """Imports put together by us and by Lark give the same language, on members and on broken ones."""
+    theirs, ours = from_file(dialect), load(dialect).lark
+
+    @quick
+    @given(members(dialect), st.data())
+    def check(text, data):
+        assert in_language(theirs, text, "marker")
+        assert in_language(ours, text, "marker")
+        at = data.draw(st.integers(0, len(text)))
+        broken = text[:at] + data.draw(texts) + text[at + data.draw(st.integers(0, 2)) :]
+        for start in ("marker", "call"):
+            assert in_language(theirs, broken, start) == in_language(ours, broken, start)
+
+    check()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_generated_calls_are_nasty(dialect):
+    seen, nasty, closers = [], [], []
+    tails = [text for text in NASTY if text in (")]", "]", "}", "</tool_call>", "</parameter>", "```", "]]>", '"')]
+
+    @settings(quick, max_examples=100, database=None)
+    @given(calls(dialect))
+    def look(text):
+        seen.append(text)
+        call = load(dialect).read(text)[0]
+        values = json.dumps([call.arguments, call.positional], ensure_ascii=False)
+        nasty.extend([text] if any(piece in values for piece in NASTY if len(piece) > 3) else [])
+        closers.extend([text] if any(tail in call.raw_arguments[1:-1] for tail in tails) else [])
+
+    look()
+    assert len(nasty) > len(seen) / 50
+    assert len(closers) > len(seen) / 50
+
+
+@quick
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+        max_leaves=8,
+    ),
+    st.booleans(),
+)
+def test_json_means_what_json_means(value, ascii_only):
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    wrapped = f'<tool_call>{{"name": "f", "arguments": {{"x": {text}}}}}</tool_call>'
+    assert named("hermes").read(wrapped)[0].arguments == {"x": value}
+    assert named("call").read(f'[CALL: f({{"x": {text}}})]')[0].arguments == {"x": value}
+    if isinstance(value, list | str):
+        assert named("call").read(f"[CALL: f({text})]")[0].arguments == value
+
+
+# What people have seen models write.
+
+WEATHER_JSON = '{"city": "Paris", "days": 2}'
+TIME_JSON = '{"tz": "UTC"}'
+WEATHER_ENVELOPE = f'{{"name": "get_weather", "arguments": {WEATHER_JSON}}}'
+TIME_ENVELOPE = f'{{"name": "get_time", "arguments": {TIME_JSON}}}'
+CANONICAL = {
+    "call": [f"[CALL: get_weather({WEATHER_JSON})]"],
+    "call, pairs": ["[CALL: get_weather(city=Paris, days=2)]"],
+    "hermes": [f"<tool_call>\n{WEATHER_ENVELOPE}\n</tool_call>", f"<tool_call>\n{TIME_ENVELOPE}\n</tool_call>"],
+    "qwen_xml": [
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n2\n</parameter>\n"
+        "</function>\n</tool_call>",
+        "<tool_call>\n<function=get_time>\n<parameter=tz>\nUTC\n</parameter>\n</function>\n</tool_call>",
+    ],
+    "glm, 4.5": [
+        "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>days</arg_key>\n"
+        "<arg_value>2</arg_value>\n</tool_call>",
+        "<tool_call>get_time\n<arg_key>tz</arg_key>\n<arg_value>UTC</arg_value>\n</tool_call>",
+    ],
+    "glm, 4.7": [
+        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value><arg_key>days</arg_key>"
+        "<arg_value>2</arg_value></tool_call>",
+        "<tool_call>get_time<arg_key>tz</arg_key><arg_value>UTC</arg_value></tool_call>",
+    ],
+    "mistral, list": [f"[TOOL_CALLS] [{WEATHER_ENVELOPE}, {TIME_ENVELOPE}]"],
+    "mistral, v11": [f"[TOOL_CALLS]get_weather[ARGS]{WEATHER_JSON}", f"[TOOL_CALLS]get_time[ARGS]{TIME_JSON}"],
+    "mistral, no token": [f"[TOOL_CALLS]get_weather{WEATHER_JSON}"],
+    "pythonic": ["[get_weather(city='Paris', days=2), get_time(tz='UTC')]"],
+    "pythonic, lfm2": ["<|tool_call_start|>[get_weather(city='Paris', days=2), get_time(tz='UTC')]<|tool_call_end|>"],
+    "deepseek, v3": [
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
+        f"{WEATHER_JSON}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n```json\n"
+        f"{TIME_JSON}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+    ],
+    "deepseek, v3.1": [
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{WEATHER_JSON}<｜tool▁call▁end｜>"
+        f"<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{TIME_JSON}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+    ],
+    "kimi_k2": [
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+        f"{WEATHER_JSON}<|tool_call_end|><|tool_call_begin|>functions.get_time:1<|tool_call_argument_begin|>"
+        f"{TIME_JSON}<|tool_call_end|><|tool_calls_section_end|>"
+    ],
+    "gemma4": [
+        '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:2}<tool_call|>',
+        '<|tool_call>call:get_time{tz:<|"|>UTC<|"|>}<tool_call|>',
+    ],
+    "toolify": [
+        "<function_calls>\n<function_call>\n<tool>get_weather</tool>\n<args_json><![CDATA["
+        f"{WEATHER_JSON}]]></args_json>\n</function_call>\n</function_calls>"
+    ],
+    "fenced": [f"```tool_call\n{WEATHER_ENVELOPE}\n```", f"```json\n{TIME_ENVELOPE}\n```"],
+    "react": [f"Action: get_weather\nAction Input: {WEATHER_JSON}", f"Action: get_time\nAction Input: {TIME_JSON}"],
+}
+
+
+@pytest.mark.parametrize("what", CANONICAL)
+def test_what_models_write_is_read(what):
+    found = [call for text in CANONICAL[what] for call in named(what.split(",")[0]).read(text, "marker")]
+    typed = [
+        (call.name, {key: 2 if (call.untyped and value == "2") else value for key, value in call.arguments.items()})
+        for call in found
+    ]
+    assert typed == [("get_weather", WEATHER), ("get_time", TIME)][: len(typed)]
+    assert all(call.untyped == (what[:3] in ("qwe", "glm")) for call in found)
+
+
+def test_an_id_is_the_models_own():
+    assert named("kimi_k2").read(CANONICAL["kimi_k2"][0], "marker")[1].id == "functions.get_time:1"
+    assert named("mistral").read("[TOOL_CALLS]f[CALL_ID]VvvODy9mT[ARGS]{}")[0].id == "VvvODy9mT"
+    assert named("hermes").read('<tool_call>{"id": "a\\n", "name": "f"}</tool_call>')[0].id == "a\n"
+    assert named("hermes").read('<tool_call>{"id": 7, "name": "f"}</tool_call>')[0].id is None
+
+
+# What the body languages mean.
+
+
+def arguments(text: str):
+    return named("call").read(f"[CALL: f({text})]")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        (" \n ", {}),
+        ('{"a": [1]}', {"a": [1]}),
+        ("[1, [2]]", [1, [2]]),
+        ('"x"', "x"),
+        ("7", 7),
+        ("-1.5e3", -1500.0),
+        ("true", True),
+        ("null", None),
+        ("zip=007, n=7, x=1e400, y=NaN", {"zip": "007", "n": 7, "x": "1e400", "y": "NaN"}),
+        ("a=true, b=True, c=null, d=None, e=TRUE", {"a": True, "b": True, "c": None, "d": None, "e": "TRUE"}),
+        ("url=https://x/?p=1&q=2, path=C:\\new", {"url": "https://x/?p=1&q=2", "path": "C:\\new"}),
+        ("who=it's me , when= 'to\\'day'", {"who": "it's me", "when": "to'day"}),
+        ('"a b" = 1, ключ = 2', {"a b": 1, "ключ": 2}),
+        ("a=(1, 'x',), b=(), c=(1), d={'k': [None]}", {"a": [1, "x"], "b": [], "c": [1], "d": {"k": [None]}}),
+        ("a=" + "9" * 40, {"a": int("9" * 40)}),
+        ('a="\\ud83d\\ude00\\u00e9\\/\\n"', {"a": "😀é/\n"}),
+    ],
+)
+def test_an_argument_list_means(text, expected):
+    call = arguments(text)
+    assert (call.arguments, call.positional, call.raw_arguments) == (expected, (), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "positional", "pairs"),
+    [
+        ("Oslo", ("Oslo",), {}),
+        ("1e400", ("1e400",), {}),
+        ("'x'", ("x",), {}),
+        ("True", (True,), {}),
+        ("['x']", (["x"],), {}),
+        ("(1,)", ([1],), {}),
+        ("1, 'a b', {'k': 1}, c=3", (1, "a b", {"k": 1}), {"c": 3}),
+        ("https://x/?p=1", ("https://x/?p=1",), {}),
+    ],
+)
+def test_positional_values_are_left_to_the_tools_schema(text, positional, pairs):
+    call = arguments(text)
+    assert (call.positional, call.arguments) == (positional, pairs)
+
+
+def test_values_of_parameters_are_text_without_the_markups_line_breaks():
+    read = named("qwen_xml").read
+    value = "<parameter=a>\r\n\n</parameter> x </tool_call>\n\n</parameter>"
+    call = read(f"<function=f>{value}<parameter=b></parameter></function>")[0]
+    assert call.arguments == {"a": "\n</parameter> x </tool_call>\n", "b": ""}
+    assert call.untyped
+    assert call.raw_arguments == f"{value}<parameter=b></parameter>"
+    text = "<tool_call>f<arg_key>a</arg_key><arg_value>\n1\n</arg_value></tool_call>"
+    assert named("glm").read(text)[0].arguments == {"a": "\n1\n"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"a": "<\\/b> & c"}',
+        '{"a": "&lt;/b> &amp; c"}',
+        "{&quot;a&quot;: &#34;&#x3C;/b&gt; &amp; c&#x22;}",
+        ' \n<![CDATA[{"a": "</b>]]> &amp; <![CDATA[c"}]]> ',
+        '<![CDATA[{"a": "</b> & c"}]]>',
+    ],
+)
+def test_arguments_in_xml_are_decoded_once(value):
+    call = named("toolify").read(f"<function_call><tool>f</tool><args_json>{value}</args_json></function_call>")[0]
+    assert call.arguments == {"a": "</b> & c"}
+    assert call.raw_arguments == value
+
+
+def test_in_cdata_all_is_data():
+    inner = '{"a": "</args_json></function_call><function_calls><function_call>"}'
+    text = f"<function_call><tool>f</tool><args_json><![CDATA[{inner}]]></args_json></function_call>"
+    assert named("toolify").read(text)[0].arguments == json.loads(inner)
+
+
+def test_a_reference_to_no_character_stays_as_it_is():
+    value = '{"a": "&#0; &#xD800; &#1114112; &nbsp; &"}'
+    call = named("toolify").read(f"<function_call><tool>f</tool><args_json>{value}</args_json></function_call>")[0]
+    assert call.arguments == json.loads(value)
+
+
+def test_what_the_grammar_cannot_say_is_reported():
+    assert arguments('{"a": 1, "\\u0061": 2}').duplicate_keys
+    assert arguments("a=1, 'b'=2".replace("'b'", '"a"')).duplicate_keys
+    assert arguments('x=1, y={"k": 1, "k": 2}').duplicate_keys
+    assert not arguments('{"a": {"a": 1}}').duplicate_keys
+    assert named("hermes").read('<tool_call>{"name": "f", "x": 1, "x": 2}</tool_call>')[0].duplicate_keys
+    assert arguments('{"a": 1e400}').bad_numbers
+    assert arguments('{"a": [-' + "9" * 4301 + "]}").bad_numbers
+    assert not arguments('{"a": -' + "9" * 4300 + "}").bad_numbers
+
+
+# Limits.
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "piece", "limit"),
+    [
+        ("call", "[CALL:*f]", " ", 64),
+        ("call", "[CALL: f()*]", " ", 64),
+        ("call", "[CALL: *]", "f", 128),
+        ("call", "[CALL: f(a=1, *=1)]", "k", 128),
+        ("call", '[CALL: f("*"=1)]', "k", 256),
+        ("call", "[CALL: f(k=* )]", "x", 4096),
+        ("call", "[CALL: f(k=x*x)]", " ", 4094),
+        ("hermes", '<tool_call>{"name": "*"}</tool_call>', "x", 128),
+        ("qwen_xml", "<function=f><parameter=*></parameter></function>", "k", 256),
+        ("gemma4", "call:f{*:1}", "k", 128),
+        ("kimi_k2", "<|tool_call_begin|>f:*<|tool_call_argument_begin|>{}<|tool_call_end|>", "7", 127),
+        ("react", "Action:*f\nAction Input:{}", " ", 16),
+        ("fenced", '```tool_code\n*{"name": "f"}```', "\n", 64),
+    ],
+)
+def test_limits_hold(name, text, piece, limit):
+    assert named(name).accepts(text.replace("*", piece * limit))
+    assert not named(name).accepts(text.replace("*", piece * (limit + 1)))
+
+
+def test_white_space_in_bodies_and_behind_words_has_no_limit():
+    assert named("call").accepts(f"[CALL: f({' ' * 5000})]")
+    assert named("call").accepts(f"[CALL: f(k=x{' ' * 5000})]")
+    assert named("hermes").accepts(f'<tool_call>{{{" " * 5000}"name": "f"}}</tool_call>')
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "text"),
+    [
+        ("call", "call", '[CALL: f({"a": 1}, b=1)]'),
+        ("call", "call", "[CALL: f(a=1, b)]"),
+        ("call", "call", "[CALL: f(a=1,)]"),
+        ("call", "call", "[CALL: f([1,])]"),
+        ("call", "call", "[CALL: f([a])]"),
+        ("call", "call", "[CALL: f(a='\ud800')]"),
+        ("call", "call", "[CALL: f(a=\ud800)]"),
+        ("call", "call", '[CALL: f(a="\\ud800")]'),
+        ("call", "call", '[CALL: f(a="\\\'")]'),
+        ("call", "call", "[CALL: f(a='x'='y')]"),
+        ("call", "call", "[call: f()]"),
+        ("hermes", "call", '<tool_call>{"name": "f", "name": "g"}</tool_call>'),
+        ("hermes", "call", '<tool_call>{"name": "f", "arguments": {}, "parameters": {}}</tool_call>'),
+        ("hermes", "call", '<tool_call>{"name": 1}</tool_call>'),
+        ("hermes", "call", '<tool_call>{"n\\u0061me": "f"}</tool_call>'),
+        ("hermes", "call", '<tool_call>{"x": {"name": "f"}}</tool_call>'),
+        ("hermes", "call", '<tool_call>{"name": "f", "arguments": null}</tool_call>'),
+        ("fenced", "call", '```json\n{"arguments": {}, "name": "f"}\n```'),
+        ("fenced", "call", '```json\n{"name": "f"}\n```'),
+        ("mistral", "marker", '{"name": "f"}'),
+        ("mistral", "marker", "[TOOL_CALLS] []"),
+        ("pythonic", "marker", "[1, f()]"),
+        ("pythonic", "marker", "<|tool_call_start|>[f()]"),
+        ("qwen_xml", "call", "<function=f><parameter=a><tool_call>\n<function=g></parameter></function>"),
+        ("glm", "call", "<tool_call>f<arg_key>a</arg_key><arg_value><tool_call>g</tool_call></arg_value></tool_call>"),
+        ("gemma4", "call", 'call:f{a:<|"|>x}'),
+        ("gemma4", "call", "call:f{a:1,}"),
+        ("toolify", "call", "<function_call><tool>f</tool><args_json>[]</args_json></function_call>"),
+        ("toolify", "call", "<function_call><tool>f</tool><args_json></args_json></function_call>"),
+        ("toolify", "call", "<function_call><tool>f</tool><args_json><![CDATA[{}</args_json></function_call>"),
+        ("kimi_k2", "call", "<|tool_call_begin|>functions.1:0<|tool_call_argument_begin|>{}"),
+    ],
+)
+def test_what_is_not_in_the_language_is_refused(name, start, text):
+    assert not named(name).accepts(text, start)
+
+
+def test_nesting_costs_no_stack():
+    depth = 20_000
+    value = arguments('{"a": ' + "[" * depth + "]" * depth + "}").arguments["a"]
+    for _ in range(depth - 1):
+        (value,) = value
+    assert value == []
+    assert not named("call").accepts('[CALL: f({"a": ' + "[" * depth)
+
+
+def test_a_long_string_is_one_step():
+    text = "\\n\\ud83d\\ude00x" * 300_000
+    assert len(arguments(f'{{"a": "{text}"}}').arguments["a"]) == 900_000
+
+
+# Explanations.
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "position", "message"),
+    [
+        ("call", "[CALL: me later]", 10, 'expected "(" or "]", found "l"'),
+        ("call", "[CALL: f", 8, 'expected "(" or "]", found the end of the text'),
+        ("call", "[CALL: f()", 10, 'expected "]", found the end of the text'),
+        ("call", "[CALL: f(a=1, b)]", 15, 'expected "=", found ")"'),
+        ("call", '[CALL: f(a=1, "b" x)]', 18, 'expected "=", found "x"'),
+        ("call", '[CALL: f("a" b)]', 13, 'expected ")" or ",", found "b"'),
+        ("call", "[CALL: f(a=[1 2])]", 14, 'expected "," or "]", found "2"'),
+        ("call", '[CALL: f({"a": 1}, b=1)]', 17, 'expected ")", found ","'),
+        ("call", '[CALL: f(a="x', 13, "expected '\"', found the end of the text"),
+        ("call", "[CALL: f(a='x]", 14, 'expected "\'", found the end of the text'),
+        ("call", '[CALL: f(a="x\\q")]', 13, 'expected an escape, found "\\"'),
+        ("call", '[CALL: f(a="x\n")]', 13, "expected an escape, found a line break"),
+        ("call", "[CALL: f()] x", 11, 'expected the end of the text, found " "'),
+        ("hermes", '<tool_call>{"name": "f", "x": 1 b}', 32, 'expected "," or "}", found "b"'),
+        ("hermes", '<tool_call>{"name": "f"}\n</tool_ca', 34, 'expected "</tool_call>", found the end of the text'),
+        ("hermes", '<tool_call>{"name": "f"} \x00', 25, 'expected "</tool_call>", found U+0000'),
+        ("hermes", '<tool_call>{"name": ""}', 20, "expected a name in quotes, found '\"'"),
+        ("hermes", '<tool_call>{"x": 1}', 18, 'expected ",", found "}"'),
+        ("hermes", '<tool_call>{"name": "f", "arguments": 1}', 38, 'expected "{", found "1"'),
+        ("react", "Action: f\nAction Input: {1}", 25, 'expected "}" or a string, found "1"'),
+        ("react", "Action: f", 9, 'expected a line break and "Action Input:", found the end of the text'),
+        ("gemma4", "call:f{a 1}", 9, 'expected ":", found "1"'),
+        ("gemma4", 'call:f{a:<|"|>x', 15, "expected '<|\"|>', found the end of the text"),
+        ("qwen_xml", "<function=f><parameter=a>x", 26, 'expected "</parameter>", found the end of the text'),
+        ("qwen_xml", "<function=f><parameter=a>x<tool_call><function=g>", 26, 'expected "</parameter>", found "<"'),
+        ("glm", "<tool_call>f x", 13, 'expected "</tool_call>" or "<arg_key>", found "x"'),
+        (
+            "toolify",
+            '<function_call><tool>f</tool><args_json>&#123;<![CDATA["a":]]></args_json></function_call>',
+            59,
+            'expected "[", "false", "null", "true", "{", a number or a string, found the end of the text',
+        ),
+    ],
+)
+def test_an_error_is_explained(name, text, position, message):
+    mismatch = named(name).explain(text)
+    assert (mismatch.position, str(mismatch)) == (position, message)
+    with pytest.raises(Mismatch, match=re.escape(message)):
+        named(name).read(text)
+
+
+def test_a_member_needs_no_explanation():
+    assert named("call").explain("[CALL: f]") is None
+    assert named("call").accepts("[CALL: f]", "marker")
+
+
+def test_the_example_in_the_docstring_holds():
+    assert doctest.testmod(module).failed == 0
+
+
+# Dialects of one's own.
+
+
+def test_a_grammar_of_ones_own_imports_ours_and_its_neighbours(tmp_path):
+    (tmp_path / "ends.lark").write_text('_END: "</call>"\n', encoding="utf-8")
+    dialect = own(
+        tmp_path,
+        "%import .json (root)\n%import .heads (NAME)\n%import .ends (_END)\n%import common.DIGIT\n"
+        'marker: call\ncall: "<call " NAME ">" root DIGIT? _LINE? _END\n_LINE: /\\n++/\n',
+    )
+    assert load(dialect) is load(dialect)
+    assert load(dialect).read('<call f>{"a": 1}\n</call>', "marker")[0].arguments == {"a": 1}
+    assert str(load(dialect).explain("<call f>{}\n\n\n<")) == 'expected "</call>", found the end of the text'
+    assert str(load(dialect).explain("<call f>{} x")) == 'expected "</call>", digit or line, found " "'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('marker: "x"', "call"),
+        ('call: "x"', "marker"),
+        ('marker: call\ncall: "x" y', "y"),
+        ("marker: call\ncall: /(/", "compile"),
+        ("marker: call\ncall: X\nX: /x*/", "zero-width"),
+        ('marker: call\ncall: a | b\na: "x"\nb: "x"', "Reduce/Reduce"),
+        ("marker: (", "own"),
+        ("%import .json (root)\nmarker: call\ncall: root\nroot: NAME", "defined more than once"),
+        ("%import .json.root\nmarker: call\ncall: root", "expected imports of the form"),
+        ("%import .nowhere (root)\nmarker: call\ncall: root", "nowhere.lark"),
+        ("%import nowhere.ROOT\nmarker: call\ncall: ROOT", "nowhere"),
+    ],
+)
+def test_a_grammar_that_is_wrong_is_the_authors_mistake(tmp_path, text, message):
+    with pytest.raises(DialectError, match=message):
+        load(own(tmp_path, text))
+
+
+def test_parameters_without_keys_want_a_rule_for_their_value(tmp_path):
+    dialect = own(
+        tmp_path, 'marker: call\ncall: "x"', body="parameters", parameter="<a>", value_end="</a>", tail="</call>"
+    )
+    with pytest.raises(DialectError, match="value"):
+        load(dialect)
+
+
+def test_a_missing_grammar_is_named():
+    form = Form(head="<{name}>", body="json")
+    with pytest.raises(DialectError, match=r"none\.lark"):
+        load(Dialect(name="none", title="", models="", source="", forms=(form,)))
+    with pytest.raises(DialectError, match=r"none\.lark"):
+        flatten(Dialect(name="none", title="", models="", source="", forms=(form,)))
