@@ -24,8 +24,11 @@ def check_truth(workload: Workload, options: dict[str, Any]) -> None:
         ("in chunks of 4", lambda: _streamed(workload.text, CHUNK, options)),
         ("in chunks of 1000", lambda: _streamed(workload.text, 1000, options)),
     ):
-        with limited():
-            events = read()
+        try:
+            with limited():
+                events = read()
+        except Exception as error:
+            raise WrongTruthError(f"{title(workload)} {way}: {type(error).__name__}: {error}") from error
         calls = [event for event in events if isinstance(event, Call)]
         if [(call.name, msgspec.json.encode(call.arguments)) for call in calls] != wanted:
             raise WrongTruthError(f"{title(workload)} {way}: {len(calls)} calls for {len(wanted)}, or others")

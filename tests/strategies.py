@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 
 from callmark.dialects import Dialect
-from callmark.reading.grammar import load
+from callmark.reading.grammar import flatten, load
 
 NASTY = (
     ")]", "]", ")", "}", "{", "[", "(", ",", "=", ":", "[CALL: x()]", "[CALL: x]", "[CALL#7f3a: x(", "</tool_call>",
@@ -100,7 +100,11 @@ def members(dialect: Dialect, start: str = "marker") -> st.SearchStrategy[str]:
     if "BARE" in explicit:
         key = re.compile(terminals["PAIR_KEY"])
         explicit["BARE"] = explicit["BARE"].filter(lambda text: not key.match(text))
-    return from_lark(lark, start=start, explicit=explicit)
+    grown = from_lark(lark, start=start, explicit=explicit)
+    if start == "value":
+        return grown
+    foreign = [piece for piece in NASTY if len(piece) > 3 and piece not in flatten(dialect)]
+    return grown | grown.filter(lambda text: any(piece in text for piece in foreign))  # most that grow are tame
 
 
 def calls(dialect: Dialect) -> st.SearchStrategy[str]:

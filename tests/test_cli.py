@@ -37,6 +37,7 @@ source = "me"
 [[forms]]
 head = '=> {name} (?=\{)'
 body = "json"
+begins = "="
 """
 
 
@@ -384,7 +385,7 @@ def test_an_interrupt_is_quiet() -> None:
 def test_plain_prose_needs_no_heavy_imports() -> None:
     result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "callmark", "parse", "--json"],
-        input=b"Nothing but prose, [1] and `code`.\n",
+        input=b"Nothing but prose, `code` and (brackets).\n",
         capture_output=True,
         env=ENVIRONMENT,
         timeout=DEADLINE_SECONDS,

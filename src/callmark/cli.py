@@ -31,6 +31,7 @@ from callmark.events import Call, Event, Text
 
 if TYPE_CHECKING:
     from callmark.dialects import Dialect
+    from callmark.reading.parser import Tolerance
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
@@ -101,7 +102,7 @@ def parse(
     shown: str | None,
     follow: bool,
     names: tuple[str, ...],
-    tolerance: str | None,
+    tolerance: Tolerance | None,
     tools: str | None,
     allow: tuple[str, ...],
     nonce: str | None,

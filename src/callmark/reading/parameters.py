@@ -27,6 +27,7 @@ HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
+_BLANK = " \t\r\n"
 _LONE = re.compile(r"[\ud800-\udfff]")
 _JSON_FORM = Form(head="{name}", body="json")
 
@@ -137,8 +138,10 @@ class ParametersReader:
             begin = stop.may_begin(buffer, at) if self._may_stop(buffer, at) else -1
             if 0 <= begin < end:
                 found, end = None, begin
-        if end > at and not self._take(buffer[at:end], at):
-            return at + 1
+        if end > at:
+            stopped = self._take(buffer[at:end], at)
+            if self.status == DEAD:
+                return stopped
         if found is None:
             return end
         kind = found.lastgroup
@@ -148,8 +151,9 @@ class ParametersReader:
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":
-            if not self._take(html.unescape(found[0]), end):
-                return end
+            stopped = self._take(html.unescape(found[0]), end)
+            if self.status == DEAD:
+                return stopped
         else:
             self._end_value(end, base)
             self._state = _BETWEEN
@@ -170,44 +174,46 @@ class ParametersReader:
         if end < 0:
             keep = 2 if buffer.endswith("]]") else 1 if buffer.endswith("]") else 0
             stop = max(at, len(buffer) - keep)
-            if stop > at:
-                self._take(buffer[at:stop], at)
-            return stop
+            return self._take(buffer[at:stop], at) if stop > at else at
         if end > at:
-            self._take(buffer[at:end], at)
+            stopped = self._take(buffer[at:end], at)
+            if self.status == DEAD:
+                return stopped
         self._state = _VALUE
         return end + 3
 
-    def _take(self, piece: str, at: int) -> bool:
-        """Take a piece of the value's text; return whether it may stand there."""
+    def _take(self, piece: str, at: int) -> int:
+        """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
+        stop = at + len(piece)
         lone = _LONE.search(piece)
         if lone is not None:
-            self._die("lone-surrogate", "a character", at)
-            return False
+            return self._die("lone-surrogate", "a character", at + lone.start())
         if self._trim:
             piece = self._tail + piece
             self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
             piece = piece[: len(piece) - len(self._tail)]
         if self._json is not None:
-            return self._take_json(piece, at)
+            return self._take_json(piece, stop)
         if self._is_string:
             self.out.append(quoted(piece)[1:-1])
-            return True
+            return stop
         self._held.append(piece)
         self._held_size += len(piece)
         if self._held_size > HOLD:
             held = "".join(self._held)
             self._held = []
             if self._declared and self._declared <= {"object", "array", "null"}:
-                self._json = ValueReader(_JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True)
-                return self._take_json(held, at)
+                self._json = ValueReader(
+                    _JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True
+                )
+                return self._take_json(held, stop)
             self._is_string = True
             self.out.append('"')
             self.out.append(quoted(held)[1:-1])
-        return True
+        return stop
 
-    def _take_json(self, piece: str, at: int) -> bool:
-        """Hand a piece of the value on to the reader of JSON."""
+    def _take_json(self, piece: str, stop: int) -> int:
+        """Hand a piece of the value, which ends at index `stop`, on to the reader of JSON."""
         reader = self._json
         if reader is None:
             raise AssertionError("no reader of JSON")
@@ -218,13 +224,13 @@ class ParametersReader:
             self.out.extend(reader.out)
             reader.out.clear()
             if reader.status == DEAD:
-                self._die(reader.code, reader.expected, at)
-                return False
-        if reader.status == DONE and text[done:].strip(" \t\r\n"):
-            self._die("bad-arguments", f'"{self._patterns.form.value_end}" behind the JSON value', at)
-            return False
-        self._held_json = text[done:] if reader.status == OPEN else ""
-        return True
+                return self._die(reader.code, reader.expected, stop - len(text) + done)
+        rest = text[done:]
+        if reader.status == DONE and rest.strip(_BLANK):
+            behind = done + len(rest) - len(rest.lstrip(_BLANK))
+            return self._die("bad-arguments", f'"{self._patterns.form.value_end}"', stop - len(text) + behind)
+        self._held_json = rest if reader.status == OPEN else ""
+        return stop
 
     def _end_value(self, at: int, base: int) -> None:
         """The value is over: write what was held, and close what was begun."""
@@ -254,7 +260,7 @@ def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) ->
 
     A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain.
     """
-    plain = text.strip(" \t\r\n")
+    plain = text.strip(_BLANK)
     if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
         try:
             value = decode(plain, depth_limit)

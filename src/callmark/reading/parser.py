@@ -156,7 +156,7 @@ class Parser:
         self._limit_told = False
         self._explained = 0
         self._section: Entry | None = None
-        self._section_begun = False  # whether a call was read since its opener or the last separator
+        self._between = False  # whether a separator or the section's closer comes next, not a call
         self._sole = ""  # the run of the fence whose only content must be the call that is read
         self._sole_events: list[Event] = []
         # The call that is read:
@@ -288,7 +288,7 @@ class Parser:
                 if entry.kind == "opener":
                     self._markup(hit, found.end())
                     self._section = entry
-                    self._section_begun = False
+                    self._between = entry.section is not None and not entry.section.separated
                     self._mode = _SECTION
                 else:
                     self._begin(entry, found)
@@ -560,30 +560,31 @@ class Parser:
 
     def _in_section(self, final: bool) -> bool:
         entry = self._section
-        if entry is None:
+        if entry is None or entry.section is None:
             raise AssertionError("a section is being read")
         buffer, at = self._buffer, self._at
-        parts = entry.patterns
+        section = entry.section
         full = self._calls >= self._limits.calls
-        if self._section_begun:
-            between = parts.next.match(buffer, at)
+        if self._between:
+            between = section.next.match(buffer, at)
             if between is None:
-                if not final and parts.next.may_match(buffer, at):
+                if not final and section.next.may_match(buffer, at):
                     return False
             elif between["closer"] is not None:
                 self._markup(at, between.end())
             elif not full:
                 self._markup(at, between.end())
-                self._section_begun = False
+                self._between = False
                 return True
         elif not full:
-            found = parts.head.match(buffer, at)
-            if found is not None:
-                self._section_begun = True
-                self._begin(Entry("head", parts.head, entry.dialect, entry.form, parts), found)
-                return True
-            if not final and parts.head.may_match(buffer, at):
-                return False
+            for head in section.heads:
+                found = head.head.match(buffer, at)
+                if found is not None:
+                    self._between = True
+                    self._begin(Entry("head", head.head, entry.dialect, head.form, head), found)
+                    return True
+                if not final and head.head.may_match(buffer, at):
+                    return False
         self._section = None
         self._mode = _SOLE if self._sole else _TEXT
         return True

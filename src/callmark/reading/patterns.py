@@ -73,11 +73,6 @@ class Patterns:
         self.tail = Pattern(tail) if tail else None
         self.recovery = Pattern(anonymous(tail)).search if tail and "(?=" not in tail else None
         self.opener = Pattern(expand(form.opener)) if form.opener else None
-        blanks = expand("{ws}")
-        if form.opener:
-            between = expand(form.separator) if form.separator else blanks
-            closer = expand(form.closer)
-            self.next = Pattern(rf"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={anonymous(head)}))")
         plain_tail = form.tail.removeprefix("{ws}")
         closing = re.sub(r"\\(.)", r"\1", plain_tail)
         literal = bool(closing) and re.escape(closing) == re.escape(re.sub(r"\\(.)", r"\1", re.escape(closing)))
@@ -95,6 +90,29 @@ class Patterns:
                 f"(?P<end>{stop}{structure})|(?P<cdata><!\\[CDATA\\[)"
                 f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|(?P<nested>{nested})"
             )
+
+
+class Section:
+    """What may stand in a section: the heads of all the dialect's forms that share its opener, and what is between them.
+
+    `next` matches what leads to the next call (group `next`) or ends the section (group `closer`).
+    """
+
+    def __init__(self, forms: tuple[Form, ...]) -> None:
+        """Compile the patterns of `forms`, which share opener, separator and closer."""
+        first = forms[0]
+        blanks = expand("{ws}")
+        self.heads = tuple(patterns(form) for form in forms)
+        self.separated = bool(first.separator)
+        between = expand(first.separator) if first.separator else blanks
+        heads = "|".join(anonymous(head.head.text) for head in self.heads)
+        self.next = Pattern(f"(?P<closer>{blanks}(?:{expand(first.closer)}))|(?P<next>{between}(?={heads}))")
+
+
+@cache
+def section(forms: tuple[Form, ...]) -> Section:
+    """Return the compiled patterns of a section; compiled once."""
+    return Section(forms)
 
 
 @cache

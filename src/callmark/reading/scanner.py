@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from callmark.dialects import Dialect, Form, select
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, anonymous, patterns
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     dialect: Dialect
     form: Form
     patterns: Patterns
+    section: Section | None = None  # of an opener
 
 
 class Plan:
@@ -44,10 +45,13 @@ class Plan:
         strict: list[Entry] = []
         loose: list[Entry] = []
         for dialect in dialects:
+            openers: set[str] = set()
             for form in dialect.forms:
                 compiled = patterns(form)
-                if compiled.opener is not None:
-                    strict.append(Entry("opener", compiled.opener, dialect, form, compiled))
+                if compiled.opener is not None and form.opener not in openers:
+                    openers.add(form.opener)
+                    shared = section(tuple(other for other in dialect.forms if other.opener == form.opener))
+                    strict.append(Entry("opener", compiled.opener, dialect, form, compiled, shared))
                 if form.alone:
                     strict.append(Entry("head", compiled.head, dialect, form, compiled))
                 if tolerant:

@@ -75,7 +75,7 @@ class ValueReader:
 
     __slots__ = (
         "_any_container", "_arguments_keys", "_begun", "_bind", "_bound", "_delimiter", "_depth_limit", "_flavour", "_held", "_held_kind",
-        "_is_key", "_key", "_live", "_mode", "_name_keys", "_outer", "_parameters", "_pending", "_quote", "_role",
+        "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer", "_parameters", "_pending", "_quote", "_role",
         "_roles", "_single", "_sink", "_size", "_stack", "_state", "_tolerant", "_word", "_word_start",
         "code", "end", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
@@ -109,6 +109,7 @@ class ValueReader:
         # An argument list:
         self._begun = False  # whether anything of it has come out
         self._single = False  # it consists of one value, which is the arguments
+        self._object = False  # ... and that is an object
         self._bind = parameters.names if parameters is not None else ()
         self._bound = 0  # how many positional values were bound
         self._held: list[str] | None = None  # an argument that may turn out to be a key
@@ -186,7 +187,7 @@ class ValueReader:
             if not self._settle(at):
                 return at
             if self._single:
-                return self._die("bad-arguments", '")"', at)
+                return self._die("unexpected-text" if self._object else "bad-arguments", '")"', at)
         elif self._live and frame != "E":
             self._pending.append(",")
         self.sound = base + at
@@ -252,9 +253,7 @@ class ValueReader:
 
     def _begin_value(self, buffer: str, at: int, base: int) -> int:
         char = buffer[at]
-        stack = self._stack
-        self.sound = base + at
-        frame = stack[-1] if stack else ""
+        frame = self._stack[-1] if self._stack else ""
         if frame == "R":
             self._flavour = "python"
         if char in "{[(":
@@ -281,6 +280,7 @@ class ValueReader:
             return self._die_in_role(at)
         if len(self._stack) - (frame != "" and (self._outer == "E" or self._single)) >= self._depth_limit:
             return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
+        self.sound = base + at
         if frame in ("", "E"):
             self.start = base + at
         if self._live:
@@ -311,7 +311,6 @@ class ValueReader:
         quote = self._opening_quote(buffer, at)
         if quote is None:
             return at
-        self.sound = base + at
         if quote:
             return self._begin_string(quote, at, base, is_key=True)
         if (self._flavour == "braces" or self._tolerant) and _KEY_WORD.match(buffer[at]):
@@ -326,11 +325,10 @@ class ValueReader:
         """Begin an argument: a key, or a positional value; a word or a short string is held until that is clear."""
         char = buffer[at]
         first = self._state == _FIRST_KEY
-        self.sound = base + at
         if first:
             self.start = base + at
         if first and char == "{":
-            self._single = self._begun = True
+            self._single = self._object = self._begun = True
             return self._begin_container(char, "R", at, base)
         self._flavour = "python"
         if char in "[({":
@@ -401,6 +399,7 @@ class ValueReader:
     def _begin_string(self, quote: str, at: int, base: int, *, is_key: bool) -> int:
         if quote == "'" and self._flavour != "python":
             self._repair("single-quotes", base + at, base + at + 1)
+        self.sound = base + at
         self._quote = quote
         self._is_key = is_key
         self._mode = _STRING
@@ -555,6 +554,8 @@ class ValueReader:
             self._end_key_word(word, at, base)
         else:
             self._end_json_word(word, at, base)
+        if self.status == OPEN:
+            self.sound = self._word_start
         return at
 
     def _end_key_word(self, word: str, at: int, base: int) -> None:
@@ -577,6 +578,8 @@ class ValueReader:
                 self._die("unexpected-text", "a value", at)
             elif self._flavour != "python":
                 self._repair("python-literal", self._word_start, base + at)
+        if self.status == DEAD:
+            return
         if self._stack[-1] == "E" and self._role in ("name", "arguments"):
             if text != "null" or self._role == "name" or not self._tolerant:
                 self._die_in_role(at)
@@ -585,7 +588,7 @@ class ValueReader:
             text = "{}"
             self.start = self._word_start
             self.end = base + at
-        if self._live and self.status == OPEN:
+        if self._live:
             self._flush()
             self.out.append(text)
             self._live = self._stack[-1] != "E"
