@@ -84,8 +84,10 @@ def _filled(once: Contestant) -> Contestant:
     def turn() -> float:
         nonlocal repeats
         if not repeats:
-            once()  # the first run fills caches
-            repeats = max(1, math.ceil(SHORTEST_SECONDS / max(once(), 1e-7)))
+            seconds = once()  # the first run fills caches
+            if seconds < SHORTEST_SECONDS:
+                seconds = once()
+            repeats = max(1, math.ceil(SHORTEST_SECONDS / max(seconds, 1e-7)))
         return sum(once() for _ in range(repeats)) / repeats
 
     return turn

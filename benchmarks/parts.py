@@ -59,27 +59,33 @@ class Scale(NamedTuple):
     """How big a run is."""
 
     seed: int
-    characters: int  # of a whole text
+    characters: int  # of a whole text, and of streamed prose
     rounds: int
+    big_argument: int  # streamed beside one of 1 KB
+    recovery_chunks: tuple[int, ...]
     text_lengths: tuple[int, ...]
     marker_lengths: tuple[int, ...]
     chunked_characters: int  # the text that is cut into chunks of every length
     attack_lengths: tuple[int, ...]
     prose_memory: int
+    marker_memory: tuple[int, ...]
     import_runs: int
 
 
 def quick(seed: int) -> Scale:
-    """A run of less than a minute."""
+    """A run of less than a minute, by a reader that meets its targets."""
     return Scale(
         seed=seed,
         characters=100_000,
         rounds=5,
-        text_lengths=(1024, 8192, 65_536, 262_144),
-        marker_lengths=(1024, 8192, 65_536, 262_144),
-        chunked_characters=262_144,
-        attack_lengths=(4096, 16_384, 65_536),
+        big_argument=250_000,
+        recovery_chunks=(1, 4, 64),
+        text_lengths=(1024, 8192, 65_536),
+        marker_lengths=(1024, 8192, 65_536),
+        chunked_characters=131_072,
+        attack_lengths=(2048, 8192, 32_768),
         prose_memory=1_000_000,
+        marker_memory=(100_000,),
         import_runs=5,
     )
 
@@ -90,11 +96,14 @@ def full(seed: int) -> Scale:
         seed=seed,
         characters=400_000,
         rounds=15,
+        big_argument=BIGGEST_MARKER,
+        recovery_chunks=corpus.CHUNK_LENGTHS,
         text_lengths=tuple(4**power * 1024 for power in range(7)),
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
         chunked_characters=1_048_576,
         attack_lengths=(16_384, 65_536, 262_144),
         prose_memory=10_000_000,
+        marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
     )
 
@@ -128,19 +137,23 @@ class Parts:
         """Count the good calls found behind harmless and hostile prefixes: first in rank."""
         rows: list[Row] = []
         lost: list[str] = []
+        lengths = self.scale.recovery_chunks
+        ways = 2 * (1 + len(lengths))
         for dialect, prefixes in corpus.CORPUS.items():
             found = checks = 0
             start = perf_counter()
             for prefix in prefixes:
                 try:
                     with limited():
-                        losses = corpus.losses(dialect, prefix)
+                        losses = corpus.losses(dialect, prefix, lengths)
                 except Exception as error:  # noqa: BLE001 - a reader that raises or does not end has lost the call
                     losses = [corpus.Loss(dialect, prefix.name, f"{type(error).__name__}: {error}", 0)]
-                checks += 2 * (1 + len(corpus.CHUNK_LENGTHS))
+                checks += ways
                 found += not losses
                 if losses:
-                    lost.append(f"{dialect}: {prefix.name}   ({_ways(losses)})")
+                    lost.append(
+                        f"{dialect}: {prefix.name}   ({'everywhere' if len(losses) == ways else _ways(losses)})"
+                    )
             rows.append(
                 {
                     "dialect": dialect,
@@ -155,7 +168,7 @@ class Parts:
             "Recovery: the good call behind each prefix is found",
             ("dialect", "found", "reads", "seconds", ""),
             rows,
-            "whole and in chunks of 1, 2, 3, 4, 7, 64, 1000; all dialects and one listening",
+            f"whole and in chunks of {', '.join(map(str, lengths))}; with all dialects listening, and its own alone",
         )
         if lost:
             self.wrong.append(f"{len(lost)} good calls were lost behind a prefix")
@@ -219,7 +232,14 @@ class Parts:
         cases: list[tuple[Workload, float]] = [(plain, 8.0), (sparse(call, scale.characters, scale.seed), 8.0)]
         for spelling in SPELLINGS.values():
             cases.append((huge(spelling, 1000, scale.seed)._replace(name="argument of 1 KB"), 8.0))
-            cases.append((huge(spelling, BIGGEST_MARKER, scale.seed)._replace(name="argument of 1 MB"), 8.0))
+            cases.append(
+                (
+                    huge(spelling, scale.big_argument, scale.seed)._replace(
+                        name=f"argument of {scale.big_argument / 1e6:g} MB"
+                    ),
+                    8.0,
+                )
+            )
             cases.append((dense(spelling, scale.characters // 2, scale.seed), 15.0))
         for workload, target in cases:
             pieces = chunks(workload.text)
@@ -228,7 +248,7 @@ class Parts:
                 options = _listening(workload.spelling.dialect, one=listening == "one")
                 if self._true(workload, options):
                     contestants[listening] = stream(_parser(options), pieces)
-            rounds = scale.rounds if len(pieces) < BIGGEST_MARKER // 8 else max(3, scale.rounds // 3)
+            rounds = scale.rounds if len(workload.text) < scale.big_argument // 2 else max(3, scale.rounds // 3)
             seconds = take_turns(contestants, rounds)
             for listening in ("all", "one"):
                 spelling_name = "-" if workload is plain else workload.spelling.name
@@ -255,7 +275,7 @@ class Parts:
             ("workload", "spelling", "listening", "MB/s", "ns/chunk", "emit ns", "x emit", "least-most", "x empty",
              "target", ""),
             rows,
-            f"medians of {scale.rounds} rounds, of fewer at 1 MB",
+            f"medians of {scale.rounds} rounds, of fewer for the longest",
         )  # fmt: skip
 
     def growth(self) -> None:
@@ -376,7 +396,7 @@ class Parts:
             measure("prose", plain, length, PROSE_KB * 1024, f"{PROSE_KB} KB")
         measure("a line without end", "`" + "x" * (len(plain) // 4), CHUNK, PROSE_KB * 1024, f"{PROSE_KB} KB")
         for spelling in SPELLINGS.values():
-            for size, length in ((100_000, CHUNK), (100_000, 1000), (BIGGEST_MARKER, CHUNK)):
+            for size, length in ((size, length) for size in self.scale.marker_memory for length in (CHUNK, 1000)):
                 workload = huge(spelling, size, self.scale.seed)
                 if self._true(workload, OPTIONS):
                     measure(title(workload), workload.text, length, 4 * sys.getsizeof(workload.text), "4x text")
@@ -451,9 +471,7 @@ def _growth_row(of: str, name: str, read: str, best: dict[str, dict[int, float]]
 
 
 def _ways(losses: list[corpus.Loss]) -> str:
-    """Say in which ways a call was lost, shortly: `everywhere`, or dialects listening and lengths of chunks."""
-    if len(losses) == 2 * (1 + len(corpus.CHUNK_LENGTHS)):
-        return "everywhere"
+    """Say in which ways a call was lost: with which dialects listening, in chunks of which lengths."""
     lengths: dict[str, list[str]] = {}
     for loss in losses:
         lengths.setdefault(loss.listening, []).append(str(loss.chunk_length or "whole"))

@@ -11,6 +11,7 @@ reorder the line are shown as pictures or escapes. Colours follow NO_COLOR and t
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,7 @@ _PICTURES = (
 )
 _IN_LINE = _PICTURES | {0x09: " "}
 _IN_TEXT = {code: picture for code, picture in _PICTURES.items() if code not in (0x09, 0x0A, 0x0D)} | {0x0D: ""}
+_PARAGRAPH_END = re.compile(r"\n\r?\n")
 
 
 class Transcript:
@@ -45,7 +47,7 @@ class Transcript:
         self._starts = [0]
         self._after = "nothing"  # what was printed last: nothing, text, block
         self._withheld = ""  # white space at the end of the text: dropped where a block follows
-        self._notices: list[Notice] = []  # until the line that they speak of has been printed
+        self._notices: list[Notice] = []  # until the paragraph that they speak of has been printed
         self._counts: Counter[str] = Counter()
 
     def show(self, chunk: str, events: Iterable[Event]) -> None:
@@ -69,7 +71,10 @@ class Transcript:
     def close(self) -> None:
         """Print what is left, and a line that sums up."""
         if self._shown is None:
+            parted = self._after == "nothing" or (self._after == "text" and not self._notices)
             self._begin_block()
+            if not parted:
+                self._console.line()
             self._print_summary()
 
     def _remember(self, chunk: str) -> None:
@@ -85,13 +90,12 @@ class Transcript:
 
     def _text(self, event: Text) -> None:
         done = 0
-        while self._notices:
-            line_end = event.text.find("\n", max(self._notices[0].span.end - event.span.start, 0))
-            if line_end < 0:
-                break
-            self._write(event.text[done:line_end], event.channel)
+        while self._notices and (
+            gap := _PARAGRAPH_END.search(event.text, max(self._notices[0].span.end - event.span.start, done))
+        ):
+            self._write(event.text[done : gap.start()], event.channel)
             self._begin_block()
-            done = line_end
+            done = gap.start()
         self._write(event.text[done:], event.channel)
 
     def _write(self, text: str, channel: str) -> None:
@@ -107,7 +111,7 @@ class Transcript:
             self._after = "text"
 
     def _begin_block(self) -> None:
-        """End the line of text, and print the notices that have waited for that."""
+        """End the paragraph, and print the notices that have waited for that."""
         self._withheld = ""
         if self._after == "text":
             self._console.line(2)
@@ -192,7 +196,6 @@ class Transcript:
         if counts["notices"]:
             parts.append((_number(counts["notices"], "notice"), "yellow"))
         summary = Line(" · ").join(Line(text, style) for text, style in parts)
-        self._console.line()
         self._console.print(summary)
 
 

@@ -25,8 +25,9 @@ BATCH: Final = 4096
 _LINE_LIMIT: Final = 256
 """Characters of a line that are kept to tell fences: an info string that is longer opens none."""
 
-_RUN = re.compile(r"`++")
+_RUN = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _FENCE = re.compile(r" {0,3}+(`{3,}+|~{3,}+)")
+_FENCE_LINE = re.compile(r"^ {0,3}+(?:```|~~~).*+", re.MULTILINE)
 _QUOTE = re.compile(r" {0,3}+>")
 
 
@@ -98,13 +99,29 @@ class Contexts:
         text = self._kept[0] if len(self._kept) == 1 else "".join(self._kept)
         self._kept.clear()
         self._kept_size = 0
-        if self._ticks or self._line or "`" in text or "~" in text:
-            for line in _lines(text):
-                self._read_line(line)
+        first = text.find("\n") + 1
+        if not first:
+            self._read_line(text)
             return
-        if self._sole and text.strip():
+        self._read_line(text[:first])
+        last = text.rfind("\n") + 1
+        if last > first:
+            self._read_lines(text, first, last)
+        if last < len(text):
+            self._read_line(text[last:])
+
+    def _read_lines(self, text: str, at: int, end: int) -> None:
+        """Read whole lines: only those that look like a fence matter."""
+        if text.find("```", at, end) >= 0 or text.find("~~~", at, end) >= 0:
+            for line in _FENCE_LINE.finditer(text, at, end):
+                if self._sole and text[at : line.start()].strip():
+                    self._sole = False
+                self._line = line[0][:_LINE_LIMIT]
+                self._runs = len(_RUN.findall(line[0]))
+                self._end_line()
+                at = line.end()
+        if self._sole and text[at:end].strip():
             self._sole = False
-        self._line = text[text.rfind("\n") + 1 :][:_LINE_LIMIT]
 
     def _read_line(self, line: str) -> None:
         """Read a piece of one line, its line break included where it has come."""
@@ -147,11 +164,3 @@ class Contexts:
         self._line = ""
         self._code = self._runs = 0
 
-
-def _lines(text: str) -> list[str]:
-    """Split behind every line feed only: a lone carriage return ends no line here."""
-    parts = text.split("\n")
-    lines = [part + "\n" for part in parts[:-1]]
-    if parts[-1]:
-        lines.append(parts[-1])
-    return lines

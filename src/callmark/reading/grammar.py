@@ -124,8 +124,8 @@ class GrammarCall(msgspec.Struct, frozen=True, kw_only=True):
     id              the model's own, None where it gave none
     arguments       the JSON value; of an argument list its pairs, or the one JSON value that it is
     raw             the text of the call
-    raw_arguments   the text of the arguments: the object; what stands between the parentheses; all parameters with
-                    their tags; the value as it is written where it has no key. "" where there are none
+    raw_arguments   the text of the arguments, without white space around it: the object; what stands between the
+                    parentheses; all parameters with their tags; the value as it is written where it has no key
     positional      positional values that need a tool's schema to mean something, in order
     untyped         whether `arguments` maps keys to text whose types are still open (parameters with keys)
     duplicate_keys  whether an object or argument list names a key twice; the last one is in `arguments`
@@ -173,16 +173,14 @@ class Grammar:
 
     def read(self, text: str, start: Start = "call") -> tuple[GrammarCall, ...]:
         """Return the calls in `text`, a whole marker or one call of it. Raises Mismatch."""
-        nodes: list[Node | Token] = [self.parse(text, start)]
+        nodes = [self.parse(text, start)]
         calls = []
         while nodes:
             node = nodes.pop()
-            if isinstance(node, str):
-                continue
             if node.data == "call":
                 calls.append(_Reading(self, text, node).call())
             else:
-                nodes.extend(reversed(node.children))
+                nodes.extend(child for child in reversed(node.children) if not isinstance(child, str))
         return tuple(calls)
 
     def parse(self, text: str, start: str) -> Node:
@@ -298,7 +296,7 @@ class _Reading:
                     name, identity, arguments, raw = self._envelope(child)
                 case "arguments":
                     arguments, positional, raw = *self._argument_list(child), self.source(child)
-                case "parameter":
+                case _:
                     parameters.append(child)
         if parameters and _is(parameters[0].children[0], "KEY"):
             untyped = True
@@ -311,7 +309,7 @@ class _Reading:
             id=identity,
             arguments=arguments,
             raw=self.source(self.tree),
-            raw_arguments=raw,
+            raw_arguments=raw.strip(" \t\r\n"),
             positional=positional,
             untyped=untyped,
             duplicate_keys=self.duplicate_keys,
@@ -364,11 +362,10 @@ class _Reading:
         try:
             tree = self.grammar.parse(text, "value")
         except Mismatch as mismatch:
-            place, rest = getattr(node.children[0], "start_pos", 0), mismatch.position
-            for at, piece in pieces:
-                if rest < len(piece) or (at, piece) == pieces[-1]:
-                    raise Mismatch(place + at + rest, mismatch.expected, mismatch.found) from None
-                rest -= len(piece)
+            places = [at + offset for at, piece in pieces for offset in range(len(piece))]
+            start = getattr(node.children[0], "start_pos", 0)
+            position = start + [*places, len(raw)][mismatch.position]
+            raise Mismatch(position, mismatch.expected, mismatch.found) from None
         inner = _Reading(self.grammar, text, tree)
         self.duplicate_keys |= inner.duplicate_keys
         self.bad_numbers |= inner.bad_numbers

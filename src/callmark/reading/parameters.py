@@ -19,7 +19,7 @@ from typing import Final
 from callmark.dialects import Form
 from callmark.events import Repair
 from callmark.reading.decoder import Undecodable, decode
-from callmark.reading.patterns import Patterns
+from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
 
@@ -36,7 +36,7 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_begun", "_declared", "_depth_limit", "_held", "_held_json", "_held_size", "_is_string", "_json", "_key", "_parameters",
+        "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_json", "_held_size", "_is_string", "_json", "_key", "_parameters",
         "_patterns", "_state", "_stop", "_tail", "_trim", "_whole", "code", "end", "expected", "id", "name",
         "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
@@ -58,6 +58,7 @@ class ParametersReader:
         self._parameters = parameters
         self._state = _BETWEEN
         self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
+        self._begins = patterns.stop_begins
         self._trim = form.trim
         self._whole = "{key}" not in form.parameter and "(?P<key>" not in form.parameter
         self._begun = False
@@ -99,7 +100,8 @@ class ParametersReader:
                 self.out.append("}" if self._begun else "{}")
             elif not self._begun:
                 self.out.append("{}")
-            self.end = base + at
+            if not self._whole:
+                self.end = base + at
             self.status = DONE
             return at
         if self._whole:
@@ -135,8 +137,8 @@ class ParametersReader:
         found = stop.search(buffer, at)
         end = found.start() if found is not None else len(buffer)
         if found is None or found.lastgroup == "nested":
-            begin = stop.may_begin(buffer, at) if self._may_stop(buffer, at) else -1
-            if 0 <= begin < end:
+            begin = self._may_stop(buffer, at, end)
+            if begin < end:
                 found, end = None, begin
         if end > at:
             stopped = self._take(buffer[at:end], at)
@@ -162,12 +164,14 @@ class ParametersReader:
             return at_end
         return found.end()
 
-    def _may_stop(self, buffer: str, at: int) -> bool:
-        form = self._patterns.form
-        first = form.value_end[0]
-        if buffer.find(first, at) >= 0 or (form.encoding == "xml" and buffer.find("&", at) >= 0):
-            return True
-        return any(buffer.find(char, at) >= 0 for char in form.begins if char != first)
+    def _may_stop(self, buffer: str, at: int, end: int) -> int:
+        """Return the first index from `at` where more text could make a stop, `end` for none before it."""
+        found = self._begins(buffer, max(at, len(buffer) - HOLD_LIMIT), end)
+        while found is not None:
+            if self._stop.may_match(buffer, found.start()):
+                return found.start()
+            found = self._begins(buffer, found.start() + 1, end)
+        return end
 
     def _read_cdata(self, buffer: str, at: int) -> int:
         end = buffer.find("]]>", at)

@@ -150,6 +150,7 @@ class Parser:
         self._passed = 0  # in text: index up to which the contexts know it
         self._hits: dict[str, int] = {}  # position of the next entry that begins with a character
         self._guesses: dict[str, int] = {}  # position of the next closing literal
+        self._begin_position = -1  # position of the first entry that the end of the buffer may cut
         self._reread = 0
         self._index = 0  # of the next call
         self._calls = 0
@@ -199,6 +200,7 @@ class Parser:
         self._reread += len(self._buffer)
         self._hits.clear()
         self._guesses.clear()
+        self._begin_position = -1
         self._buffer = self._buffer + chunk if self._buffer else chunk
         self._advance(final=False)
         return self._take_events()
@@ -260,11 +262,9 @@ class Parser:
         buffer, at, base = self._buffer, self._at, self._base
         size = len(buffer)
         self._shown = self._passed = at
-        begin = -1 if final else self._plan.may_begin(buffer, at)
         while True:
             hit, char = self._next_hit(at)
-            if 0 <= begin < at:
-                begin = self._plan.may_begin(buffer, at)
+            begin = -1 if final else self._may_begin(at)
             if hit < 0 or 0 <= begin < hit:
                 return self._wait_in_text(begin if begin >= 0 else size)
             matched = self._entry_at(hit, char, final)
@@ -320,6 +320,14 @@ class Parser:
             if position < best:
                 best, best_char = position, char
         return (best - base if best_char else -1), best_char
+
+    def _may_begin(self, at: int) -> int:
+        """Return the first index from `at` where an entry may begin that the buffer cuts, -1 for none."""
+        begin = self._begin_position
+        if begin < self._base + at:
+            index = self._plan.may_begin(self._buffer, at)
+            self._begin_position = begin = _NOWHERE if index < 0 else self._base + index
+        return -1 if begin == _NOWHERE else begin - self._base
 
     def _entry_at(self, hit: int, char: str, final: bool) -> tuple[Entry, re.Match[str]] | None:
         """Return the first entry that matches at `hit`, None if one before it may still match."""
@@ -523,6 +531,8 @@ class Parser:
 
     def _raw(self, end: int) -> str:
         """Return the text of the call up to index `end`, and forget it."""
+        if self._start >= self._base:
+            return self._buffer[self._start - self._base : end]
         self._pieces.append(self._buffer[max(self._start - self._base, 0) : end])
         return self._pieces.take()
 
@@ -616,7 +626,7 @@ class Parser:
         found = search(buffer, error, limit + RECOVERY) if search is not None else None
         end = found.end() if found is not None and found.start() <= limit else -1
         if not final:
-            begin = self._plan.may_begin(buffer, sound)
+            begin = self._may_begin(sound)
             if 0 <= begin and (hit < 0 or begin < hit) and (end < 0 or begin < end) and begin <= limit:
                 return False
             if hit < 0 and end < 0 and len(buffer) < limit + RECOVERY:

@@ -1,17 +1,19 @@
 """The patterns of a form, compiled: whether they match at a place, and whether they may once more text has come.
 
-A match is decided by the stdlib's `re` (a few hundred nanoseconds). Only where a chunk ends inside a possible match does
-the question arise whether more text could complete it; the `regex` module answers that exactly (`partial=True`, about a
-microsecond) and is imported when it is first asked. Both see the same pattern text.
+A match is decided by the stdlib's `re` (a few hundred nanoseconds). Where a chunk ends inside a possible match, the
+question arises whether more text could complete it: a pattern derived from the first answers that (see `prefixes`), and
+for patterns from which none can be derived (a user's look-behind, say) the `regex` module does, with `partial=True`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Form, expand
+from callmark.reading.prefixes import UnsupportedPatternError, unfinished
 
 if TYPE_CHECKING:
     import regex
@@ -29,13 +31,20 @@ class Pattern:
     def __init__(self, text: str) -> None:
         """Compile `text`, whose abbreviations are written out already."""
         self.text = text
-        self.match = re.compile(text).match
-        self.search = re.compile(text).search
+        compiled = re.compile(text)
+        self.match = compiled.match
+        self.search = compiled.search
 
     @cached_property
-    def partial(self) -> regex.Pattern[str]:
-        """The same pattern in `regex`, which can tell a beginning from a failure."""
-        import regex  # noqa: PLC0415  # 20 ms, and only streams need it
+    def _unfinished(self) -> Callable[..., object] | None:
+        try:
+            return re.compile(unfinished(self.text)).match
+        except UnsupportedPatternError:
+            return None
+
+    @cached_property
+    def _partial(self) -> regex.Pattern[str]:
+        import regex  # noqa: PLC0415  # 20 ms, and only patterns of an unusual kind need it
 
         return regex.compile(self.text, regex.VERSION0)
 
@@ -43,17 +52,10 @@ class Pattern:
         """Return whether more text behind `buffer` could make the pattern match at index `at`."""
         if len(buffer) - at > HOLD_LIMIT:
             return False
-        found = self.partial.match(buffer, at, partial=True)
+        if self._unfinished is not None:
+            return self._unfinished(buffer, at) is not None
+        found = self._partial.match(buffer, at, partial=True)
         return found is not None and found.partial
-
-    def may_begin(self, buffer: str, at: int) -> int:
-        """Return the first index from `at` at which more text could make the pattern match, -1 for none."""
-        found = self.partial.search(buffer, max(at, len(buffer) - HOLD_LIMIT), partial=True)
-        while found is not None and not found.partial:  # a whole match: look on behind its first character
-            found = self.partial.search(buffer, found.start() + 1, partial=True)
-        if found is None or found.start() == len(buffer):
-            return -1
-        return int(found.start())
 
 
 def anonymous(text: str) -> str:
@@ -83,6 +85,8 @@ class Patterns:
             parameter = expand(form.parameter)
             nested = anonymous(expand(form.opener) or head)
             stop = re.escape(form.value_end)
+            begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
+            self.stop_begins = re.compile("[" + "".join(map(re.escape, sorted(begins))) + "]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
             self.stop = Pattern(f"(?P<end>{stop}{structure})|(?P<nested>{nested})")

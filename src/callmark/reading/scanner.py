@@ -72,9 +72,13 @@ class Plan:
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
-        start = max(at, len(buffer) - HOLD_LIMIT)
-        found = self.any(buffer, start)
-        return -1 if found is None else self.union.may_begin(buffer, found.start())
+        found = self.any(buffer, max(at, len(buffer) - HOLD_LIMIT))
+        while found is not None:
+            start = found.start()
+            if self.union.may_match(buffer, start):
+                return start
+            found = self.any(buffer, start + 1)
+        return -1
 
 
 def _begins(entry: Entry) -> str:

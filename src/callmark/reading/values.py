@@ -430,9 +430,11 @@ class ValueReader:
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
             if end > at:
                 piece = buffer[at:end]
-                self._put(piece if quote == '"' else _to_double(piece), at)
+                self._put(piece if quote == '"' else _to_double(piece), base)
                 at = end
-            if at == size or self.status != OPEN:
+            if self.status != OPEN:
+                return self.sound - base
+            if at == size:
                 return at
             char = buffer[at]
             if char == quote:
@@ -446,13 +448,13 @@ class ValueReader:
                     return self._die("bad-escape", "an escape of JSON behind the backslash", at)
                 self._repair("literal-backslash", base + at, base + at + 1)
                 apostrophe = buffer.startswith("\\'", at)
-                self._put("'" if apostrophe else "\\\\", at)
+                self._put("'" if apostrophe else "\\\\", base)
                 at += 1 + apostrophe
             elif char < " ":
                 if not self._tolerant:
                     return self._die("control-character", "an escape, such as \\n", at)
                 self._repair("raw-control-character", base + at, base + at + 1)
-                self._put(quoted(char)[1:-1], at)
+                self._put(quoted(char)[1:-1], base)
                 at += 1
             else:
                 return self._die("lone-surrogate", "a character", at)
@@ -472,10 +474,10 @@ class ValueReader:
             lone = _LONE.search(piece)
             if lone:
                 return self._die("lone-surrogate", "a character", at + lone.start())
-            self._put(quoted(piece)[1:-1], at)
+            self._put(quoted(piece)[1:-1], base)
         return stop if end < 0 else self._end_string(end + len(quote))
 
-    def _put(self, piece: str, at: int) -> None:
+    def _put(self, piece: str, base: int) -> None:
         """Write a piece of a string's content to where it belongs."""
         sink = self._sink
         if sink is self.out:
@@ -487,7 +489,7 @@ class ValueReader:
             elif self._held is not None:  # no key is so long: a positional value, and it can come out
                 held, self._held, self._sink = self._held, None, self.out
                 if not self._bind_next():
-                    self._die("bad-arguments", 'a key and "="', at)
+                    self._die("bad-arguments", 'a key and "="', self.sound - base)
                 self.out.extend(held)
                 self.out.append(piece)
 
@@ -534,8 +536,10 @@ class ValueReader:
                 end = end if equals < 0 else equals
             self._word.append(buffer[at:end])
             self._size += end - at
-            if self._size > (128 if self._is_key else BARE_LIMIT if bare else _NUMBER_LIMIT):
-                return self._die("bad-arguments" if bare or self._is_key else "bad-number", "a shorter word", at)
+            excess = self._size - (128 if self._is_key else BARE_LIMIT if bare else _NUMBER_LIMIT)
+            if excess > 0:
+                code = "bad-arguments" if bare or self._is_key else "bad-number"
+                return self._die(code, "a shorter word", end - excess)
             at = end
             if at == len(buffer):
                 return at
