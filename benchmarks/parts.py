@@ -39,8 +39,7 @@ from benchmarks.workloads import (
     sparse,
     wide,
 )
-from callmark import Parser, parse
-from callmark.reading.parser import Limits
+from callmark import Limits, Parser, parse
 
 # A message may hold 64 calls; a workload holds thousands. All else is at its default.
 OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}

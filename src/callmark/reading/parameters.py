@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Final
 
@@ -71,6 +72,11 @@ class ParametersReader:
         self._held_json = ""  # what the reader of JSON wants to see again
         self._tail = ""  # a line break that may belong to the markup
 
+    @property
+    def plain(self) -> Callable[[str], object] | None:
+        """What tells whether a chunk is content of a string that can be passed on as it is; None outside of strings."""
+        return self._patterns.plain if self._is_string and self._state == _VALUE and not self._tail else None
+
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; as in ValueReader."""
         size = len(buffer)
@@ -116,8 +122,7 @@ class ParametersReader:
             self._held = []
             self._held_size = 0
             if self._declared is not None and "string" in self._declared and "null" not in self._declared:
-                self._is_string = True
-                self.out.append('"')
+                self._begin_string()
         self._begun = True
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
@@ -211,10 +216,13 @@ class ParametersReader:
                     _JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True
                 )
                 return self._take_json(held, stop)
-            self._is_string = True
-            self.out.append('"')
+            self._begin_string()
             self.out.append(quoted(held)[1:-1])
         return stop
+
+    def _begin_string(self) -> None:
+        self._is_string = True
+        self.out.append('"')
 
     def _take_json(self, piece: str, stop: int) -> int:
         """Hand a piece of the value, which ends at index `stop`, on to the reader of JSON."""

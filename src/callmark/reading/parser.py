@@ -45,7 +45,7 @@ from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.diagnosis import explain
 from callmark.reading.parameters import ParametersReader
-from callmark.reading.patterns import Pattern, Patterns
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Entry, Plan, plan
 from callmark.reading.schemas import Parameters, known_tools
@@ -166,6 +166,7 @@ class Parser:
         self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character
         self._body = 0  # position of its arguments' first character
+        self._room_end = 0  # position that they must not go beyond
         self._pieces = Pieces()  # its text up to the buffer
         self._json = Pieces()  # its arguments as JSON, up to what was emitted
         self._name: str | None = None
@@ -190,20 +191,70 @@ class Parser:
             if not isinstance(chunk, str):
                 raise UsageError(f"feed: expected a str, found {type(chunk).__name__}")
             chunk = str(chunk)
-        if self._mode == _TEXT and not self._buffer and chunk and self._plan.any(chunk) is None:
-            start = self._base
-            self._base = end = start + len(chunk)
-            self._contexts.pass_text(chunk)
-            return (Text(Span(start, end), chunk, self._channel),)
         if not chunk:
             return ()
-        self._reread += len(self._buffer)
+        base, held = self._base, self._buffer
+        if self._mode == _TEXT:
+            if not held:
+                if self._plan.suspicious(chunk) is None:
+                    self._base = end = base + len(chunk)
+                    self._contexts.pass_text(chunk)
+                    return (Text(Span(base, end), chunk, self._channel),)
+            else:
+                self._reread += len(held)
+                chunk = held + chunk
+                if len(chunk) <= HOLD_LIMIT and self._plan.waiting(chunk):
+                    self._buffer = chunk
+                    return ()
+        elif self._mode == _CALL and self._begun and not self._sole:
+            events = self._feed_call(chunk, held, base)
+            if events is not None:
+                return events
+            chunk = self._buffer
+        elif held:
+            self._reread += len(held)
+            chunk = held + chunk
+        self._buffer = chunk
         self._hits.clear()
         self._guesses.clear()
         self._begin_position = -1
-        self._buffer = self._buffer + chunk if self._buffer else chunk
         self._advance(final=False)
         return self._take_events()
+
+    def _feed_call(self, chunk: str, held: str, base: int) -> Sequence[Event] | None:
+        """Feed the reader of the call we are in; None where the call does not simply go on: the engine decides then."""
+        reader = self._current()
+        if not held and reader.plain is not None and reader.plain(chunk):
+            end = base + len(chunk)
+            if end <= self._room_end:
+                self._base = end
+                self._pieces.append(chunk)
+                self._json.append(chunk)
+                return (ArgumentsDelta(self._index, chunk),)
+        if held:
+            self._reread += len(held)
+            chunk = held + chunk
+        self._buffer = chunk
+        if base + len(chunk) > self._room_end:
+            return None
+        stop = reader.feed(chunk, 0, base)
+        if reader.status != OPEN:
+            self._at = stop
+            return None
+        if stop == len(chunk):
+            self._pieces.append(chunk)
+            self._buffer = ""
+        else:
+            self._pieces.append(chunk[:stop])
+            self._buffer = chunk[stop:]
+        self._base = base + stop
+        out = reader.out
+        if not out:
+            return ()
+        json = out[0] if len(out) == 1 else "".join(out)
+        out.clear()
+        self._json.append(json)
+        return (ArgumentsDelta(self._index, json),)
 
     def finish(self) -> Sequence[Event]:
         """Say that the text is over and return the last events. What is cut is Malformed, never a Call.
@@ -410,6 +461,7 @@ class Parser:
         self._entry = entry
         self._start = base + found.start()
         self._body = base + at
+        self._room_end = base + at + self._limits.arguments
         self._name = found["name"] if "name" in groups else None
         self._id = found["id"] if "id" in groups else None
         self._repairs = (Repair("opener-spelling", Span(self._start, self._body)),) if entry.kind == "loose" else ()
@@ -464,7 +516,7 @@ class Parser:
     def _in_call(self) -> bool:
         buffer, at, base = self._buffer, self._at, self._base
         reader = self._current()
-        room = self._body + self._limits.arguments - base - at
+        room = self._room_end - base - at
         windowed = len(buffer) - at > room
         if windowed:
             window = buffer[at : at + min(room, _WINDOW)]

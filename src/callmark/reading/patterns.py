@@ -36,11 +36,16 @@ class Pattern:
         self.search = compiled.search
 
     @cached_property
-    def _unfinished(self) -> Callable[..., object] | None:
+    def unfinished(self) -> str | None:
+        """The pattern of what more text could make a match, None where none can be derived."""
         try:
-            return re.compile(unfinished(self.text)).match
+            return unfinished(self.text)
         except UnsupportedPatternError:
             return None
+
+    @cached_property
+    def _unfinished(self) -> Callable[..., object] | None:
+        return None if self.unfinished is None else re.compile(self.unfinished).match
 
     @cached_property
     def _partial(self) -> regex.Pattern[str]:
@@ -86,6 +91,8 @@ class Patterns:
             nested = anonymous(expand(form.opener) or head)
             stop = re.escape(form.value_end)
             begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
+            closed = "".join(map(re.escape, sorted(begins)))
+            self.plain = re.compile(rf'[^{closed}"\\\x00-\x1f\ud800-\udfff]*+').fullmatch
             self.stop_begins = re.compile("[" + "".join(map(re.escape, sorted(begins))) + "]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")

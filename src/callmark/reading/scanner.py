@@ -68,7 +68,15 @@ class Plan:
             char: re.compile("|".join(anonymous(entry.pattern.text) for entry in found)).search
             for char, found in self.entries.items()
         }
-        self.union = Pattern("|".join(f"(?:{anonymous(entry.pattern.text)})" for entry in entries))
+        union = "|".join(anonymous(entry.pattern.text) for entry in entries)
+        self.union = Pattern(union)
+        self.suspicious = self.any  # finds a place where an entry begins, or may with more text
+        self.waiting = _never  # matches a text whose end is inside an entry that begins at its start
+        unfinished = self.union.unfinished
+        if unfinished is not None:
+            begins = "".join(re.escape(char) for char in self.entries)
+            self.suspicious = re.compile(f"(?=[{begins}])(?:{union}|{unfinished})").search
+            self.waiting = re.compile(unfinished).match
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -88,6 +96,10 @@ def _begins(entry: Entry) -> str:
         if text.startswith(re.escape(char)):
             return char
     return entry.form.begins
+
+
+def _never(text: str) -> re.Match[str] | None:
+    return None
 
 
 @lru_cache(maxsize=64)

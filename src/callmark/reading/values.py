@@ -17,6 +17,7 @@ sound only when something legal follows it: after an error, reading resumes ther
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final
 
@@ -77,7 +78,7 @@ class ValueReader:
         "_any_container", "_arguments_keys", "_begun", "_bind", "_bound", "_delimiter", "_depth_limit", "_flavour", "_held", "_held_kind",
         "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer", "_parameters", "_pending", "_quote", "_role",
         "_roles", "_single", "_sink", "_size", "_stack", "_state", "_tolerant", "_word", "_word_start",
-        "code", "end", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
+        "code", "end", "expected", "id", "name", "out", "plain", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +122,7 @@ class ValueReader:
         # A string or a word:
         self._quote = '"'
         self._is_key = False
+        self.plain: Callable[[str], object] | None = None  # tells whether a chunk is content that passes as it is
         self._sink: list[str] | None = None  # where a string's content goes: `out`, `_held`, `_word`, or nowhere
         self._word: list[str] = []
         self._size = 0
@@ -416,6 +418,8 @@ class ValueReader:
             self._sink = self.out if self._live else None
             if self._live:
                 self._flush()
+                if quote == '"':
+                    self.plain = _RUN_DOUBLE.fullmatch
         if self._sink is not None:
             self._sink.append('"')
         return at + len(quote)
@@ -496,6 +500,7 @@ class ValueReader:
     def _end_string(self, at: int) -> int:
         self._mode = _STRUCTURE
         self._state = _COLON if self._is_key else _NEXT
+        self.plain = None
         sink = self._sink
         if sink is self.out or sink is self._held:
             if sink is not None:
