@@ -45,10 +45,8 @@ from callmark import Limits, Parser, parse
 OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}
 
 GROWTH_EXPONENT = 1.05
-GROWTH_SECONDS = 5.0  # a size that takes longer is the last one
 ATTACK_EXPONENT = 1.1
 ATTACK_NS = 3000
-ATTACK_SECONDS = 2.0
 SHOWN_LOSSES = 40
 PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 characters included
 BIGGEST_MARKER = 1_000_000  # the biggest marker that is timed; arguments end at 1 MiB (1,048,576)
@@ -69,6 +67,7 @@ class Scale(NamedTuple):
     prose_memory: int
     marker_memory: tuple[int, ...]
     import_runs: int
+    growth_seconds: float  # of one turn and of all extra turns: a size that takes longer is the last one
 
 
 def quick(seed: int) -> Scale:
@@ -86,6 +85,7 @@ def quick(seed: int) -> Scale:
         prose_memory=1_000_000,
         marker_memory=(100_000,),
         import_runs=5,
+        growth_seconds=0.3,
     )
 
 
@@ -104,6 +104,7 @@ def full(seed: int) -> Scale:
         prose_memory=10_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
+        growth_seconds=3.0,
     )
 
 
@@ -316,7 +317,7 @@ class Parts:
                     if read == "stream"
                     else {"ours": whole(partial(parse, one, **OPTIONS)), "floor": whole(partial(one.find, "\0[CALL:"))}
                 )
-            best = best_by_size(contestants, GROWTH_EXPONENT, GROWTH_SECONDS)
+            best = best_by_size(contestants, GROWTH_EXPONENT, self.scale.growth_seconds)
             yield _growth_row(of, name, read, best, complete=len(best["ours"]) == len(contestants))
 
     def _chunked(self, name: str, text: str) -> Row:
@@ -325,7 +326,7 @@ class Parts:
             if length * 2 <= len(text):
                 pieces = chunks(text, length)
                 contestants[length] = {"ours": stream(_parser(OPTIONS), pieces), "floor": stream(Emitting, pieces)}
-        best = best_by_size(contestants, GROWTH_EXPONENT, GROWTH_SECONDS)
+        best = best_by_size(contestants, GROWTH_EXPONENT, self.scale.growth_seconds)
         per_chunk = {
             who: {length: seconds * length / len(text) for length, seconds in times.items()}
             for who, times in best.items()
@@ -358,7 +359,7 @@ class Parts:
                     if read == "stream"
                     else {"ours": whole(partial(parse, text))}
                 )
-            best = best_by_size(contestants, ATTACK_EXPONENT, ATTACK_SECONDS)
+            best = best_by_size(contestants, ATTACK_EXPONENT, self.scale.growth_seconds)
             times = best.get("ours", {})
             if len(times) > 1:
                 length = max(times)

@@ -139,8 +139,10 @@ def test_nesting_far_over_the_limit_is_told_as_such(times):
 
 @pytest.mark.parametrize(
     "number",
-    ["0", "-0", "9" * 4300, "9" * 4301, "-" + "9" * 4300, "-" + "9" * 4301, "1e400", "-1e400", "1e308", "1e-400"]
-    + ["1." + "0" * 4298, "1." + "0" * 4299, "1." + "0" * 5000, "1e" + "0" * 5000 + "1", "1" * 4301 + "e0"],
+    [
+        *("0", "-0", "9" * 4300, "9" * 4301, "-" + "9" * 4300, "-" + "9" * 4301, "1e400", "-1e400", "1e308", "1e-400"),
+        *("1." + "0" * 4298, "1." + "0" * 4299, "1." + "0" * 5000, "1e" + "0" * 5000 + "1", "1" * 4301 + "e0"),
+    ],
     ids=lambda number: f"{number[:6]}:{len(number)}",
 )
 def test_a_number_is_decoded_where_a_word_of_it_is_one(number):
@@ -166,12 +168,14 @@ def _container(inner, gap, bracket):
 
 _values = st.recursive(
     _scalars,
-    lambda inner: st.builds(_container, st.lists(inner, max_size=3), _gaps, st.just("[]"))
-    | st.builds(
-        _container,
-        st.lists(st.builds("{}{}:{}{}".format, _keys, _gaps, _gaps, inner), max_size=4),
-        _gaps,
-        st.just("{}"),
+    lambda inner: (
+        st.builds(_container, st.lists(inner, max_size=3), _gaps, st.just("[]"))
+        | st.builds(
+            _container,
+            st.lists(st.builds("{}{}:{}{}".format, _keys, _gaps, _gaps, inner), max_size=4),
+            _gaps,
+            st.just("{}"),
+        )
     ),
     max_leaves=8,
 )
@@ -205,9 +209,7 @@ def _finite(text):
 
 def _by_json(text):
     try:
-        value = json.loads(
-            text, object_pairs_hook=_no_pair_twice, parse_constant=_no_constant, parse_float=_finite
-        )
+        value = json.loads(text, object_pairs_hook=_no_pair_twice, parse_constant=_no_constant, parse_float=_finite)
         json.dumps(value, ensure_ascii=False).encode()
     except ValueError as error:  # a lone surrogate is a UnicodeEncodeError, which is one too
         return "refused", str(error)
@@ -263,7 +265,7 @@ def test_the_texts_are_nasty():
 @pytest.mark.parametrize(
     ("word", "json_text"),
     [
-        *(("7", "7"), ("-0", "-0"), ("1.50", "1.50"), ("1e3", "1e3"), ("123456789012345678901", "123456789012345678901")),
+        *(("7", "7"), ("0", "0"), ("-0", "-0"), ("1.50", "1.50"), ("1e3", "1e3"), ("18446744073709551616",) * 2),
         *(("true", "true"), ("True", "true"), ("None", "null"), ("null", "null"), ("TRUE", '"TRUE"'), ("nil", '"nil"')),
         *(("007", '"007"'), ("+1", '"+1"'), ("1.", '"1."'), ("1e400", '"1e400"'), ("NaN", '"NaN"'), ("٣", '"٣"')),
         *(("Oslo", '"Oslo"'), ('a"b\\', r'"a\"b\\"'), ("東京", '"東京"')),
@@ -274,7 +276,6 @@ def test_the_texts_are_nasty():
 def test_without_a_schema_json_is_json_and_the_rest_is_text(word, json_text):
     assert scalar(word, None) == json_text
     assert scalar(word, frozenset()) == json_text
-    json.loads(json_text) if len(word) <= 4300 else None
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,8 @@ def test_without_a_schema_json_is_json_and_the_rest_is_text(word, json_text):
         ("integer", "+7", "7"),
         ("integer", "-0", "-0"),
         ("integer", " 12 ", "12"),
-        ("integer", "000", "0"),
+        ("integer", "0", "0"),
+        ("integer", "-000", "-0"),
         ("integer", "1.5", '"1.5"'),
         ("integer", "1e3", '"1e3"'),
         ("integer", "null", '"null"'),

@@ -6,11 +6,9 @@ by a distribution under the entry point group `callmark.dialects`, whose entries
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import entry_points
-from pathlib import Path
 
 import msgspec
 
@@ -28,6 +26,8 @@ def dialects() -> tuple[Dialect, ...]:
     Plug-ins are looked up once, at the first call. Raises DialectError where a plug-in's entry is no Dialect or takes
     a name that is taken.
     """
+    from importlib.metadata import entry_points  # 30 ms, and wanted only when something is read
+
     found = {dialect.name: dialect for dialect in BUILTIN}
     for entry in sorted(entry_points(group="callmark.dialects"), key=lambda entry: entry.name):
         loaded = entry.load()
@@ -40,15 +40,20 @@ def dialects() -> tuple[Dialect, ...]:
     return tuple(found.values())
 
 
-def load_dialect(path: str | Path) -> Dialect:
+def load_dialect(path: str | os.PathLike[str]) -> Dialect:
     """Read a dialect from a TOML file: the fields of `Dialect`, and a table `[[forms]]` with the fields of `Form`.
 
     A relative `grammar` is looked up beside the file. Raises DialectError that names the file and the field.
     """
+    import tomllib  # 20 ms, and only dialects of one's own need it
+    from pathlib import Path
+
     path = Path(path)
     try:
         row = tomllib.loads(path.read_text(encoding="utf-8"))
         dialect = msgspec.convert(row, Dialect)
+        for form in dialect.forms:
+            form.check()
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, DialectError) as error:
         raise DialectError(f"{path}: {error}") from error
     if dialect.grammar:

@@ -88,13 +88,6 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     arguments_keys: tuple[str, ...] = ("arguments", "parameters")
 
     def __post_init__(self) -> None:
-        for field in ("head", "tail", "opener", "separator", "closer", "parameter", "loose_heads"):
-            value = getattr(self, field)
-            for pattern in [value] if isinstance(value, str) else value:
-                try:
-                    re.compile(expand(pattern))
-                except re.error as error:
-                    raise DialectError(f"{field}: no valid pattern: {error}") from error
         if not self.begins:
             raise DialectError("begins: expected the characters with which a marker may begin, found none")
         if self.body == "parameters" and not (self.parameter and self.value_end and self.tail):
@@ -103,6 +96,17 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise DialectError("head: expected the abbreviation {name} or a group `name`, found neither")
         if not self.alone and not self.opener:
             raise DialectError("a form whose calls never stand alone wants an `opener`")
+
+
+    def check(self) -> None:
+        """Raise DialectError, which names the field, where a pattern does not compile."""
+        for field in ("head", "tail", "opener", "separator", "closer", "parameter", "loose_heads"):
+            value = getattr(self, field)
+            for pattern in [value] if isinstance(value, str) else value:
+                try:
+                    re.compile(expand(pattern))
+                except re.error as error:
+                    raise DialectError(f"{field}: no valid pattern: {error}") from error
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ def explain(
     Where the dialect's grammar stops at the same place, its expected set is used: it is complete.
     """
     if with_grammar and found and len(raw) <= GRAMMAR_LIMIT:
-        from callmark.reading import grammar  # noqa: PLC0415  # lark takes 90 ms to import
+        from callmark.reading import grammar  # lark takes 90 ms to import
 
         mismatch = grammar.load(dialect).explain(raw)
         if mismatch is not None and mismatch.position == at:

@@ -7,7 +7,6 @@ the reader by properties in `tests/test_fast.py`); for anything else it returns 
 from __future__ import annotations
 
 import re
-from json.encoder import encode_basestring as quoted
 from typing import TypeAlias
 
 from callmark.dialects import Form

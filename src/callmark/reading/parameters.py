@@ -11,7 +11,6 @@ it is held until it ends, but never longer than HOLD characters: what is longer 
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
@@ -37,9 +36,9 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_json", "_held_size", "_is_string", "_json", "_key", "_parameters",
-        "_patterns", "_state", "_stop", "_tail", "_trim", "_whole", "code", "end", "expected", "id", "name",
-        "out", "repairs", "sound", "start", "status",
+        "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_json", "_held_size", "_is_string", "_json",
+        "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_trim", "_whole", "code", "end", "expected",
+        "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -158,7 +157,7 @@ class ParametersReader:
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":
-            stopped = self._take(html.unescape(found[0]), end)
+            stopped = self._take(_character(found["entity"][1:-1]), end)
             if self.status == DEAD:
                 return stopped
         else:
@@ -193,10 +192,14 @@ class ParametersReader:
 
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
-        stop = at + len(piece)
         lone = _LONE.search(piece)
         if lone is not None:
+            if lone.start():
+                stop = self._take(piece[: lone.start()], at)
+                if self.status == DEAD:
+                    return stop
             return self._die("lone-surrogate", "a character", at + lone.start())
+        stop = at + len(piece)
         if self._trim:
             piece = self._tail + piece
             self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
@@ -265,6 +268,14 @@ class ParametersReader:
         self.code = code
         self.expected = expected
         return at
+
+
+def _character(entity: str) -> str:
+    """Return the character that an entity of XML stands for; one that XML does not allow stands for itself."""
+    if entity[0] != "#":
+        return {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}[entity]
+    code = int(entity[2:], 16) if entity[1] == "x" else int(entity[1:])
+    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else f"&{entity};"
 
 
 def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) -> str:

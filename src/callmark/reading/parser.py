@@ -1,7 +1,7 @@
 """Turns chunks into events. There is no second parser for whole texts: `parse` is `feed` and `finish`.
 
-The parser is in one of few modes: in text, looking for a marker; inside a call, feeding its reader; behind the arguments,
-waiting for the tail; between the calls of a section; behind a broken marker, looking where to go on. It keeps the text
+The parser is in one of few modes: in text, looking for a marker; inside a call, feeding its reader; behind the
+arguments, waiting for the tail; between the calls of a section; behind a broken marker, looking where to go on. It keeps the text
 that it has not decided about (bounded outside of a call) and the text of the call that it is in; nothing that was
 emitted is ever taken back.
 
@@ -16,7 +16,6 @@ what stands in the strings of a call that was cut is data and is not run.
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +59,7 @@ RECOVERY: Final = 256
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 _NOWHERE: Final = sys.maxsize
+_SMALL: Final = 256  # characters: up to here a chunk is searched for whole and for cut entries in one go
 
 _TEXT, _CALL, _TAIL, _SECTION, _BROKEN, _OVERFLOW, _SOLE = range(7)
 
@@ -196,7 +196,8 @@ class Parser:
         base, held = self._base, self._buffer
         if self._mode == _TEXT:
             if not held:
-                if self._plan.suspicious(chunk) is None:
+                plan = self._plan
+                if (plan.suspicious if len(chunk) <= _SMALL else plan.any)(chunk) is None:
                     self._base = end = base + len(chunk)
                     self._contexts.pass_text(chunk)
                     return (Text(Span(base, end), chunk, self._channel),)
@@ -407,7 +408,7 @@ class Parser:
         return True
 
     def _refusal(self, entry: Entry, found: re.Match[str]) -> tuple[str, str] | tuple[()] | None:
-        """Return why the marker is left as text: code and message of a Notice, () for nothing to say; None if it is read."""
+        """Return why a marker is left as text: a Notice's code and message, or () for no Notice; None if it is read."""
         groups = found.re.groupindex
         nonce = found["nonce"] if "nonce" in groups else None
         if nonce != self._nonce and (entry.kind != "opener" or self._nonce is not None):
@@ -426,7 +427,7 @@ class Parser:
             if self._limit_told:
                 return ()
             self._limit_told = True
-            return "too-many-calls", f"the limit of {self._limits.calls} calls is reached; this marker and later ones are text"
+            return "too-many-calls", f"the limit of {self._limits.calls} calls is reached: later markers are text"
         return None
 
     def _pass(self, stop: int) -> None:
@@ -570,7 +571,8 @@ class Parser:
             found = tail.match(self._buffer, end)
             if found is None:
                 if not tail.may_match(self._buffer, end):
-                    self._break("unexpected-text", f"the end of the marker, as in {self._entry.dialect.title}", self._base + end)
+                    closing = f"the end of the marker, as in {self._entry.dialect.title}"
+                    self._break("unexpected-text", closing, self._base + end)
                     return True
                 return False
             end = found.end()
@@ -606,7 +608,8 @@ class Parser:
             Call(span, raw, self._index, name, value, source, dialect.name, self._repairs, self._id)
         )
         if self._tools is not None and name not in self._tools:
-            self._events.append(Notice(span, "unknown-tool", f"no tool {name!r} was given{_nearest(name, self._tools)}"))
+            message = f"no tool {name!r} was given{_nearest(name, self._tools)}"
+            self._events.append(Notice(span, "unknown-tool", message))
         self._index += 1
         self._calls += 1
         self._contexts.pass_marker(raw)
@@ -673,13 +676,13 @@ class Parser:
         code, expected, position = self._error
         error = position - self._base
         limit = error + RECOVERY
-        search = self._entry.patterns.recovery
+        recovery = self._entry.patterns.recovery
         hit, _ = self._next_hit(sound)
-        found = search(buffer, error, limit + RECOVERY) if search is not None else None
+        found = recovery.search(buffer, error, limit + RECOVERY) if recovery is not None else None
         end = found.end() if found is not None and found.start() <= limit else -1
         if not final:
             begin = self._may_begin(sound)
-            if 0 <= begin and (hit < 0 or begin < hit) and (end < 0 or begin < end) and begin <= limit:
+            if begin >= 0 and (hit < 0 or begin < hit) and (end < 0 or begin < end) and begin <= limit:
                 return False
             if hit < 0 and end < 0 and len(buffer) < limit + RECOVERY:
                 return False
@@ -777,5 +780,7 @@ def _checked_policies(contexts: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
+    import difflib  # only a wrong name needs it
+
     near = difflib.get_close_matches(name[:128], list(known)[:512], n=1)
     return f"; did it mean {near[0]!r}?" if near else ""

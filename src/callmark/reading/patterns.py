@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Form, expand
+from callmark.errors import DialectError
 from callmark.reading.prefixes import UnsupportedPatternError, unfinished
 
 if TYPE_CHECKING:
@@ -26,14 +27,31 @@ _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
 class Pattern:
-    """One pattern: `match` at a place, and `may_match` for a place near the end of a text that goes on."""
+    """One pattern: `match` at a place, and `may_match` for a place near the end of a text that goes on.
+
+    It is compiled when it is first used: most of the forms that are listened for never come up.
+    """
 
     def __init__(self, text: str) -> None:
-        """Compile `text`, whose abbreviations are written out already."""
+        """Take `text`, whose abbreviations are written out already."""
         self.text = text
-        compiled = re.compile(text)
-        self.match = compiled.match
-        self.search = compiled.search
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        try:
+            return re.compile(self.text)
+        except re.error as error:
+            raise DialectError(f"no valid pattern: {error}: {self.text!r}") from error
+
+    @cached_property
+    def match(self) -> Callable[..., re.Match[str] | None]:
+        """Match at a place: `re.Pattern.match`."""
+        return self._compiled.match
+
+    @cached_property
+    def search(self) -> Callable[..., re.Match[str] | None]:
+        """Search from a place: `re.Pattern.search`."""
+        return self._compiled.search
 
     @cached_property
     def unfinished(self) -> str | None:
@@ -49,7 +67,7 @@ class Pattern:
 
     @cached_property
     def _partial(self) -> regex.Pattern[str]:
-        import regex  # noqa: PLC0415  # 20 ms, and only patterns of an unusual kind need it
+        import regex  # 20 ms, and only patterns of an unusual kind need it
 
         return regex.compile(self.text, regex.VERSION0)
 
@@ -72,13 +90,13 @@ class Patterns:
     """The patterns of one form. `guess` is the literal that most likely closes a marker, "" where none is fixed."""
 
     def __init__(self, form: Form) -> None:
-        """Compile the patterns of `form`."""
+        """Put the patterns of `form` together."""
         self.form = form
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
         self.tail = Pattern(tail) if tail else None
-        self.recovery = Pattern(anonymous(tail)).search if tail and "(?=" not in tail else None
+        self.recovery = Pattern(anonymous(tail)) if tail and "(?=" not in tail else None
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
         closing = re.sub(r"\\(.)", r"\1", plain_tail)
@@ -104,7 +122,7 @@ class Patterns:
 
 
 class Section:
-    """What may stand in a section: the heads of all the dialect's forms that share its opener, and what is between them.
+    """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`).
     """

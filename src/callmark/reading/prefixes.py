@@ -9,8 +9,8 @@ where `regex`, which can answer it too with `partial=True`, takes 2; a property 
 from __future__ import annotations
 
 import re
-from re import _constants as sre  # type: ignore[attr-defined]  # the tree has no public API; the tests pin what is used
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as sre  # the tree has no public API; a property pins what is used
+from re import _parser
 from typing import Any
 
 _CATEGORIES = {

@@ -11,11 +11,14 @@ Speed: for each character with which an entry may begin there is one pattern tha
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Form, select
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
+
+Search: TypeAlias = Callable[..., re.Match[str] | None]
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -64,19 +67,30 @@ class Plan:
             for char in _begins(entry):
                 self.entries.setdefault(char, []).append(entry)
         self.any = re.compile("[" + "".join(re.escape(char) for char in self.entries) + "]").search
-        self.search = {
+        self._union = "|".join(anonymous(entry.pattern.text) for entry in entries)
+        self.union = Pattern(self._union)
+
+    @cached_property
+    def search(self) -> dict[str, Search]:
+        """For each character that may begin an entry, what finds the next entry that begins with it."""
+        return {
             char: re.compile("|".join(anonymous(entry.pattern.text) for entry in found)).search
             for char, found in self.entries.items()
         }
-        union = "|".join(anonymous(entry.pattern.text) for entry in entries)
-        self.union = Pattern(union)
-        self.suspicious = self.any  # finds a place where an entry begins, or may with more text
-        self.waiting = _never  # matches a text whose end is inside an entry that begins at its start
+
+    @cached_property
+    def suspicious(self) -> Search:
+        """Finds the first place where an entry begins, or may with more text; for chunks, which are short."""
+        begins = "".join(re.escape(char) for char in self.entries)
         unfinished = self.union.unfinished
-        if unfinished is not None:
-            begins = "".join(re.escape(char) for char in self.entries)
-            self.suspicious = re.compile(f"(?=[{begins}])(?:{union}|{unfinished})").search
-            self.waiting = re.compile(unfinished).match
+        if unfinished is None:
+            return self.any
+        return re.compile(f"(?=[{begins}])(?:{self._union}|{unfinished})").search
+
+    @cached_property
+    def waiting(self) -> Search:
+        """Matches a text that ends inside an entry which begins at its start."""
+        return _never if self.union.unfinished is None else re.compile(self.union.unfinished).match
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -98,7 +112,7 @@ def _begins(entry: Entry) -> str:
     return entry.form.begins
 
 
-def _never(text: str) -> re.Match[str] | None:
+def _never(*_: object) -> None:
     return None
 
 

@@ -39,7 +39,7 @@ _TYPES: Final = {
 def holdable(number: str) -> bool:
     """Return whether a JSON number has a value: finite, and at most 4,300 digits."""
     if "e" in number or "E" in number or "." in number:
-        return len(number) <= DIGITS_LIMIT and isfinite(float(number))
+        return isfinite(float(number))
     return len(number) <= DIGITS_LIMIT + number.startswith("-")
 
 

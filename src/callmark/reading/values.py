@@ -75,10 +75,11 @@ class ValueReader:
     """
 
     __slots__ = (
-        "_any_container", "_arguments_keys", "_begun", "_bind", "_bound", "_delimiter", "_depth_limit", "_flavour", "_held", "_held_kind",
-        "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer", "_parameters", "_pending", "_quote", "_role",
-        "_roles", "_single", "_sink", "_size", "_stack", "_state", "_tolerant", "_word", "_word_start",
-        "code", "end", "expected", "id", "name", "out", "plain", "repairs", "sound", "start", "status",
+        "_any_container", "_arguments_keys", "_begun", "_bind", "_bound", "_delimiter", "_depth_limit", "_flavour",
+        "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer", "_parameters",
+        "_pending", "_quote", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_tolerant",
+        "_word", "_word_start", "code", "end", "expected", "id", "name", "out", "plain", "repairs", "sound", "start",
+        "status",
     )  # fmt: skip
 
     def __init__(
@@ -283,9 +284,9 @@ class ValueReader:
         if len(self._stack) - (frame != "" and (self._outer == "E" or self._single)) >= self._depth_limit:
             return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
         self.sound = base + at
-        if frame in ("", "E"):
-            self.start = base + at
         if self._live:
+            if frame in ("", "E"):
+                self.start = base + at
             self._flush()
             self.out.append("[" if char == "(" else char)
         self._stack.append(new)
@@ -477,6 +478,7 @@ class ValueReader:
             piece = buffer[at:stop]
             lone = _LONE.search(piece)
             if lone:
+                self._put(quoted(piece[: lone.start()])[1:-1], base)
                 return self._die("lone-surrogate", "a character", at + lone.start())
             self._put(quoted(piece)[1:-1], base)
         return stop if end < 0 else self._end_string(end + len(quote))
@@ -536,9 +538,10 @@ class ValueReader:
         match = (_KEY_WORD if self._is_key else _BARE if bare else _JSON_WORD).match(buffer, at)
         if match:
             end = match.end()
-            if self._held is not None:  # a key is over at the first equals sign
+            if self._held is not None:  # what was read may be a key, and then it is over at the equals sign
                 equals = buffer.find("=", at, end)
-                end = end if equals < 0 else equals
+                if equals >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:equals]]).rstrip(" \t")):
+                    end = equals
             self._word.append(buffer[at:end])
             self._size += end - at
             excess = self._size - (128 if self._is_key else BARE_LIMIT if bare else _NUMBER_LIMIT)

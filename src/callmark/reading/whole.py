@@ -85,8 +85,8 @@ def parse(
 def detect(text: str) -> tuple[str, ...]:
     """Return the names of the dialects whose markers stand in `text`, those with most calls first.
 
-    Every registered dialect is tried, those without an explicit opener too, wherever the marker stands. A marker that is
-    broken counts less than a call.
+    Every registered dialect is tried, those without an explicit opener too, wherever the marker stands. A marker that
+    is broken counts less than a call.
 
     >>> detect('<tool_call>{"name": "f", "arguments": {}}</tool_call>')
     ('hermes',)
