@@ -81,7 +81,7 @@ def quick(seed: int) -> Scale:
         text_lengths=(1024, 8192, 65_536),
         marker_lengths=(1024, 8192, 65_536),
         chunked_characters=131_072,
-        attack_lengths=(2048, 8192, 32_768),
+        attack_lengths=(8192, 24_576, 65_536),
         prose_memory=1_000_000,
         marker_memory=(100_000,),
         import_runs=5,
@@ -326,7 +326,7 @@ class Parts:
             if length * 2 <= len(text):
                 pieces = chunks(text, length)
                 contestants[length] = {"ours": stream(_parser(OPTIONS), pieces), "floor": stream(Emitting, pieces)}
-        best = best_by_size(contestants, GROWTH_EXPONENT, self.scale.growth_seconds)
+        best = best_by_size(contestants, GROWTH_EXPONENT, 10 * self.scale.growth_seconds)  # chunks of 1 are slow
         per_chunk = {
             who: {length: seconds * length / len(text) for length, seconds in times.items()}
             for who, times in best.items()

@@ -1,7 +1,8 @@
 """The loops that feed text to a parser: whole, by characters, cut once at every place, cut at random places.
 
-The one place for such loops. Each function takes a text and the options of reading, and gives lists of events as they
-came, previews included; `joined` makes lists comparable that differ only in how a text was cut.
+The one place for such loops beside `callmark.testing`, from which the first of them comes. Each function takes a text
+and the options of reading, and gives lists of events as they came, previews included; `joined` makes lists comparable
+that differ only in how a text was cut.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
-from callmark import Parser, parse
-from callmark.events import ArgumentsDelta, Event, Span, Text
+from callmark import parse
+from callmark.events import Event
+from callmark.testing import in_chunks, joined
+
+__all__ = ["by_characters", "every_single_cut", "in_chunks", "joined", "random_cuts", "whole"]
 
 EVERY_CUT_UP_TO = 400  # characters; a longer text is cut at SPREAD_CUTS places, for the work grows with the square
 SPREAD_CUTS = 50
@@ -20,14 +24,6 @@ SPREAD_CUTS = 50
 def whole(text: str, **options: Any) -> list[Event]:
     """Return the events of the text handed over in one piece."""
     return list(parse(text, **options).events)
-
-
-def in_chunks(chunks: Iterable[str], **options: Any) -> list[Event]:
-    """Return the events of the chunks, fed one after the other to one parser."""
-    parser = Parser(**options)
-    events = [event for chunk in chunks for event in parser.feed(chunk)]
-    events.extend(parser.finish())
-    return events
 
 
 def by_characters(text: str, **options: Any) -> list[Event]:
@@ -56,17 +52,3 @@ def random_cuts(text: str, seed: int, **options: Any) -> list[Event]:
         chunks.append(text[start:end])
         start = end
     return in_chunks(chunks, **options)
-
-
-def joined(events: Iterable[Event]) -> list[Event]:
-    """Return the events with neighbouring Text of one channel and neighbouring deltas of one call made one."""
-    result: list[Event] = []
-    for event in events:
-        match result[-1] if result else None, event:
-            case Text(before, text, channel), Text(after, more, same) if channel == same:
-                result[-1] = Text(Span(before.start, after.end), text + more, channel)
-            case ArgumentsDelta(index, json), ArgumentsDelta(same, more) if index == same:
-                result[-1] = ArgumentsDelta(index, json + more)
-            case _:
-                result.append(event)
-    return result

@@ -62,7 +62,8 @@ class Contexts:
     def pass_marker(self, raw: str) -> None:
         """Take a marker that has been passed over: what it holds opens and closes nothing, its line breaks count."""
         self._read()
-        self._end_run()
+        if self._ticks:
+            self._end_run()
         if "\n" in raw:
             self._end_line()
         self._line = self._line or "."
@@ -73,13 +74,14 @@ class Contexts:
         self._read()
         if self._fence:
             return "fence"
-        if _QUOTE.match(self._line):
+        if ">" in self._line and _QUOTE.match(self._line):
             return "quote"
         if self._ticks:
             return None if self._ticks == self._code else "code"
-        fence = _FENCE.match(self._line)
-        if fence is not None and fence[1][0] == "~":
-            return "fence"
+        if "~" in self._line:
+            fence = _FENCE.match(self._line)
+            if fence is not None and fence[1][0] == "~":
+                return "fence"
         return "code" if self._code else None
 
     @property
@@ -99,6 +101,17 @@ class Contexts:
         text = self._kept[0] if len(self._kept) == 1 else "".join(self._kept)
         self._kept.clear()
         self._kept_size = 0
+        if not (self._fence or self._ticks or self._may_fence(text)):
+            last = text.rfind("\n") + 1
+            if last:
+                self._line = ""
+                self._code = self._runs = 0
+                text = text[last:]
+            if "`" in text:
+                self._read_line(text)
+            elif len(self._line) < _LINE_LIMIT:
+                self._line += text[:_LINE_LIMIT]
+            return
         first = text.find("\n") + 1
         if not first:
             self._read_line(text)
@@ -109,6 +122,12 @@ class Contexts:
             self._read_lines(text, first, last)
         if last < len(text):
             self._read_line(text[last:])
+
+    def _may_fence(self, text: str) -> bool:
+        """Whether a line that ends in `text` may be a fence: if not, only its last line matters."""
+        if self._runs or "~" in self._line:
+            return True
+        return ("`" in text and "```" in text) or ("~" in text and "~~~" in text)
 
     def _read_lines(self, text: str, at: int, end: int) -> None:
         """Read whole lines: only those that look like a fence matter."""

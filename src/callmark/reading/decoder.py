@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from math import isfinite
+from typing import Any, Final
 
 import msgspec
 
 from callmark.events import JsonValue
 
 _decode = msgspec.json.Decoder().decode
+_LONG: Final = 2048
+"""Characters from which on stdlib json, which hands over the pairs of each object, is faster than msgspec, which must be
+followed by counting: 0.9 GB/s in one pass against 2 GB/s and four passes of 1.5."""
+
 _BLANK_COLON = re.compile(r'"[ \t\r\n]++:')
 
 
@@ -31,18 +36,42 @@ class Undecodable(ValueError):  # noqa: N818  # never leaves reading
 def decode(text: str, depth_limit: int) -> JsonValue:
     """Return the value of a JSON text. Raises Undecodable. Linear time; 0.5 microseconds and up."""
     try:
-        value: JsonValue = _decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        if len(text) > _LONG:
+            value = _decode_once(text)
+            if _is_ascii(value):
+                if _depth(value, depth_limit) > depth_limit:
+                    raise Undecodable("nesting-too-deep")
+                return value
+        value = _decode(text)
+    except (msgspec.DecodeError, json.JSONDecodeError, UnicodeEncodeError) as error:
         raise Undecodable("unexpected-text") from error
+    except Undecodable:
+        raise
     except (ValueError, RecursionError) as error:  # an integer over 4,300 digits; more brackets than C's stack
         raise Undecodable("nesting-too-deep" if isinstance(error, RecursionError) else "bad-number") from error
-    if type(value) is dict and len(value) == text.count(":"):
-        return value  # flat, and as many keys as there are colons: none can be there twice, none is nested
+    if type(value) is dict and len(value) == text.count(":") and "[" not in text:
+        return value  # as many keys as colons: none can be there twice, and no object is nested in the flat one
     if text.count("{") + text.count("[") > depth_limit and _depth(value, depth_limit) > depth_limit:
         raise Undecodable("nesting-too-deep")
     if _may_repeat_keys(text, value) and _repeats_keys(text):
         raise Undecodable("duplicate-key")
     return value
+
+
+def _is_ascii(value: JsonValue) -> bool:
+    """Whether all strings in `value` are ASCII, which each knows of itself: then none holds half a surrogate pair."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if not item.isascii():
+                return False
+        elif isinstance(item, dict):
+            stack.extend(item)
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return True
 
 
 def _depth(value: JsonValue, limit: int) -> int:
@@ -85,17 +114,30 @@ def _count_keys(value: JsonValue) -> int:
     return count
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> None:
-    if len({key for key, _ in pairs}) != len(pairs):
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
         raise Undecodable("duplicate-key")
+    return found
 
 
-_check_keys = json.JSONDecoder(object_pairs_hook=_unique).decode
+def _finite(number: str) -> float:
+    value = float(number)
+    if not isfinite(value):
+        raise Undecodable("bad-number")
+    return value
+
+
+def _refuse(_: str) -> None:
+    raise Undecodable("unexpected-text")
+
+
+_decode_once = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse).decode
 
 
 def _repeats_keys(text: str) -> bool:
     try:
-        _check_keys(text)
+        _decode_once(text)
     except Undecodable:
         return True
     return False

@@ -343,7 +343,7 @@ class _Reading:
         """Return what stands between parentheses: one JSON value, or pairs and the positional values before them."""
         pairs = [self.value(child) for child in node.children if _is(child, "pair")]
         positional = [child for child in node.children if not _is(child, "pair")]
-        if len(positional) == 1 and not pairs and _is_json(positional[0]):
+        if len(positional) == 1 and not pairs and _is_value(positional[0]):
             return self.value(positional[0]), ()
         return self.mapping(pairs), tuple(self.value(child) for child in positional)
 
@@ -431,17 +431,11 @@ def _is(node: Node | Token, kind: str) -> bool:
     return kind == (node.type if isinstance(node, str) else node.data)
 
 
-def _is_json(node: Node | Token) -> bool:
-    """Return whether a positional value stands there as strict JSON."""
-    if isinstance(node, str):
-        kind = node.type
-        if kind == "BARE":
-            return node in ("true", "false", "null") or _number(node) is not None
-        return kind != "SINGLE_QUOTED" and not kind.startswith("PYTHON_")
-    trees = list(node.iter_subtrees())
-    return all(tree.data != "tuple" for tree in trees) and all(
-        _is_json(child) for tree in trees for child in tree.children if isinstance(child, str)
-    )
+def _is_value(node: Node | Token) -> bool:
+    """Return whether a sole positional argument is a value of itself: anything but a bare word that means nothing."""
+    if isinstance(node, str) and node.type == "BARE":
+        return node in ("true", "false", "null", "True", "False", "None") or _number(node) is not None
+    return True
 
 
 def _number(text: str) -> int | float | None:

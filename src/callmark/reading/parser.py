@@ -1,9 +1,9 @@
 """Turns chunks into events. There is no second parser for whole texts: `parse` is `feed` and `finish`.
 
 The parser is in one of few modes: in text, looking for a marker; inside a call, feeding its reader; behind the
-arguments, waiting for the tail; between the calls of a section; behind a broken marker, looking where to go on. It keeps the text
-that it has not decided about (bounded outside of a call) and the text of the call that it is in; nothing that was
-emitted is ever taken back.
+arguments, waiting for the tail; between the calls of a section; behind a broken marker, looking where to go on. It
+keeps the text that it has not decided about (bounded outside of a call) and the text of the call that it is in;
+nothing that was emitted is ever taken back.
 
 How reading goes on after a broken marker. A marker is broken where no continuation can make it one. `Malformed` then
 reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener.
@@ -44,7 +44,7 @@ from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.diagnosis import explain
 from callmark.reading.parameters import ParametersReader
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns
+from callmark.reading.patterns import HOLD_LIMIT, Pattern
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Entry, Plan, plan
 from callmark.reading.schemas import Parameters, known_tools
@@ -150,6 +150,7 @@ class Parser:
         self._passed = 0  # in text: index up to which the contexts know it
         self._hits: dict[str, int] = {}  # position of the next entry that begins with a character
         self._guesses: dict[str, int] = {}  # position of the next closing literal
+        self._failed_guess = -1  # position of a closing literal that stood in a string, or behind something broken
         self._begin_position = -1  # position of the first entry that the end of the buffer may cut
         self._reread = 0
         self._index = 0  # of the next call
@@ -225,16 +226,24 @@ class Parser:
     def _feed_call(self, chunk: str, held: str, base: int) -> Sequence[Event] | None:
         """Feed the reader of the call we are in; None where the call does not simply go on: the engine decides then."""
         reader = self._current()
-        if not held and reader.plain is not None and reader.plain(chunk):
-            end = base + len(chunk)
-            if end <= self._room_end:
-                self._base = end
-                self._pieces.append(chunk)
-                self._json.append(chunk)
-                return (ArgumentsDelta(self._index, chunk),)
         if held:
             self._reread += len(held)
             chunk = held + chunk
+        plain = reader.plain
+        if plain is not None and base + len(chunk) <= self._room_end:
+            rest = ""
+            passes = plain(chunk)
+            if passes is None and chunk[-1] == "\\":
+                passes, chunk, rest = plain(chunk[:-1]), chunk[:-1], "\\"
+            if passes is not None:
+                self._buffer = rest
+                if not chunk:
+                    return ()
+                self._base = base + len(chunk)
+                self._pieces.append(chunk)
+                self._json.append(chunk)
+                return (ArgumentsDelta(self._index, chunk),)
+            chunk += rest
         self._buffer = chunk
         if base + len(chunk) > self._room_end:
             return None
@@ -323,10 +332,11 @@ class Parser:
             if matched is None:
                 return self._wait_in_text(hit)
             entry, found = matched
+            kind = entry.kind
             self._hits[char] = -1
-            at = found.end() if entry.kind == "opener" else hit + 1
+            at = found.end() if kind == "opener" else hit + 1
             self._pass(hit)
-            if entry.kind == "tag":
+            if kind == "tag":
                 if self._tag(hit, found.end(), closing=found["slash"] == "/"):
                     return True
                 continue
@@ -335,9 +345,14 @@ class Parser:
             refusal = self._refusal(entry, found)
             if refusal is None:
                 self._show(hit)
+                if kind == "head" and not self._sole and entry.patterns.guess:
+                    end = self._read_at_once(entry, found)
+                    if end >= 0:
+                        at = self._shown = self._passed = end
+                        continue
                 if self._sole:
                     self._sole_events, self._events = self._events, []
-                if entry.kind == "opener":
+                if kind == "opener":
                     self._markup(hit, found.end())
                     self._section = entry
                     self._between = entry.section is not None and not entry.section.separated
@@ -345,7 +360,7 @@ class Parser:
                 else:
                     self._begin(entry, found)
                 return True
-            if refusal and (entry.kind != "opener" or not entry.form.alone):
+            if refusal and (kind != "opener" or not entry.form.alone):
                 self._show(hit)
                 self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
 
@@ -475,8 +490,6 @@ class Parser:
             self._events.append(ArgumentsDelta(self._index, "{}"))
             self._end_call(at, "", "{}")
             return
-        if parts.guess and self._read_at_once(parts, at, parameters):
-            return
         form = parts.form
         if form.body == "parameters":
             self._reader = ParametersReader(
@@ -488,31 +501,58 @@ class Parser:
             )
         self._mode = _CALL
 
-    def _read_at_once(self, parts: Patterns, at: int, parameters: Parameters | None) -> bool:
+    def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:
         """Read a call whose closing literal is there already, if nothing else begins before it: the fast path.
 
         The literal may stand in a string; then what lies before it is no JSON, and the incremental reader decides.
+        Returns the index behind the call, -1 where it was not read.
         """
-        buffer, base, guess = self._buffer, self._base, parts.guess
+        buffer, base = self._buffer, self._base
+        at = found.end()
+        groups = found.re.groupindex
+        if "empty" in groups and found["empty"] is not None:
+            return -1
+        guess = entry.patterns.guess
         end = self._guesses.get(guess, -1) - base
         if end < at:
             end = buffer.find(guess, at)
             self._guesses[guess] = base + end if end >= 0 else _NOWHERE
         if end < 0 or end >= len(buffer) or end - at >= self._limits.arguments:
-            return False
-        hit, _ = self._next_hit(at)
-        if 0 <= hit < end:
-            return False
-        read = fast.read(parts.form, buffer, at, end, self._limits.nesting, parameters)
+            return -1
+        if self._failed_guess == base + end:  # so each stretch is tried once, and once more for the last opener in it
+            hit, _ = self._next_hit(at)
+            if 0 <= hit < end:
+                return -1
+        name = found["name"] if "name" in groups else None
+        parameters = self._tools.get(name) if self._tools and name else None
+        read = fast.read(entry.form, buffer, at, end, self._limits.nesting, parameters)
         if read is None:
             self._reread += end - at
-            return False
-        name, source, json, value = read
-        self._name = name or self._name
-        self._start_call()
-        self._events.append(ArgumentsDelta(self._index, json))
-        self._call(end + len(guess), source, value)
-        return True
+            self._failed_guess = base + end
+            return -1
+        named, source, json, value = read
+        name = name or named
+        start = found.start()
+        end += len(guess)
+        raw = buffer[start:end]
+        index, dialect = self._index, entry.dialect.name
+        call_id = found["id"] if "id" in groups else None
+        span = Span(base + start, base + end)
+        self._events += (
+            CallStart(index, name, dialect),
+            ArgumentsDelta(index, json),
+            Call(span, raw, index, name, value, source, dialect, (), call_id),
+        )
+        self._after_call(span, name, raw)
+        return end
+
+    def _after_call(self, span: Span, name: str, raw: str) -> None:
+        if self._tools is not None and name not in self._tools:
+            message = f"no tool {name!r} was given{_nearest(name, self._tools)}"
+            self._events.append(Notice(span, "unknown-tool", message))
+        self._index += 1
+        self._calls += 1
+        self._contexts.pass_marker(raw)
 
     def _in_call(self) -> bool:
         buffer, at, base = self._buffer, self._at, self._base
@@ -536,6 +576,8 @@ class Parser:
         if windowed and room <= _WINDOW:
             self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
             self._overflow = reader
+            if self._sole:
+                self._not_sole()
             self._mode = _OVERFLOW
             return True
         return windowed
@@ -607,12 +649,7 @@ class Parser:
         self._events.append(
             Call(span, raw, self._index, name, value, source, dialect.name, self._repairs, self._id)
         )
-        if self._tools is not None and name not in self._tools:
-            message = f"no tool {name!r} was given{_nearest(name, self._tools)}"
-            self._events.append(Notice(span, "unknown-tool", message))
-        self._index += 1
-        self._calls += 1
-        self._contexts.pass_marker(raw)
+        self._after_call(span, name, raw)
         self._leave(end)
 
     def _leave(self, end: int) -> None:
@@ -745,21 +782,28 @@ class Parser:
                 return False
             rest = self._buffer[at:]
             alone = final and re.fullmatch(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+", rest) is not None
-        events, self._events, self._sole = self._events, self._sole_events, ""
-        self._sole_events = []
-        calls = [event for event in events if isinstance(event, Call)]
-        if alone and len(calls) == 1 and not any(isinstance(event, Malformed) for event in events):
-            self._events += events
+        if alone and [type(event) for event in self._events].count(Call) == 1 and not self._calls_broken():
+            self._events = self._sole_events + self._events
+            self._sole_events, self._sole = [], ""
         else:
-            tiles = [event for event in events if isinstance(event, Call | Malformed | Markup)]
-            raw = "".join(tile.raw for tile in tiles)
-            span = Span(tiles[0].span.start, tiles[0].span.start + len(raw))
-            self._events.append(Notice(span, *_NOTICES["fence"]))
-            self._events.append(Text(span, raw, self._channel))
-            self._index -= len({event.index for event in events if isinstance(event, CallStart)})
-            self._calls -= len(calls)
+            self._not_sole()
         self._mode = _TEXT
         return True
+
+    def _calls_broken(self) -> bool:
+        return any(isinstance(event, Malformed) for event in self._events)
+
+    def _not_sole(self) -> None:
+        """Something else stands in the fence: what was read of the call is text."""
+        events, self._events = self._events, self._sole_events
+        self._sole_events, self._sole = [], ""
+        tiles = [event for event in events if isinstance(event, Call | Malformed | Markup)]
+        raw = "".join(tile.raw for tile in tiles)
+        span = Span(tiles[0].span.start, tiles[0].span.start + len(raw))
+        self._events.append(Notice(span, *_NOTICES["fence"]))
+        self._events.append(Text(span, raw, self._channel))
+        self._index -= sum(isinstance(event, CallStart) for event in events)
+        self._calls -= sum(isinstance(event, Call) for event in events)
 
     def _take_events(self) -> list[Event]:
         """Return what is certain: not what a call that may not be alone in its fence has given so far."""

@@ -1,0 +1,624 @@
+"""The laws of reading as functions, for tests of dialects: built-in ones, and those of one's own.
+
+Each takes a text (or a dialect) and raises AssertionError that says which law is broken, where, and what the two sides
+are. They need no test framework, know no randomness, and depend on nothing but the text and the options; a property
+test hands them generated texts and cuts. Keyword arguments that are not named here are the options of `Parser`.
+
+    check_all              all laws on one text
+    check_chunking         1: chunking is invisible
+    check_nothing_is_lost  2: the spans tile the text
+    check_never_raises     3: model text never raises
+    check_little_is_withheld  4: what is certain is emitted
+    check_grammar          5: a member of the grammar is read as it says, and what is read without repairs is a member
+    check_linear           7: time is linear, counted in steps
+    check_previews         8: previews tell the truth
+    check_dialect          what a dialect's row must be for the laws to hold at all
+
+Law 6 (reading and writing are inverse) and law 9 (written content cannot call) are about writing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from re import _constants as sre  # as in `reading.prefixes`: the tree of a pattern has no public interface
+from re import _parser
+from types import TracebackType
+from typing import Any, Final
+
+from callmark.dialects import Dialect, Form, dialects, expand, select
+from callmark.errors import DialectError
+from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
+from callmark.reading.grammar import GrammarCall, Mismatch, load
+from callmark.reading.parameters import HOLD, plain_value
+from callmark.reading.parser import RECOVERY, Limits, Parser
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
+
+__all__ = [
+    "STEPS_PER_CHARACTER",
+    "STEPS_PER_CHUNK",
+    "check_all",
+    "check_chunking",
+    "check_dialect",
+    "check_grammar",
+    "check_linear",
+    "check_little_is_withheld",
+    "check_never_raises",
+    "check_nothing_is_lost",
+    "check_previews",
+    "in_chunks",
+    "joined",
+]
+
+STEPS_PER_CHARACTER: Final = 8
+"""How often a character is looked at, at most: on its way in, in a marker that breaks, and in the text behind that."""
+
+STEPS_PER_CHUNK: Final = HOLD_LIMIT + 2 * RECOVERY
+"""How many held characters a chunk makes the parser look at again, at most: a head, and the search after an error."""
+
+_CUT_EVERYWHERE: Final = 300  # characters of a text that is cut at every place: the work grows with the square
+_CHUNK_LENGTHS: Final = (1, 2, 3, 7, 64)
+_DELTA_LIMIT: Final = 7 * HOLD  # JSON characters: the longest stretch that is held, each character as \uXXXX
+_DETOUR: Final = 2 * RECOVERY  # characters behind an error that are wanted before going on is decided
+_BRACKETS: Final = "[{("
+
+
+# Reading in chunks, and making lists of events comparable.
+
+
+def in_chunks(chunks: Iterable[str], **options: Any) -> list[Event]:
+    """Return the events of the chunks, fed one after the other to one parser, those of `finish` included."""
+    parser = Parser(**options)
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    events.extend(parser.finish())
+    return events
+
+
+def joined(events: Iterable[Event]) -> list[Event]:
+    """Return the events with neighbouring Text of one channel and neighbouring deltas of one call made one.
+
+    Two readings of one text are the same if and only if these lists are equal.
+
+    >>> joined([Text(Span(0, 1), "a"), Text(Span(1, 3), "bc")])
+    [Text(span=Span(start=0, end=3), text='abc', channel='content')]
+    """
+    result: list[Event] = []
+    texts: list[str] = []  # of the last event, so that joining many pieces costs no more than reading them
+    for event in [*events, None]:
+        last = result[-1] if result else None
+        if isinstance(event, Text) and isinstance(last, Text) and event.channel == last.channel:
+            result[-1] = Text(Span(last.span.start, event.span.end), "", last.channel)
+            texts.append(event.text)
+            continue
+        if isinstance(event, ArgumentsDelta) and isinstance(last, ArgumentsDelta) and event.index == last.index:
+            texts.append(event.json)
+            continue
+        if isinstance(last, Text):
+            result[-1] = Text(last.span, "".join(texts), last.channel)
+        elif isinstance(last, ArgumentsDelta):
+            result[-1] = ArgumentsDelta(last.index, "".join(texts))
+        if event is not None:
+            result.append(event)
+            texts = [event.text if isinstance(event, Text) else event.json if isinstance(event, ArgumentsDelta) else ""]
+    return result
+
+
+def _cut(text: str, cuts: Iterable[int]) -> list[str]:
+    """Return the text in pieces, cut at these places; a place that is given twice gives an empty piece."""
+    places = [0, *sorted(min(max(cut, 0), len(text)) for cut in cuts), len(text)]
+    return [text[start:end] for start, end in pairwise(places)]
+
+
+def _of_length(text: str, length: int) -> list[str]:
+    return [text[start : start + length] for start in range(0, len(text), length)] if length else [text]
+
+
+def _ways(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield ways to cut a text, each with its name."""
+    for length in _CHUNK_LENGTHS:
+        yield f"in chunks of {length}", _of_length(text, length)
+    if len(text) <= _CUT_EVERYWHERE:
+        for cut in range(1, len(text)):
+            yield f"cut at {cut}", [text[:cut], text[cut:]]
+
+
+# The laws on one text.
+
+
+def check_all(text: str, **options: Any) -> None:
+    """Check every law that can be checked on one text: 1, 2, 3, 4, 8, and of 5 that what was read is in the grammar.
+
+    >>> check_all('Sure! [CALL: get_weather(city=Oslo)] and [CALL: f(', dialects="call")
+
+    Cost: the text is read some hundred times.
+    """
+    check_never_raises(text, **options)
+    check_nothing_is_lost(text, **options)
+    check_chunking(text, **options)
+    check_previews(text, **options)
+    check_little_is_withheld(text, **options)
+    _check_members(text, options)
+
+
+def check_chunking(text: str, cuts: Iterable[int] | None = None, **options: Any) -> None:
+    """Check law 1: the events of `text` whole and in chunks are equal once neighbouring pieces are joined.
+
+    cuts    places at which to cut, 0 to the length; by default several ways are tried: equal chunks of 1 to 64
+            characters, and texts of up to 300 characters in two chunks cut at every place
+    """
+    whole = joined(in_chunks([text], **options))
+    ways = _ways(text) if cuts is None else [(f"cut at {(places := list(cuts))}", _cut(text, places))]
+    for name, chunks in ways:
+        pieces = joined(in_chunks(chunks, **options))
+        if pieces != whole:
+            raise AssertionError(_two_sides("law 1, chunking is invisible", text, "whole", whole, name, pieces))
+
+
+def check_nothing_is_lost(text: str, **options: Any) -> None:
+    """Check law 2: Text, Call, Malformed and Markup tile the text and hold it, whole and by characters."""
+    for name, chunks in (("whole", [text]), ("by characters", list(text))):
+        end = 0
+        for event in in_chunks(chunks, **options):
+            if isinstance(event, Text | Call | Malformed | Markup):
+                piece = event.text if isinstance(event, Text) else event.raw
+                expected = Span(end, end + len(piece))
+                if not piece or event.span != expected or text[end : expected.end] != piece:
+                    raise AssertionError(
+                        f"law 2, nothing is lost: {name}, at {end}: expected {text[end : end + max(len(piece), 1)]!r} "
+                        f"with {expected}, found {event!r}\ntext: {text!r}"
+                    )
+                end = expected.end
+        if end != len(text):
+            raise AssertionError(
+                f"law 2, nothing is lost: {name}: expected events for {text[end:]!r}, which begins at {end}, found "
+                f"none\ntext: {text!r}"
+            )
+
+
+def check_never_raises(text: str, **options: Any) -> None:
+    """Check law 3: reading `text`, cut in any way, raises nothing. What is wrong with the options raises UsageError."""
+    Parser(**options)
+    for name, chunks in (("whole", [text]), *_ways(text)):
+        with _Raising(f"law 3, model text never raises: {name}", text):
+            in_chunks(chunks, **options)
+
+
+class _Raising:
+    """Turns whatever the block raises into an AssertionError that names the law."""
+
+    def __init__(self, what: str, text: str) -> None:
+        self.what = what
+        self.text = text
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            raise AssertionError(f"{self.what}: expected events, found {error!r}\ntext: {self.text!r}") from error
+
+
+def check_little_is_withheld(text: str, *, bound: int = HOLD_LIMIT, **options: Any) -> None:
+    """Check law 4 by feeding one character at a time.
+
+    Text and markup are emitted before `bound` further characters have come. A call that has begun is previewed as it
+    comes: no delta is longer than what may be held back for its type to be known (4,096 characters, as JSON). What is
+    broken is emitted before `bound` and 512 further characters have come.
+
+    Not checked: a call that may not be alone in its fence (contexts fence="sole") waits for the fence's end, and
+    arguments that stand before their tool's name wait for it.
+    """
+    contexts = options.get("contexts") or {}
+    alone = contexts.get("fence") == "sole"
+    parser = Parser(**options)
+    emitted = 0
+    begun: int | None = None  # the call that is open
+    pending: list[tuple[int, int]] = []  # where the text that is withheld begins, how much has come
+    late: set[int] = set()  # calls whose arguments may stand before their name
+    tiles: dict[int, Event] = {}
+    for position, char in [*enumerate(text, 1), (len(text), "")]:
+        for event in parser.feed(char) if char else parser.finish():
+            if isinstance(event, CallStart):
+                begun = event.index
+                late.add(position)
+            elif isinstance(event, ArgumentsDelta):
+                if len(event.json) > _DELTA_LIMIT and position not in late:
+                    raise AssertionError(
+                        f"law 4, little is withheld: expected at most {_DELTA_LIMIT} characters of arguments at once, "
+                        f"found {len(event.json)} of call {event.index} at {position}\ntext: {text!r}"
+                    )
+            elif isinstance(event, Text | Call | Malformed | Markup):
+                tiles[event.span.start] = event
+                emitted = event.span.end
+                begun = None if isinstance(event, Call | Malformed) else begun
+        if char and begun is None and position - emitted > bound:
+            pending.append((emitted, position))
+    starts = sorted(tiles)
+    for start, position in pending:
+        tile = tiles[max(place for place in starts if place <= start)]
+        allowed = bound + _DETOUR if isinstance(tile, Malformed) else bound
+        if isinstance(tile, Text | Markup) and not alone and position - start > allowed:
+            raise AssertionError(
+                f"law 4, little is withheld: expected what stands at {start} before more than {allowed} further "
+                f"characters had come, found it withheld at {position}\nwithheld: {text[start:position]!r}"
+            )
+
+
+def check_previews(text: str, **options: Any) -> None:
+    """Check law 8: the deltas of a call joined are one JSON text, whose value is the call's arguments.
+
+    Also: CallStart comes first and names the tool; calls are counted from 0, each number once; what was previewed of a
+    call that broke is the beginning of a JSON text; and the arguments are what JSON in UTF-8 can hold.
+    """
+    law = "law 8, previews tell the truth"
+    names: dict[int, str] = {}
+    previews: dict[int, str] = {}
+    over: set[int] = set()
+    for event in joined(in_chunks([text], **options)):
+        index = getattr(event, "index", None)
+        if index is None:
+            continue
+        if isinstance(event, CallStart):
+            if index != len(names):
+                raise AssertionError(f"{law}: expected index {len(names)}, found {event!r}\ntext: {text!r}")
+            names[index], previews[index] = event.name, ""
+        elif index not in names or index in over:
+            raise AssertionError(f"{law}: expected a CallStart before it, found {event!r}\ntext: {text!r}")
+        elif isinstance(event, ArgumentsDelta):
+            previews[index] += event.json
+        else:
+            over.add(index)
+            _check_preview(law, text, event, names[index], previews[index])
+    if over != names.keys():
+        raise AssertionError(f"{law}: expected an end of calls {sorted(names.keys() - over)}, found none: {text!r}")
+
+
+def _check_preview(law: str, text: str, event: Event, name: str, preview: str) -> None:
+    if isinstance(event, Malformed):
+        if event.name != name or not _begins_json(preview):
+            raise AssertionError(
+                f"{law}: expected name {name!r} and the beginning of a JSON text, found {preview!r} before {event!r}"
+                f"\ntext: {text!r}"
+            )
+    elif isinstance(event, Call):
+        try:
+            value = json.loads(preview, object_pairs_hook=_once, parse_constant=_refuse)
+            exact = _exactly(event.arguments)
+        except ValueError as error:  # of either side: no JSON, a key twice, what is not finite, half a surrogate pair
+            raise AssertionError(f"{law}: {error}: {preview!r}, before {event!r}\ntext: {text!r}") from error
+        if event.name != name or _exactly(value) != exact:
+            raise AssertionError(f"{law}: expected {preview!r} of {name!r}, found {event!r}\ntext: {text!r}")
+
+
+def _exactly(value: JsonValue) -> bytes:
+    """Return a text that is equal for equal JSON values only: 1, 1.0 and True differ, and so does the order of keys.
+
+    Raises ValueError for what is no JSON in UTF-8.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key is given twice")
+    return dict(pairs)
+
+
+def _refuse(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _begins_json(text: str) -> bool:
+    """Return whether `text` can be completed to a JSON text."""
+    closers = ""
+    in_string = False
+    for piece in re.finditer(r'\\.|["{}\[\]]', text, re.DOTALL):
+        sign = piece[0]
+        if sign == '"':
+            in_string = not in_string
+        elif not in_string and sign in "{[":
+            closers = ("}" if sign == "{" else "]") + closers
+        elif not in_string:
+            closers = closers[1:]
+    endings = ('"', '":0') if in_string else ("", "0", '"":0', ":0")
+    return any(_is_json(text + ending + closers) for ending in endings)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+# The grammar.
+
+
+def check_grammar(dialect: str | Dialect, text: str) -> None:
+    """Check law 5 on one text, in both directions, with no dialect but `dialect` listening and every context allowed.
+
+    A member of the grammar is read, strictly, as the very calls that the grammar says: their texts, names, ids and
+    arguments, without repairs, and with nothing Malformed or left as text. A member that the grammar cannot refuse but
+    the limits of a Call do (keys given twice, numbers without a value, positional values without a schema) is no Call.
+    And a Call without repairs, read from any text in any tolerance, is a member and means what the grammar says.
+
+    >>> check_grammar("call", "[CALL: get_weather(city='Oslo', days=2)]")
+    """
+    (row,) = select(dialect)
+    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+    options: dict[str, Any] = {"dialects": row, "contexts": everywhere}
+    heads = [head for form in row.forms for head in [Pattern(expand(form.head)).match(text)] if head and form.alone]
+    for head in heads[:1]:
+        options["nonce"] = head["nonce"] if "nonce" in head.re.groupindex else None
+    for start in ("marker", "call"):
+        try:
+            expected = load(row).read(text, "marker" if start == "marker" else "call")
+        except Mismatch:
+            continue
+        if start == "marker" or heads:
+            _check_read(f"law 5, the grammar is obeyed: {row.name}, a {start}", text, expected, options)
+    for tolerance in ("strict", "lenient"):
+        _check_members(text, {**options, "tolerance": tolerance})
+
+
+def _check_read(law: str, text: str, expected: Sequence[GrammarCall], options: dict[str, Any]) -> None:
+    """Check that `text`, a member, is read as the grammar says."""
+    nesting = sum(map(text.count, _BRACKETS))
+    if nesting > Limits().nesting or len(text) > Limits().arguments:
+        return  # it may be over a limit, of which the grammar knows nothing
+    events = in_chunks([text], **options, tolerance="strict")
+    calls = [event for event in events if isinstance(event, Call)]
+    rest = [event for event in events if isinstance(event, Text | Malformed)]
+    if any(call.positional or call.duplicate_keys or call.bad_numbers for call in expected):
+        if len(calls) >= len(expected):
+            raise AssertionError(f"{law}: expected Malformed, found {calls!r}\ntext: {text!r}\ngrammar: {expected!r}")
+        return
+    if rest or [call.raw for call in calls] != [call.raw for call in expected]:
+        raise AssertionError(f"{law}: expected {expected!r}, found {events!r}\ntext: {text!r}")
+    for found, said in zip(calls, expected, strict=True):
+        _check_meaning(law, found, said)
+
+
+def _check_members(text: str, options: dict[str, Any]) -> None:
+    """Check that calls without repairs are in their grammars and mean what these say."""
+    law = "law 5, the grammar is obeyed"
+    rows = _listening(options.get("dialects"))
+    for event in in_chunks([text], **options):
+        if not isinstance(event, Call):
+            continue
+        if event.repairs and options.get("tolerance") == "strict":
+            raise AssertionError(f"{law}: expected no repairs in strict reading, found {event!r}\ntext: {text!r}")
+        if event.repairs:
+            continue
+        try:
+            (said,) = load(rows[event.dialect]).read(event.raw, "call")
+        except Mismatch as mismatch:
+            raise AssertionError(
+                f"{law}: expected a member of {event.dialect}, found {event!r}: {mismatch} at {mismatch.position}"
+                f"\ntext: {text!r}"
+            ) from None
+        _check_meaning(law, event, said, typed=options.get("tools") is not None)
+
+
+def _listening(wanted: Any) -> dict[str, Dialect]:
+    own = select(wanted) if wanted is not None else ()
+    return {dialect.name: dialect for dialect in (*dialects(), *own)}
+
+
+def _check_meaning(law: str, call: Call, said: GrammarCall, *, typed: bool = False) -> None:
+    """Check a call against what the grammar says of it; `typed`: schemas may have changed the types of values."""
+    arguments: JsonValue = said.arguments
+    if said.untyped:
+        depth = Limits().nesting - 1
+        arguments = {key: json.loads(plain_value(value, None, depth)) for key, value in said.arguments.items()}
+    same = (call.name, call.id) == (said.name, said.id) and not said.duplicate_keys and not said.bad_numbers
+    if not typed:
+        same = same and not said.positional and _exactly(call.arguments) == _exactly(arguments)
+        same = same and call.raw_arguments == said.raw_arguments.strip(" \t\r\n")
+    if not same:
+        raise AssertionError(f"{law}: expected {said!r}, found {call!r}")
+
+
+# Time.
+
+
+def check_linear(make_text: Callable[[int], str], *, length: int = 4000, **options: Any) -> None:
+    """Check law 7: steps grow with the text, whole and in chunks of 1, 4 and 64 characters.
+
+    make_text   returns a text of about so many characters; it is asked for `length`, twice and four times that many
+
+    A step is a character that was looked at (`Parser.steps`), so the check is exact and no clock is involved. There
+    are at most STEPS_PER_CHARACTER a character and STEPS_PER_CHUNK a chunk, and four times the text takes at most 4.4
+    times the steps (but for what a text's end costs once).
+    """
+    law = "law 7, time is linear"
+    for chunk_length in (0, 1, 4, 64):
+        name = f"in chunks of {chunk_length}" if chunk_length else "whole"
+        measured = []
+        for times in (1, 2, 4):
+            text = make_text(times * length)
+            chunks = _of_length(text, chunk_length)
+            steps = _steps(chunks, options)
+            measured.append((len(text), steps))
+            allowed = STEPS_PER_CHARACTER * len(text) + STEPS_PER_CHUNK * (len(chunks) + 1)
+            if steps > allowed:
+                raise AssertionError(
+                    f"{law}: {name}: expected at most {allowed} steps for {len(text)} characters, found {steps}"
+                    f"\ntext: {text[:200]!r}"
+                )
+        once = STEPS_PER_CHUNK * STEPS_PER_CHUNK // (2 * (chunk_length or STEPS_PER_CHUNK))
+        (_, one), _, (_, four) = measured
+        if four > 4.4 * one + once:
+            raise AssertionError(
+                f"{law}: {name}: expected at most 4.4 times the steps for four times the text, found (characters, "
+                f"steps) {measured}\ntext: {make_text(length)[:200]!r}"
+            )
+
+
+def _steps(chunks: Iterable[str], options: dict[str, Any]) -> int:
+    parser = Parser(**options)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+    return parser.steps
+
+
+# A dialect's row.
+
+
+def check_dialect(dialect: str | Dialect) -> None:
+    """Check what the laws want of a dialect's row, without any text of it.
+
+    - Its patterns compile, and end in something that must be there: where a pattern matches, more text behind it
+      changes nothing. (Otherwise where a marker ends would depend on how the text was cut.)
+    - `begins` holds the characters with which an opener, a head that stands alone or a loose head begins, and no other.
+    - Its grammar compiles and has the start rules `marker` and `call`.
+
+    Patterns are tried with texts made from them; what looks behind or back refers to a group is not tried.
+
+    >>> check_dialect("hermes")
+    """
+    (row,) = select(dialect)
+    try:
+        for form in row.forms:
+            form.check()
+        load(row)
+    except DialectError as error:
+        raise AssertionError(f"{error}") from error
+    for number, form in enumerate(row.forms):
+        where = f"dialect {row.name}, forms[{number}]"
+        for field, pattern in _patterns(form):
+            _check_end(f"{where}.{field}", pattern)
+        _check_begins(where, form)
+
+
+def _patterns(form: Form) -> Iterator[tuple[str, str]]:
+    for field in ("head", "tail", "opener", "closer", "parameter"):
+        pattern = getattr(form, field)
+        if pattern:
+            yield field, expand(pattern)
+    if form.separator:  # a call stands behind it
+        yield "separator", expand(form.separator) + f"(?={anonymous(expand(form.head))})"
+    for number, pattern in enumerate(form.loose_heads):
+        yield f"loose_heads[{number}]", expand(pattern)
+
+
+def _check_end(where: str, pattern: str) -> None:
+    compiled = re.compile(pattern)
+    texts = [text for text in _samples(_parser.parse(pattern)) if compiled.match(text)]
+    endings = sorted({char for text in [pattern, *texts] for char in text} | set(_ANY)) + texts
+    for text in texts:
+        for before, after in _growing(text, endings):
+            first = compiled.match(before)
+            then = compiled.match(after)
+            if first is not None and (then is None or then.end() != first.end()):
+                found = repr(then[0]) if then is not None else "none"
+                raise AssertionError(
+                    f"{where}: expected a pattern that ends in something that must be there, found one whose match in "
+                    f"{before!r} is {first[0]!r} and in {after!r} is {found}"
+                )
+
+
+def _growing(text: str, endings: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of texts, the first of which the second begins with."""
+    for size in range(len(text)):
+        yield text[:size], text
+    for ending in endings:
+        yield text, text + ending
+
+
+_ANY: Final = "aZ_09.-:/<>()[]{}\"'`=,#|& \t\r\n\\éß天（【：，▁｜"
+"""Characters of which some are in each set that a pattern of a dialect may name."""
+
+
+def _samples(items: Any) -> list[str]:
+    """Return some texts that a parsed pattern may match: each part in its shortest form, and once in each other."""
+    parts = [_variants(op, value) for op, value in items]
+    first = [part[0] if part else "" for part in parts]
+    texts = ["".join(first), "".join(part[-1] if part else "" for part in parts)]
+    for number, part in enumerate(parts):
+        texts += ["".join([*first[:number], variant, *first[number + 1 :]]) for variant in part[1:]]
+    return texts
+
+
+def _variants(op: Any, value: Any) -> list[str]:
+    """Return some texts that one part of a pattern may match."""
+    if op is sre.LITERAL:
+        return [chr(value)]
+    if op in (sre.IN, sre.NOT_LITERAL, sre.ANY):
+        accepted = [char for char in _ANY + _named(op, value) if _accepts(op, value, char)]
+        return accepted[:3] + accepted[-1:]
+    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+        least, most, sub = value
+        texts = _samples(sub)
+        counts = dict.fromkeys([least, min(least + 1, most), min(least + 3, most), min(most, least + 200)])
+        return [texts[0] * count for count in counts] + [text * max(least, 1) for text in texts[1:] if most]
+    if op is sre.SUBPATTERN:
+        return _samples(value[3])
+    if op is sre.ATOMIC_GROUP:
+        return _samples(value)
+    if op is sre.BRANCH:
+        return [text for branch in value[1] for text in _samples(branch)]
+    if op is sre.ASSERT:
+        return [*_samples(value[1]), ""]
+    return [""]  # what must not follow, anchors; and what is not tried: see whether it matches all the same
+
+
+def _named(op: Any, value: Any) -> str:
+    """Return the characters that a set names."""
+    if op is not sre.IN:
+        return ""
+    ranges = [code[0] for kind, code in value if kind is sre.RANGE]
+    return "".join(map(chr, [code for kind, code in value if kind is sre.LITERAL] + ranges))
+
+
+def _accepts(op: Any, value: Any, char: str) -> bool:
+    if op is sre.ANY:
+        return char != "\n"
+    if op is sre.NOT_LITERAL:
+        return char != chr(value)
+    members = [member for member in value if member[0] is not sre.NEGATE]
+    negated = len(members) < len(value)
+    return negated != any(_is_member(kind, code, char) for kind, code in members)
+
+
+def _is_member(kind: Any, code: Any, char: str) -> bool:
+    if kind is sre.LITERAL:
+        return char == chr(code)
+    if kind is sre.RANGE:
+        low, high = code
+        return bool(low <= ord(char) <= high)
+    letter = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[str(code).rpartition("_")[2]]
+    return re.match("\\" + (letter.upper() if "_NOT_" in str(code) else letter), char) is not None
+
+
+def _check_begins(where: str, form: Form) -> None:
+    """Try every character of the basic plane as the first of an opener, a head or a loose head."""
+    texts = [form.opener] * bool(form.opener) + [form.head] * form.alone + list(form.loose_heads)
+    patterns = [Pattern(expand(text)) for text in texts]
+    found = "".join(
+        char
+        for char in map(chr, [*range(0xD800), *range(0xE000, 0x10000)])
+        if any(pattern.match(char) or pattern.may_match(char, 0) for pattern in patterns)
+    )
+    if set(found) != set(form.begins):
+        shown = found if len(found) <= 20 else f"{found[:20]} and {len(found) - 20} more"
+        raise AssertionError(f"{where}.begins: expected the characters {shown!r}, found {form.begins!r}")
+
+
+# Messages.
+
+
+def _two_sides(law: str, text: str, one: str, left: list[Event], other: str, right: list[Event]) -> str:
+    """Return a message that shows where two lists of events differ."""
+    at = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    sides = "".join(
+        f"\n{name}: {'no more events' if at >= len(events) else repr(events[at])}"
+        for name, events in ((one, left), (other, right))
+    )
+    return f"{law}: {other}: event {at} differs{sides}\ntext: {text!r}"
