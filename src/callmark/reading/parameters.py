@@ -204,6 +204,10 @@ class ParametersReader:
             piece = self._tail + piece
             self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
             piece = piece[: len(piece) - len(self._tail)]
+        return self._write(piece, stop)
+
+    def _write(self, piece: str, stop: int) -> int:
+        """Write a piece of the value, which ends at index `stop`, or hold it while the value's type is open."""
         if self._json is not None:
             return self._take_json(piece, stop)
         if self._is_string:
@@ -249,7 +253,9 @@ class ParametersReader:
 
     def _end_value(self, at: int, base: int) -> None:
         """The value is over: write what was held, and close what was begun."""
-        self._tail = ""
+        tail, self._tail = self._tail, ""
+        if tail == "\r":  # no line break, so it belongs to the value
+            self._write(tail, at)
         if self._json is not None:
             if self._json.status != DONE:
                 self._die("bad-arguments", "a whole JSON value", at)

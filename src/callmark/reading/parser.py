@@ -44,7 +44,7 @@ from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.diagnosis import explain
 from callmark.reading.parameters import ParametersReader
-from callmark.reading.patterns import HOLD_LIMIT, Pattern
+from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Entry, Plan, plan
 from callmark.reading.schemas import Parameters, known_tools
@@ -59,7 +59,7 @@ RECOVERY: Final = 256
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 _NOWHERE: Final = sys.maxsize
-_SMALL: Final = 256  # characters: up to here a chunk is searched for whole and for cut entries in one go
+_SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 _TEXT, _CALL, _TAIL, _SECTION, _BROKEN, _OVERFLOW, _SOLE = range(7)
 
@@ -197,15 +197,15 @@ class Parser:
         base, held = self._base, self._buffer
         if self._mode == _TEXT:
             if not held:
-                plan = self._plan
-                if (plan.suspicious if len(chunk) <= _SMALL else plan.any)(chunk) is None:
+                special = self._plan.any(chunk)
+                if special is None or (len(chunk) <= _SMALL and self._plan.is_plain(chunk, special.start())):
                     self._base = end = base + len(chunk)
                     self._contexts.pass_text(chunk)
                     return (Text(Span(base, end), chunk, self._channel),)
             else:
                 self._reread += len(held)
                 chunk = held + chunk
-                if len(chunk) <= HOLD_LIMIT and self._plan.waiting(chunk):
+                if self._plan.starts[chunk[0]].may_match(chunk, 0):
                     self._buffer = chunk
                     return ()
         elif self._mode == _CALL and self._begun and not self._sole:
@@ -378,11 +378,11 @@ class Parser:
         """
         buffer, base, hits = self._buffer, self._base, self._hits
         best, best_char = _NOWHERE, ""
-        for char, search in self._plan.search.items():
+        for char, start in self._plan.starts.items():
             position = hits.get(char, -1)
             if position < base + at:
                 first = buffer.find(char, at)
-                found = search(buffer, first) if first >= 0 else None
+                found = start.search(buffer, first) if first >= 0 else None
                 hits[char] = position = _NOWHERE if found is None else base + found.start()
             if position < best:
                 best, best_char = position, char

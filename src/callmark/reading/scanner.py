@@ -11,14 +11,11 @@ Speed: for each character with which an entry may begin there is one pattern tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cached_property, lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
 
 from callmark.dialects import Dialect, Form, select
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
-
-Search: TypeAlias = Callable[..., re.Match[str] | None]
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -67,40 +64,31 @@ class Plan:
             for char in _begins(entry):
                 self.entries.setdefault(char, []).append(entry)
         self.any = re.compile("[" + "".join(re.escape(char) for char in self.entries) + "]").search
-        self._union = "|".join(anonymous(entry.pattern.text) for entry in entries)
-        self.union = Pattern(self._union)
-
-    @cached_property
-    def search(self) -> dict[str, Search]:
-        """For each character that may begin an entry, what finds the next entry that begins with it."""
-        return {
-            char: re.compile("|".join(anonymous(entry.pattern.text) for entry in found)).search
+        self.starts = {
+            char: Pattern("|".join(anonymous(entry.pattern.text) for entry in found))
             for char, found in self.entries.items()
         }
-
-    @cached_property
-    def suspicious(self) -> Search:
-        """Finds the first place where an entry begins, or may with more text; for chunks, which are short."""
-        begins = "".join(re.escape(char) for char in self.entries)
-        unfinished = self.union.unfinished
-        if unfinished is None:
-            return self.any
-        return re.compile(f"(?=[{begins}])(?:{self._union}|{unfinished})").search
-
-    @cached_property
-    def waiting(self) -> Search:
-        """Matches a text that ends inside an entry which begins at its start."""
-        return _never if self.union.unfinished is None else re.compile(self.union.unfinished).match
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
         found = self.any(buffer, max(at, len(buffer) - HOLD_LIMIT))
         while found is not None:
             start = found.start()
-            if self.union.may_match(buffer, start):
+            if self.starts[found[0]].may_match(buffer, start):
                 return start
             found = self.any(buffer, start + 1)
         return -1
+
+    def is_plain(self, chunk: str, at: int) -> bool:
+        """Return whether no entry begins in `chunk` from `at`, nor may begin with more text."""
+        found = self.any(chunk, at)
+        while found is not None:
+            at = found.start()
+            start = self.starts[found[0]]
+            if start.match(chunk, at) is not None or start.may_match(chunk, at):
+                return False
+            found = self.any(chunk, at + 1)
+        return True
 
 
 def _begins(entry: Entry) -> str:
@@ -110,10 +98,6 @@ def _begins(entry: Entry) -> str:
         if text.startswith(re.escape(char)):
             return char
     return entry.form.begins
-
-
-def _never(*_: object) -> None:
-    return None
 
 
 @lru_cache(maxsize=64)
