@@ -1,16 +1,20 @@
-"""Strategies for texts of the dialects' grammars, nasty ones among them: what closes, opens and quotes elsewhere."""
+"""Strategies for what models write: members of the dialects' grammars, nasty ones among them; the same, broken; texts
+made of what opens, closes, quotes and hides markers; and ways to read and to cut them.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 from html import escape
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 
-from callmark.dialects import Dialect
+from callmark.dialects import Dialect, dialects
 from callmark.reading.grammar import flatten, load
+from callmark.reading.parser import Limits
 
 NASTY = (
     ")]", "]", ")", "}", "{", "[", "(", ",", "=", ":", "[CALL: x()]", "[CALL: x]", "[CALL#7f3a: x(", "</tool_call>",
@@ -110,3 +114,198 @@ def members(dialect: Dialect, start: str = "marker") -> st.SearchStrategy[str]:
 def calls(dialect: Dialect) -> st.SearchStrategy[str]:
     """Single calls of the dialect, as `Call.raw` has them."""
     return members(dialect, "call")
+
+
+# Whole good markers, one or more of each form of each dialect.
+
+MARKERS: dict[str, tuple[str, ...]] = {
+    "call": (
+        '[CALL: get_weather({"city": "Oslo", "note": "a ) ] } \\"b\\"", "days": [1, 2]})]',
+        "[CALL: f(a=1, b='x y', c=[1, (2,)], d={\"k\": null}, e=New York)]",
+        "[ CALL : 天气 ( ) ]",
+        "[CALL: ping]",
+        '[CALL: f(["a", {"b": []}])]',
+        "[CALL#7f3a: f(a=1)]",
+    ),
+    "hermes": (
+        '<tool_call>\n{"name": "f", "arguments": {"a": "</tool_call>", "b": [1]}}\n</tool_call>',
+        '<tool_call>{"arguments": {"name": "x"}, "id": "c1", "more": [{}], "name": "f"}</tool_call>',
+    ),
+    "qwen_xml": (
+        "<tool_call>\n<function=f>\n<parameter=a>\nx </parameter> y\n</parameter>\n"
+        "<parameter=b>\n[1, 2]\n</parameter>\n</function>\n</tool_call>",
+        "<function=f></function>",
+    ),
+    "glm": (
+        "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n<arg_key>b</arg_key>\n<arg_value>2</arg_value>\n"
+        "</tool_call>",
+        "<tool_call>f</tool_call>",
+    ),
+    "mistral": (
+        '[TOOL_CALLS] [{"name": "f", "arguments": {"a": "]"}, "id": "VvvODy9mT"}, {"name": "g", "arguments": {}}]',
+        '[TOOL_CALLS]f[CALL_ID]c1[ARGS]{"a": {"b": "}"}}',
+    ),
+    "pythonic": (
+        "[f(a=1, b='x'), g()]",
+        '<|tool_call_start|>[f(a="x", b=[1, None]), g({"c": 2})]<|tool_call_end|>',
+    ),
+    "deepseek": (
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n"
+        '```json\n{"a": "```"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>',
+    ),
+    "kimi_k2": (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
+        '{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
+    ),
+    "gemma4": (
+        '<|tool_call>call:f{a:<|"|>x"}<|"|>,b:[1,{c:null}],"d":2}<tool_call|>',
+        'call:f{a:<|"|>x<|"|>}',
+    ),
+    "toolify": (
+        "<Function_k3Xq_Start/>\n<function_calls><function_call><tool>f</tool><args_json>"
+        '<![CDATA[{"a": "</args_json>"}]]>'
+        "</args_json></function_call><function_call><tool>g</tool></function_call></function_calls>",
+        "<function_call><tool>f</tool><args_json>{&quot;a&quot;: &#34;&lt;&#34;}</args_json></function_call>",
+    ),
+    "fenced": (
+        '```tool_call\n{"name": "f", "arguments": {"a": "```"}}\n```',
+        '```json\n{"name": "f", "parameters": {"a": 1}}\n```',
+    ),
+    "react": ('Action: f\nAction Input: {"a": [1, {"b": "x"}]}',),
+}
+
+HOSTILE = (
+    *NASTY, "\ud83d", "\udc00", "\ud83d\udc00", "\x00", "\x0b", "\r\n", "\r", "\n", "\n```\n", "\n```json\n",
+    "\n```tool_call\n", "\n~~~\n", "``", "<thinking>", "</thought>", "<REASONING>", "[CA", "[CALL", "[CALL: f(",
+    "[CALL: f({", "[CALL: f(a=", "【CALL：f（", "[call: f(", "<tool_", "<tool_call>{",
+    '<tool_call>{"name": "f", "arguments": {', "<function=f>", "<function=f><parameter=a>",
+    "<tool_call>f<arg_key>a</arg_key><arg_value>", "[TOOL_CALLS] [{", "[TOOL_CALLS]f[ARGS]{",
+    "<|tool_call_start|>[f(", "[f(", "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{",
+    "<|tool_call_begin|>f:0<|tool_call_argument_begin|>{", "<|tool_call>call:f{", "\ncall:f{",
+    "<function_calls><function_call>", "<function_call><tool>f</tool><args_json>", "\nAction: f\nAction Input: {",
+    "</tool_", "<|tool_call_end|", "})]", "}}", "]]", "((", "\\u", "\\ud83d", "\\ude00", "\\'", '\\"', '"a":',
+    '"a": 1', "a=", "a=1, ", "'b'", "null", "None", "-", "1e400", "NaN", "0" * 20, '"name": "g"', '"arguments": {}',
+    '"id": "x"', "&#", "&#0;", "&#xD800;", "&#65;", "]]", "＝", "：", "“", " " * 70, "[" * 70, '{"a":' * 9, "x" * 130,
+)  # fmt: skip
+"""Pieces that open, close, quote, hide and cut; the parts of a surrogate pair; and what is longer than some limit."""
+
+_GOOD = [marker for markers in MARKERS.values() for marker in markers]
+_AROUND = (
+    *[("", "")] * 3, ("\n```\n", "\n```\n"), ("~~~x\n", "\n~~~\n"), ("`", "`"), ("\n> ", "\n"), ("<think>", "</think>"),
+    ('{"a": "', '"}'),
+)  # fmt: skip
+
+
+def _broken(text: str, kind: str, start: int, end: int, piece: str) -> str:
+    """Change a text at the places `start` and `end`, taken modulo its length."""
+    start, end = sorted((start % (len(text) + 1), end % (len(text) + 1)))
+    match kind:
+        case "cut":
+            return text[:start]
+        case "delete":
+            return text[:start] + text[end:]
+        case "double":
+            return text[:end] + text[start:]
+        case "swap":
+            return (
+                text[:start] + text[end : end + 1] + text[start + 1 : end] + text[start : start + 1] + text[end + 1 :]
+            )
+        case "splice":
+            return text[:start] + piece[end % (len(piece) + 1) :]
+        case _:
+            return text[:start] + piece + text[start:]
+
+
+def mutated(members: st.SearchStrategy[str], most: int = 4) -> st.SearchStrategy[str]:
+    """Members with up to `most` changes: cut, parts deleted, doubled, swapped, spliced with others, pieces put in."""
+    places = st.integers(0, 400)
+    kinds = st.sampled_from(["cut", "delete", "double", "swap", "splice", "insert", "insert"])
+    changes = st.tuples(kinds, places, places, st.sampled_from(HOSTILE) | st.sampled_from(_GOOD))
+
+    def change(text: str, made: list[tuple[str, int, int, str]]) -> str:
+        for kind, start, end, piece in made:
+            text = _broken(text, kind, start, end, piece)
+        return text
+
+    return st.builds(change, members, st.lists(changes, max_size=most))
+
+
+good_markers = st.sampled_from(_GOOD)
+hostile_pieces = st.lists(st.sampled_from(HOSTILE), max_size=12).map("".join)
+_parts = st.one_of(
+    hostile_pieces,
+    st.sampled_from(HOSTILE),
+    mutated(good_markers),
+    good_markers,
+    st.text(max_size=8),
+    st.sampled_from(["a ", " b\n", "Sure! ", "\n\n"]),
+)
+_wrapped = st.builds(lambda around, part: around[0] + part + around[1], st.sampled_from(_AROUND), _parts)
+hostile_texts = st.lists(_wrapped, min_size=1, max_size=5).map("".join)
+"""What is meant to break a reader: good markers, broken ones, and pieces of all of them, in and out of contexts."""
+
+
+def any_member(start: str = "marker") -> st.SearchStrategy[str]:
+    """Members of all dialects."""
+    return st.sampled_from(dialects()).flatmap(lambda dialect: members(dialect, start))
+
+
+# Ways to read and to cut.
+
+_TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
+types = st.sampled_from(_TYPES) | st.lists(st.sampled_from(_TYPES), min_size=1, max_size=3, unique=True)
+"""What a JSON Schema may say under `type`."""
+
+
+def schemas(keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    """JSON Schemas of objects with some of these properties, in any order."""
+    properties = st.dictionaries(st.sampled_from(keys), st.builds(lambda kind: {"type": kind}, types) | st.just({}))
+    return st.builds(lambda found: {"type": "object", "properties": found}, properties)
+
+
+def tools(names: list[str], keys: list[str]) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Tools of all these names, with schemas of their own."""
+    listed = [schemas(keys).map(lambda schema, name=name: {"name": name, "parameters": schema}) for name in names]
+    return st.tuples(*listed).map(list)
+
+
+_names = [dialect.name for dialect in dialects()]
+_policies = st.fixed_dictionaries(
+    {},
+    optional={
+        "fence": st.sampled_from(["text", "allow", "sole"]),
+        "code": st.sampled_from(["text", "allow"]),
+        "quote": st.sampled_from(["text", "allow"]),
+        "reasoning": st.sampled_from(["text", "allow"]),
+    },
+)
+_limits = st.builds(
+    Limits,
+    nesting=st.sampled_from([1, 2, 3, 64]),
+    arguments=st.sampled_from([1, 5, 8, 20, 40, 1000]),
+    calls=st.sampled_from([0, 1, 2, 64]),
+)
+options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "dialects": st.just(_names) | st.lists(st.sampled_from(_names), min_size=1, max_size=3, unique=True),
+        "tolerance": st.sampled_from(["strict", "lenient", "salvage"]),
+        "contexts": _policies,
+        "starts_in_reasoning": st.sampled_from([False, False, True]),
+        "tools": tools(["f", "get_weather", "g", "天气"], ["a", "b", "city", "days", "名"]),
+        "nonce": st.sampled_from([None, None, None, "7f3a"]),
+        "limits": st.none() | st.none() | _limits,
+    },
+)
+"""Options of reading, any of them."""
+
+
+def cuts(text: str) -> st.SearchStrategy[list[int]]:
+    """Places at which to cut a text, twice at the same place too."""
+    return st.lists(st.integers(0, len(text)), max_size=10)
+
+
+def cut_texts(texts: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, list[int]]]:
+    """Texts, each with places at which to cut it."""
+    return texts.flatmap(lambda text: st.tuples(st.just(text), cuts(text)))

@@ -40,7 +40,7 @@ from callmark.events import (
     Text,
 )
 from callmark.reading import fast
-from callmark.reading.contexts import Contexts
+from callmark.reading.contexts import Context, Contexts
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.diagnosis import explain
 from callmark.reading.parameters import ParametersReader
@@ -136,6 +136,7 @@ class Parser:
         self._tools: dict[str, Parameters] | None = known_tools(tools)
         self._policies: Mapping[str, str] = _checked_policies(contexts) if contexts else {}
         self._nonce = nonce
+        self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
         self._limits = limits or _DEFAULT_LIMITS
         self._channel: Channel = "reasoning" if starts_in_reasoning else "content"
         self._reasoning_depth = 1 if starts_in_reasoning else 0
@@ -320,49 +321,70 @@ class Parser:
     # In text: looking for an entry.
 
     def _in_text(self, final: bool) -> bool:
-        buffer, at, base = self._buffer, self._at, self._base
+        buffer, at, base, contexts = self._buffer, self._at, self._base, self._contexts
         size = len(buffer)
         self._shown = self._passed = at
+        begin = size if final else self._may_begin(at)
         while True:
             hit, char = self._next_hit(at)
-            begin = -1 if final else self._may_begin(at)
-            if hit < 0 or 0 <= begin < hit:
-                return self._wait_in_text(begin if begin >= 0 else size)
+            if begin < at:
+                begin = self._may_begin(at)
+            if begin < hit or hit >= size:
+                return self._wait_in_text(min(begin, size))
             matched = self._entry_at(hit, char, final)
             if matched is None:
                 return self._wait_in_text(hit)
             entry, found = matched
             kind = entry.kind
             self._hits[char] = -1
-            at = found.end() if kind == "opener" else hit + 1
-            self._pass(hit)
+            text = buffer[self._passed : hit]
+            context = contexts.look(text)
             if kind == "tag":
-                if self._tag(hit, found.end(), closing=found["slash"] == "/"):
+                self._passed = hit
+                if self._tag(hit, found.end(), context, closing=found["slash"] == "/"):
                     return True
+                at = hit + 1
                 continue
-            if entry.form.line_start and not self._contexts.at_line_start:
+            if (
+                context is None
+                and not (self._guarded or entry.form.line_start or (entry.has_nonce and found["nonce"] is not None))
+                and self._calls < self._limits.calls
+            ):
+                refusal = None
+            elif entry.form.line_start and not contexts.at_line_start:
+                self._passed = hit
+                at = hit + 1
                 continue
-            refusal = self._refusal(entry, found)
-            if refusal is None:
-                self._show(hit)
-                if kind == "head" and not self._sole and entry.patterns.guess:
-                    end = self._read_at_once(entry, found)
-                    if end >= 0:
-                        at = self._shown = self._passed = end
-                        continue
-                if self._sole:
-                    self._sole_events, self._events = self._events, []
-                if kind == "opener":
-                    self._markup(hit, found.end())
-                    self._section = entry
-                    self._between = entry.section is not None and not entry.section.separated
-                    self._mode = _SECTION
-                else:
-                    self._begin(entry, found)
-                return True
-            if refusal and (kind != "opener" or not entry.form.alone):
-                self._show(hit)
-                self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
+            else:
+                refusal = self._refusal(entry, found, context)
+            if refusal is not None:
+                if refusal and (kind != "opener" or not entry.form.alone):
+                    self._show(hit)
+                    self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
+                self._passed = hit
+                at = found.end() if kind == "opener" else hit + 1
+                continue
+            if self._shown < hit:
+                start = self._shown
+                shown = text if start == self._passed else buffer[start:hit]
+                self._events.append(Text(Span(base + start, base + hit), shown, self._channel))
+            self._passed = hit
+            if entry.guess and not self._sole:
+                end = self._read_at_once(entry, found)
+                if end >= 0:
+                    at = self._shown = self._passed = end
+                    continue
+            self._shown = hit
+            if self._sole:
+                self._sole_events, self._events = self._events, []
+            if kind == "opener":
+                self._markup(hit, found.end())
+                self._section = entry
+                self._between = entry.section is not None and not entry.section.separated
+                self._mode = _SECTION
+            else:
+                self._begin(entry, found)
+            return True
 
     def _wait_in_text(self, stop: int) -> bool:
         self._pass(stop)
@@ -371,30 +393,32 @@ class Parser:
         return False
 
     def _next_hit(self, at: int) -> tuple[int, str]:
-        """Return the index of the next entry from `at` and the character it begins with; -1 for none.
+        """Return the index of the next entry from `at` and the character it begins with; _NOWHERE for none.
 
         Hits are remembered while the buffer stands, so that it is searched once for each character. Reading again
         after an error keeps them valid: it goes back behind the head from which they were searched, never before it.
         """
-        buffer, base, hits = self._buffer, self._base, self._hits
+        buffer, hits = self._buffer, self._hits
+        base = self._base
+        position = base + at
         best, best_char = _NOWHERE, ""
         for char, start in self._plan.starts.items():
-            position = hits.get(char, -1)
-            if position < base + at:
+            hit = hits.get(char, -1)
+            if hit < position:
                 first = buffer.find(char, at)
                 found = start.search(buffer, first) if first >= 0 else None
-                hits[char] = position = _NOWHERE if found is None else base + found.start()
-            if position < best:
-                best, best_char = position, char
-        return (best - base if best_char else -1), best_char
+                hits[char] = hit = _NOWHERE if found is None else base + found.start()
+            if hit < best:
+                best, best_char = hit, char
+        return best - base, best_char
 
     def _may_begin(self, at: int) -> int:
-        """Return the first index from `at` where an entry may begin that the buffer cuts, -1 for none."""
+        """Return the first index from `at` where an entry may begin that the buffer cuts; _NOWHERE for none."""
         begin = self._begin_position
         if begin < self._base + at:
             index = self._plan.may_begin(self._buffer, at)
             self._begin_position = begin = _NOWHERE if index < 0 else self._base + index
-        return -1 if begin == _NOWHERE else begin - self._base
+        return begin - self._base
 
     def _entry_at(self, hit: int, char: str, final: bool) -> tuple[Entry, re.Match[str]] | None:
         """Return the first entry that matches at `hit`, None if one before it may still match."""
@@ -406,31 +430,27 @@ class Parser:
                 return None
         raise AssertionError("an entry matches where the search found one")
 
-    def _tag(self, at: int, end: int, *, closing: bool) -> bool:
+    def _tag(self, at: int, end: int, context: Context | None, *, closing: bool) -> bool:
         """Read a reasoning tag; return whether it is one: in code it is text."""
-        if closing:
-            if self._channel == "content" and self._contexts.here() is not None:
-                return False
-            self._reasoning_depth = max(0, self._reasoning_depth - 1)
-        elif self._channel == "content" and self._contexts.here() is not None:
+        if context is not None and self._channel == "content":
             return False
-        else:
-            self._reasoning_depth += 1
+        self._reasoning_depth = max(0, self._reasoning_depth - 1) if closing else self._reasoning_depth + 1
         self._show(at)
         self._channel = "reasoning" if self._reasoning_depth else "content"
+        self._guarded = self._nonce is not None or self._reasoning_depth > 0
         self._markup(at, end)
         self._contexts.reset()
         return True
 
-    def _refusal(self, entry: Entry, found: re.Match[str]) -> tuple[str, str] | tuple[()] | None:
+    def _refusal(
+        self, entry: Entry, found: re.Match[str], context: Context | None
+    ) -> tuple[str, str] | tuple[()] | None:
         """Return why a marker is left as text: a Notice's code and message, or () for no Notice; None if it is read."""
-        groups = found.re.groupindex
-        nonce = found["nonce"] if "nonce" in groups else None
+        nonce = found["nonce"] if entry.has_nonce else None
         if nonce != self._nonce and (entry.kind != "opener" or self._nonce is not None):
             return "unknown-nonce", "a marker with another nonce, or with none, is not a call"
         if self._channel == "reasoning" and self._policies.get("reasoning") != "allow":
             return _NOTICES["reasoning"]
-        context = self._contexts.here()
         if context is not None:
             policy = self._policies.get(context)
             if policy == "sole" and self._contexts.sole_fence:
@@ -471,21 +491,20 @@ class Parser:
 
     def _begin(self, entry: Entry, found: re.Match[str]) -> None:
         """A head was read: a call begins."""
-        groups = found.re.groupindex
         base = self._base
         at = found.end()
         self._entry = entry
         self._start = base + found.start()
         self._body = base + at
         self._room_end = base + at + self._limits.arguments
-        self._name = found["name"] if "name" in groups else None
-        self._id = found["id"] if "id" in groups else None
+        self._name = found["name"] if entry.has_name else None
+        self._id = found["id"] if entry.has_id else None
         self._repairs = (Repair("opener-spelling", Span(self._start, self._body)),) if entry.kind == "loose" else ()
         self._begun = False
         self._at = at
         parts = entry.patterns
         parameters = self._tools.get(self._name) if self._tools and self._name else None
-        if "empty" in groups and found["empty"] is not None:
+        if entry.has_empty and found["empty"] is not None:
             self._start_call()
             self._events.append(ArgumentsDelta(self._index, "{}"))
             self._end_call(at, "", "{}")
@@ -509,10 +528,9 @@ class Parser:
         """
         buffer, base = self._buffer, self._base
         at = found.end()
-        groups = found.re.groupindex
-        if "empty" in groups and found["empty"] is not None:
+        if entry.has_empty and found["empty"] is not None:
             return -1
-        guess = entry.patterns.guess
+        guess = entry.guess
         end = self._guesses.get(guess, -1) - base
         if end < at:
             end = buffer.find(guess, at)
@@ -521,10 +539,10 @@ class Parser:
             return -1
         if self._failed_guess == base + end:  # so each stretch is tried once, and once more for the last opener in it
             hit, _ = self._next_hit(at)
-            if 0 <= hit < end:
+            if hit < end:
                 return -1
-        name = found["name"] if "name" in groups else None
-        parameters = self._tools.get(name) if self._tools and name else None
+        name = found["name"] if entry.has_name else ""
+        parameters = self._tools.get(name) if self._tools else None
         read = fast.read(entry.form, buffer, at, end, self._limits.nesting, parameters)
         if read is None:
             self._reread += end - at
@@ -535,14 +553,13 @@ class Parser:
         start = found.start()
         end += len(guess)
         raw = buffer[start:end]
-        index, dialect = self._index, entry.dialect.name
-        call_id = found["id"] if "id" in groups else None
+        index, dialect = self._index, entry.name
         span = Span(base + start, base + end)
-        self._events += (
-            CallStart(index, name, dialect),
-            ArgumentsDelta(index, json),
-            Call(span, raw, index, name, value, source, dialect, (), call_id),
-        )
+        events = self._events
+        events.append(CallStart(index, name, dialect))
+        events.append(ArgumentsDelta(index, json))
+        call_id = found["id"] if entry.has_id else None
+        events.append(Call(span, raw, index, name, value, source, dialect, (), call_id))
         self._after_call(span, name, raw)
         return end
 
@@ -683,7 +700,7 @@ class Parser:
                 found = head.head.match(buffer, at)
                 if found is not None:
                     self._between = True
-                    self._begin(Entry("head", head.head, entry.dialect, head.form, head), found)
+                    self._begin(Entry("head", head.head, entry.dialect, head), found)
                     return True
                 if not final and head.head.may_match(buffer, at):
                     return False
@@ -719,13 +736,13 @@ class Parser:
         end = found.end() if found is not None and found.start() <= limit else -1
         if not final:
             begin = self._may_begin(sound)
-            if begin >= 0 and (hit < 0 or begin < hit) and (end < 0 or begin < end) and begin <= limit:
+            if begin < hit and (end < 0 or begin < end) and begin <= limit:
                 return False
-            if hit < 0 and end < 0 and len(buffer) < limit + RECOVERY:
+            if hit >= len(buffer) and end < 0 and len(buffer) < limit + RECOVERY:
                 return False
-        if 0 <= hit <= error:
+        if hit <= error:
             end = hit
-        elif end < 0 or 0 <= hit < end:
+        elif end < 0 or hit < end:
             end = error
         found_text = repr(buffer[error : error + 1])[1:-1] if error < len(buffer) else "the end of the text"
         self._malformed(end, code, expected, found_text)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from callmark.dialects import Dialect, Form, select
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
@@ -26,15 +26,35 @@ _REASONING: Final = Dialect(
 )
 
 
-class Entry(NamedTuple):
-    """A pattern with which something begins: a section, a call, or reasoning."""
+class Entry:
+    """A pattern with which something begins: a section, a call, or reasoning. Its groups are looked up once."""
 
-    kind: Literal["opener", "head", "loose", "tag"]
-    pattern: Pattern
-    dialect: Dialect
-    form: Form
-    patterns: Patterns
-    section: Section | None = None  # of an opener
+    __slots__ = (
+        "dialect", "form", "guess", "has_empty", "has_id", "has_name", "has_nonce", "kind", "name", "pattern",
+        "patterns", "section",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kind: Literal["opener", "head", "loose", "tag"],
+        pattern: Pattern,
+        dialect: Dialect,
+        patterns: Patterns,
+        section: Section | None = None,
+    ) -> None:
+        self.kind: Final = kind
+        self.pattern: Final = pattern
+        self.dialect: Final = dialect
+        self.name: Final = dialect.name
+        self.form: Final = patterns.form
+        self.patterns: Final = patterns
+        self.section: Final = section
+        text = pattern.text
+        self.has_name: Final = "(?P<name>" in text
+        self.has_id: Final = "(?P<id>" in text
+        self.has_nonce: Final = "(?P<nonce>" in text
+        self.has_empty: Final = "(?P<empty>" in text
+        self.guess: Final = patterns.guess if kind == "head" else ""
 
 
 class Plan:
@@ -51,13 +71,13 @@ class Plan:
                 if compiled.opener is not None and form.opener not in openers:
                     openers.add(form.opener)
                     shared = section(tuple(other for other in dialect.forms if other.opener == form.opener))
-                    strict.append(Entry("opener", compiled.opener, dialect, form, compiled, shared))
+                    strict.append(Entry("opener", compiled.opener, dialect, compiled, shared))
                 if form.alone:
-                    strict.append(Entry("head", compiled.head, dialect, form, compiled))
+                    strict.append(Entry("head", compiled.head, dialect, compiled))
                 if tolerant:
-                    loose += [Entry("loose", head, dialect, form, compiled) for head in compiled.loose]
+                    loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
         tag = patterns(_REASONING.forms[0])
-        entries = [*strict, Entry("tag", tag.head, _REASONING, tag.form, tag), *loose]
+        entries = [*strict, Entry("tag", tag.head, _REASONING, tag), *loose]
         self.first = entries[0]
         self.entries: dict[str, list[Entry]] = {}
         for entry in entries:

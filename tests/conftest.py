@@ -1,0 +1,29 @@
+"""What all tests share: where they import from, and how hard Hypothesis tries.
+
+Profiles, chosen with `HYPOTHESIS_PROFILE`: "dev" (the default: a suite that one runs while working), "ci" (the default
+where `CI` is set) and "long" (for a night, or after a change to the scanner). The first two try the same examples every
+time, so that a failure is the change's own; "long" tries new ones each time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks`, whose recovery corpus the laws use
+
+_SLOW = [
+    HealthCheck.too_slow,  # growing a member of a grammar takes ten milliseconds, and laws read it some fifty times
+    HealthCheck.data_too_large,  # members are as long as grammars make them
+    HealthCheck.filter_too_much,  # terminals that are not in their own language are filtered out
+]
+
+settings.register_profile(
+    "dev", max_examples=40, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
+)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=200)
+settings.register_profile("long", settings.get_profile("dev"), max_examples=20_000, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
