@@ -148,7 +148,7 @@ def may_begin(text: str) -> bool:
     """Return whether `text` may become an opener, a head or a reasoning tag: asked of `regex`, by each pattern."""
     forms = [form for dialect in select(None) for form in dialect.forms]
     wanted = [r"<(?:/)?(?i:think|thinking|thought|reasoning)>"]
-    wanted += [pattern for form in forms for pattern in (form.opener, form.head * form.alone, *form.loose_heads) if pattern]
+    wanted += [text for form in forms for text in (form.opener, form.head * form.alone, *form.loose_heads) if text]
     found = (regex.match(expand(pattern), text, partial=True) for pattern in wanted)
     return any(match is not None and match.partial for match in found)
 
@@ -166,31 +166,445 @@ def test_outside_a_marker_only_a_possible_opener_is_withheld(text):
             if isinstance(found, Text | Markup):
                 emitted = found.span.end
         held = text[emitted:position]
-        if not held or may_begin(held):
-            continue
-        closed = parse(text[:position] + "\x00", tolerance="lenient")
-        assert any(isinstance(found, Malformed) and found.span.start <= emitted for found in closed.events), held
+        if held and not may_begin(held):
+            ended = parse(text[:position]).problems
+            assert any(isinstance(found, Malformed) and found.span.start == emitted for found in ended), held
 
 
-@pytest.mark.parametrize("opener", ["[", "[C", "[CAL", "[ CALL : x", "<", "<tool_", "<tool_call>\n", "<|tool", "【", "</thin"])
+@pytest.mark.parametrize(
+    "opener", ["[", "[C", "[CAL", "[ CALL : x", "<", "<tool_", "<tool_call>\n", "<|tool", "【", "</thin"]
+)
 def test_a_half_opener_is_released_by_the_character_that_rules_it_out(opener):
     parser = Parser()
-    before = "".join(found.text for found in parser.feed("See " + opener))
-    assert before == "See "
+    assert [found.text for found in parser.feed("See " + opener)] == ["See "]
     assert "".join(found.text for found in parser.feed(";")) == opener + ";"
 
 
+OPEN_STRINGS = [
+    ("call", '[CALL: f({"a": "'),
+    ("call", '[CALL: f(a="'),
+    ("call", "[CALL: f(a=['"),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "'),
+    ("qwen_xml", "<tool_call><function=f><parameter=a>"),
+    ("glm", "<tool_call>f<arg_key>a</arg_key><arg_value>"),
+    ("mistral", '[TOOL_CALLS] [{"name": "f", "arguments": {"a": "'),
+    ("mistral", '[TOOL_CALLS]f[ARGS]{"a": "'),
+    ("pythonic", '[f(a="'),
+    ("deepseek", '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": "'),
+    ("kimi_k2", '<|tool_call_begin|>f:0<|tool_call_argument_begin|>{"a": "'),
+    ("gemma4", '<|tool_call>call:f{a:<|"|>'),
+    ("toolify", '<function_call><tool>f</tool><args_json><![CDATA[{"a": "'),
+    ("fenced", '```tool_call\n{"name": "f", "arguments": {"a": "'),
+    ("react", 'Action: f\nAction Input: {"a": "'),
+]
+PIECES = ["y" * 100, "[CALL: g()] <tool_call> ", "东京 ) ] }", "</x> & <", "it is so "]
+
+
+def test_every_dialect_has_an_open_string():
+    assert {name for name, _ in OPEN_STRINGS} == {dialect.name for dialect in dialects()}
+
+
+@pytest.mark.parametrize(("name", "opened"), OPEN_STRINGS)
+@pytest.mark.parametrize("typed", [True, False])
+def test_an_open_string_is_previewed_as_it_comes(name, opened, typed):
+    """With a schema that says string, all but a few characters are out at once; else up to 4,096 wait for their type."""
+    schema = {"properties": {"a": {"type": "string"}}} if typed else {}
+    parser = Parser(dialects=name, tools={"f": schema})
+    quoted = name not in ("qwen_xml", "glm")
+    bound = 32 if typed or quoted else 4096 + 128
+    came = seen = 0
+    parser.feed(opened)
+    for piece in PIECES * 60:
+        came += len(piece)
+        for found in parser.feed(piece):
+            assert isinstance(found, ArgumentsDelta)
+            seen += len(found.json)
+        assert came - seen <= bound
+
+
+# Law 5: the grammar is obeyed.
+
+
 @each_dialect
-def test_a_long_string_is_previewed_as_it_comes(dialect):
-    for marker in MARKERS[dialect.name]:
-        place = next((marker.index(sign) for sign in ("x", '"a": "', "Oslo", "]") if sign in marker), None)
-        if place is None:
+@some
+@given(st.data())
+def test_a_member_of_the_grammar_is_read_as_the_grammar_says(dialect, data):
+    laws.check_grammar(dialect, data.draw(members(dialect)))
+
+
+@each_dialect
+@some
+@given(st.data())
+def test_a_call_of_the_grammar_is_read_as_the_grammar_says(dialect, data):
+    laws.check_grammar(dialect, data.draw(calls(dialect)))
+
+
+@each_dialect
+@some
+@given(st.data())
+def test_a_broken_member_is_a_call_only_where_the_grammar_says_so(dialect, data):
+    laws.check_grammar(dialect, data.draw(mutated(members(dialect) | st.sampled_from(MARKERS[dialect.name]), 2)))
+
+
+@given(any_text, options)
+def test_a_call_without_repairs_is_in_the_grammar(text, chosen):
+    laws.check_all(text[:150], **chosen)
+    found = calls_of(whole(text, **chosen))
+    event(f"{min(len(found), 3)} calls, {sum(not call.repairs for call in found) > 0} exact")
+
+
+def test_every_marker_of_the_strategies_is_a_member():
+    for name, markers in MARKERS.items():
+        for marker in markers:
+            assert load(*select(name)).accepts(marker, "marker"), marker
+            laws.check_grammar(name, marker)
+
+
+@pytest.mark.parametrize("name", ["qwen_xml", "glm"])
+@some
+@given(st.data())
+def test_parameters_are_typed_by_the_schema(name, data):
+    (dialect,) = select(name)
+    text = data.draw(calls(dialect))
+    (said,) = load(dialect).read(text)
+    assume(not said.duplicate_keys)
+    schema = data.draw(schemas([*said.arguments, "other"]))
+    (found,) = parse(text, dialects=name, tolerance="strict", tools={said.name: schema}).calls
+    declared = known_tools({said.name: schema})[said.name].declared
+    expected = {key: json.loads(plain_value(value, declared(key), 63)) for key, value in said.arguments.items()}
+    assert exactly(found.arguments) == exactly(expected)
+
+
+_words = st.sampled_from(
+    ["007", "Oslo", "New York", "true", "None", "null", "1", "-2.5", "1e3", "+4", "1e400", "a=b", "it's"]
+)
+_values = st.one_of(
+    st.tuples(st.just("word"), _words),
+    st.tuples(st.just("json"), st.sampled_from(['"x"', '"1"', '"a, b=c)"', '"\\u0041"', "[]", "[1, {}]", '["a"]'])),
+    st.tuples(st.just("python"), st.sampled_from(["'x'", "'1'", "('a', 1)", "[True, None]", "{'k': 'v'}"])),
+)
+_PYTHON = {"'x'": "x", "'1'": "1", "('a', 1)": ["a", 1], "[True, None]": [True, None], "{'k': 'v'}": {"k": "v"}}
+_keys = ["a", "b", "city", "days", "名"]
+
+
+def meant(kind: str, source: str, declared: frozenset[str] | None) -> Any:
+    """What a value of an argument list means: only a word without quotes is typed by a schema."""
+    return _PYTHON[source] if kind == "python" else json.loads(scalar(source, declared) if kind == "word" else source)
+
+
+@given(
+    st.lists(_values, max_size=3),
+    st.dictionaries(st.sampled_from(_keys), _values, max_size=3),
+    schemas(_keys),
+    st.sampled_from(["", " ", "\n"]),
+)
+def test_an_argument_list_is_bound_and_typed_by_the_schema(positional, named, schema, blank):
+    tool = known_tools({"f": schema})["f"]
+    sources = [source for _, source in positional] + [
+        f"{key}{blank}={blank}{source}" for key, (_, source) in named.items()
+    ]
+    assume(not sources or not sources[0].startswith("{"))
+    bound = dict(zip(tool.names, positional, strict=False))
+    text = f"[CALL: f({blank}{f',{blank}'.join(sources)}{blank})]"
+    parsed = parse(text, dialects="call", tolerance="strict", tools={"f": schema})
+    keys = [*bound, *named]
+    if len(positional) <= len(tool.names) and len(set(keys)) == len(keys):
+        (found,) = parsed.calls
+        expected = {key: meant(*value, tool.declared(key)) for key, value in [*bound.items(), *named.items()]}
+        assert exactly(found.arguments) == exactly(expected)
+    elif tool.names or len(sources) > 1:
+        assert not parsed.calls
+        codes = {problem.code for problem in parsed.problems}
+        assert codes <= {"bad-arguments", "duplicate-key"}
+
+
+# Law 5, the fast paths: each gives what the incremental reader gives, and the grammar.
+
+
+def read_fast(dialect: Dialect, text: str) -> int:
+    """Hold what fast paths say of a call to what is read one character at a time; return how many say something."""
+    said = 0
+    for form in dialect.forms:
+        parts = patterns(form)
+        head = parts.head.match(text)
+        end = text.find(parts.guess, head.end()) if head is not None and parts.guess and form.alone else -1
+        read = fast.read(form, text, head.end(), end, 64, None) if end >= 0 else None
+        if read is None or end < 0:
             continue
-        parser = Parser(dialects=dialect, contexts=EVERYWHERE, tools=[{"name": "f", "parameters": {}}])
-        seen = sum(len(found.json) for found in parser.feed(marker[:place]) if isinstance(found, ArgumentsDelta))
-        came = 0
-        for _ in range(20):
-            came += 1000
-            seen += sum(len(found.json) for found in parser.feed("y" * 1000) if isinstance(found, ArgumentsDelta))
-            if not any(isinstance(found, Malformed) for found in parser.feed("")):
-                assert came - seen <= 4096 + 1000, marker
+        name, source, written, value = read
+        nonce = head["nonce"] if "nonce" in head.re.groupindex else None
+        marker = text[: end + len(parts.guess)]
+        events = joined(by_characters(marker, dialects=dialect, contexts=EVERYWHERE, nonce=nonce))
+        (call,) = calls_of(events)
+        assert (call.raw, call.raw_arguments, call.repairs) == (marker, source, ())
+        assert call.name == (name or head["name"])
+        assert exactly(call.arguments) == exactly(value)
+        assert "".join(found.json for found in events if isinstance(found, ArgumentsDelta)) == written
+        assert load(dialect).accepts(marker, "call")
+        said += 1
+    return said
+
+
+FAST = [pytest.param(row, id=row.name) for row in dialects() if any(patterns(form).guess for form in row.forms)]
+
+
+@pytest.mark.parametrize("dialect", FAST)
+def test_what_a_fast_path_reads_the_reader_and_the_grammar_read_alike(dialect):
+    said: list[int] = []
+
+    @some
+    @given(st.data())
+    def read(data):
+        grown = calls(dialect) | st.sampled_from(MARKERS[dialect.name])
+        said.append(read_fast(dialect, data.draw(grown | mutated(grown, 1))))
+
+    read()
+    if any(form.body in ("json", "envelope", "arguments") for form in dialect.forms):
+        assert sum(said) >= len(said) / 20, "the property says little: no fast path was taken"
+
+
+# Law 7: time is linear, and nothing good is given up for it.
+
+
+def repeated(unit: str, head: str = "") -> Any:
+    """Return a function that makes a text of so many characters: `head`, and `unit` over and over."""
+    return lambda length: (head + unit * (length // len(unit) + 1))[:length]
+
+
+ATTACKS = {
+    "brackets": repeated("["),
+    "openers": repeated("<tool_call>"),
+    "half openers": repeated("[CALL: f <tool_cal"),
+    "blanks behind a bracket": repeated("[" + " " * 60),
+    "names of the greatest length": repeated("[CALL: " + "n" * 128),
+    "heads": repeated("[CALL: f("),
+    "heads with open strings": repeated('[CALL: f({"a": "'),
+    "heads with open strings of two kinds": repeated("[CALL: f({\"a\": \"\n [CALL: f({'a': '\n "),
+    "envelopes with open strings": repeated('<tool_call>{"name": "f", "arguments": {"a": "'),
+    "one open string": repeated("x", '[CALL: f({"a": "'),
+    "closers in one string": repeated("})]", '[CALL: f({"a": "'),
+    "backslashes in one string": repeated("\\", '[CALL: f({"a": "'),
+    "escaped quotes in one string": repeated('\\"', '[CALL: f({"a": "'),
+    "lists within lists": repeated("[", "[CALL: f("),
+    "objects within objects": repeated('{"a":', "[CALL: f("),
+    "digits": repeated("7", "[CALL: f(a="),
+    "pairs": repeated("a=1,", "[CALL: f("),
+    "a word": repeated("x", "[CALL: f(a="),
+    "blanks in a body": repeated(" ", "[CALL: f("),
+    "calls": repeated("[CALL: f()]"),
+    "calls that lack a bracket": repeated('[CALL: f({"a":1})'),
+    "wrong arguments": repeated("[CALL: f(=)] "),
+    "raw values": repeated("<tool_call><function=f><parameter=a>"),
+    "ends of one raw value": repeated("</parameter>", "<function=f><parameter=a>"),
+    "keys and values": repeated("<tool_call>f<arg_key>a</arg_key><arg_value>"),
+    "half entities": repeated("&#", "<function_call><tool>f</tool><args_json>"),
+    "half ends of CDATA": repeated("]]", "<function_call><tool>f</tool><args_json><![CDATA["),
+    "sections": repeated("[TOOL_CALLS] [{"),
+    "lists of calls": repeated("[f("),
+    "half delimiters": repeated('<|"', '<|tool_call>call:f{a:<|"|>'),
+    "thoughts": repeated("<think>"),
+    "ends of thoughts": repeated("</think>"),
+    "backticks": repeated("` [CALL: f()] "),
+    "fences": repeated("```\n"),
+    "fenced calls": repeated("```json\n[CALL: f()]\n"),
+    "surrogates": repeated('[CALL: f("\ud83d'),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param({}, id="default"),
+        pytest.param({"dialects": [dialect.name for dialect in dialects()], "tolerance": "strict"}, id="all-strict"),
+        pytest.param({"contexts": {"fence": "sole", "reasoning": "allow"}}, id="sole"),
+    ],
+)
+def test_steps_grow_with_the_text_and_no_faster(attack, chosen):
+    laws.check_linear(attack, length=2000, **chosen)
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_good_call_is_found_whatever_stands_before_it(name):
+    assert len(CORPUS[name]) >= 30
+    lost = [loss for prefix in CORPUS[name] if len(prefix.text) < 3000 for loss in losses(name, prefix, (1, 7))]
+    assert lost == []
+
+
+# Law 8: previews tell the truth.
+
+
+@given(any_text, options)
+def test_previews_tell_the_truth(text, chosen):
+    laws.check_previews(text, **chosen)
+
+
+@each_dialect
+@some
+@given(st.data())
+def test_previews_of_members_and_of_their_beginnings_tell_the_truth(dialect, data):
+    text = data.draw(members(dialect))
+    cut = data.draw(st.integers(0, len(text)))
+    laws.check_previews(text, dialects=dialect, contexts=EVERYWHERE)
+    laws.check_previews(text[:cut], dialects=dialect, contexts=EVERYWHERE)
+
+
+# A text that is cut never becomes a call.
+
+
+@each_dialect
+@few
+@given(st.data())
+def test_a_cut_member_has_only_calls_of_the_whole(dialect, data):
+    text = data.draw(members(dialect) | st.sampled_from(MARKERS[dialect.name]))
+    chosen = {
+        "dialects": dialect,
+        "contexts": EVERYWHERE,
+        "tolerance": data.draw(st.sampled_from(["strict", "lenient"])),
+    }
+    expected = list(map(meaning_of, calls_of(whole(text, **chosen))))
+    for cut in range(len(text)):
+        found = list(map(meaning_of, calls_of(whole(text[:cut], **chosen))))
+        assert found == expected[: len(found)], text[:cut]
+
+
+@few
+@given(any_text, options)
+def test_a_cut_text_has_only_calls_of_the_whole(text, chosen):
+    """But for a call that must be alone in its fence: the end of the text is one of the fence."""
+    assume((chosen.get("contexts") or {}).get("fence") != "sole")
+    text = text[:200]
+    expected = list(map(meaning_of, calls_of(whole(text, **chosen))))
+    for cut in range(len(text)):
+        found = list(map(meaning_of, calls_of(whole(text[:cut], **chosen))))
+        assert found == expected[: len(found)], text[:cut]
+
+
+# What reaches a tool.
+
+
+@given(any_text, options)
+def test_arguments_can_be_handed_on(text, chosen):
+    for call in calls_of(whole(text, **chosen)):
+        assert json.loads(json.dumps(call.arguments, allow_nan=False)) == call.arguments
+        assert copy.deepcopy(call.arguments) == call.arguments
+        json.dumps(call.arguments, ensure_ascii=False).encode()
+        repr(call).encode()
+        assert call.name.encode()
+        assert len(call.name) <= 128 + 4 * 128
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1e400",
+        "-1e999",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        '"\\ud83d"',
+        '"\ud83d"',
+        "9" * 4301,
+        '{"k":1,"k":2}',
+        "[" * 65 + "]" * 65,
+    ],
+)
+@pytest.mark.parametrize("tolerance", ["strict", "lenient", "salvage"])
+def test_no_value_that_others_choke_on_reaches_a_call(value, tolerance):
+    for text in (
+        f'[CALL: f({{"a":{value}}})]',
+        f'<tool_call>{{"name":"f","arguments":{{"a":{value}}}}}</tool_call>',
+        f'<function_call><tool>f</tool><args_json>{{"a":{value}}}</args_json></function_call>',
+        f"<function=f><parameter=a>{value}</parameter></function>",
+        f"[CALL: f(a={value})]",
+        f"<|tool_call>call:f{{a:{value}}}<tool_call|>",
+    ):
+        for found in calls_of(whole(text, tolerance=tolerance)):
+            assert found.arguments in ({"a": value}, {"_raw": value})  # the text of it, where it is plain
+
+
+# Generated data is as nasty as it is meant to be.
+
+
+def strings_of(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [text for key, item in inner for text in [*([key] if isinstance(key, str) else []), *strings_of(item)]]
+
+
+KINDS = {
+    "closer": r"\)\]|\}\]|</tool_call>|</parameter>|</function>|<tool_call\|>|</args_json>|</arg_value>",
+    "opener": r"\[CALL|<tool_call>|\[TOOL_CALLS\]|<function|<\|tool_call_start",
+    "quote": r"[\"'“”]",
+    "fence": r"```|~~~",
+    "thought": r"</?think>",
+    "bracket": r"[\[\](){}]",
+    "escape": r"\\",
+    "line break": r"[\n\r\u2028]",
+    "beyond ASCII": r"[^\x00-\x7f]",
+}
+
+
+def test_at_least_one_string_in_a_hundred_is_nasty_in_each_way():
+    found: Counter[str] = Counter()
+    total = 0
+
+    @settings(max_examples=300, derandomize=True, database=None)
+    @given(any_member())
+    def collect(text):
+        nonlocal total
+        for call in parse(text, dialects=dialects(), contexts=EVERYWHERE).calls:
+            for string in strings_of(call.arguments):
+                total += 1
+                found.update(kind for kind, pattern in KINDS.items() if re.search(pattern, string))
+
+    collect()
+    assert total > 200
+    assert {kind: found[kind] >= total / 100 for kind in KINDS} == dict.fromkeys(KINDS, True), (total, found)
+
+
+def test_hostile_texts_reach_every_kind_of_event_code_and_dialect():
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=1500, derandomize=True, database=None)
+    @given(any_text, options)
+    def collect(text, chosen):
+        for found in whole(text, **chosen):
+            seen[type(found).__name__] += 1
+            if isinstance(found, Call):
+                seen[found.dialect] += 1
+                seen["repaired" if found.repairs else "exact"] += 1
+            seen[getattr(found, "code", "")] += 1
+
+    collect()
+    wanted = {"Text", "Call", "CallStart", "ArgumentsDelta", "Malformed", "Markup", "Notice", "repaired", "exact"}
+    wanted |= {dialect.name for dialect in dialects()}
+    wanted |= MALFORMED_CODES.keys() | (NOTICE_CODES.keys() - {"snapshot-replaced"})
+    assert wanted - seen.keys() == set()
+
+
+# Unfinished beginnings: what is derived from a pattern says what `regex` says.
+
+
+def every_pattern() -> list[str]:
+    found = []
+    for form in (form for dialect in dialects() for form in dialect.forms):
+        parts = patterns(form)
+        names = ("head", "tail", "opener", "between", "stop", "stop_xml")
+        found += [getattr(parts, name) for name in names if getattr(parts, name, None) is not None]
+        found += [*parts.loose, *([section((form,)).next] if form.opener else [])]
+    return sorted({pattern.text for pattern in found})
+
+
+@given(st.sampled_from(every_pattern()), st.data())
+@settings(max_examples=settings.default.max_examples * 3)
+def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
+    text = data.draw(st.from_regex(pattern.replace("++", "+").replace("*+", "*").replace("}+", "}").replace("?+", "?")))
+    text = text[: data.draw(st.integers(0, len(text)))]
+    text += data.draw(st.sampled_from(["", "", *HOSTILE]))
+    assume(re.match(pattern, text) is None and len(text) < HOLD_LIMIT)
+    found = regex.match(pattern, text, partial=True)
+    expected = found is not None and found.partial
+    assert (re.match(unfinished(pattern), text) is not None) == expected
+    assert Pattern(pattern).may_match(text, 0) == expected

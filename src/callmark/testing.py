@@ -56,7 +56,7 @@ STEPS_PER_CHARACTER: Final = 6
 """How often a character is looked at, at most: a token that is wrong is read again, once for each kind of quote."""
 
 STEPS_PER_CHUNK: Final = HOLD_LIMIT
-"""How many held characters a chunk makes the parser look at again, at most: the longest head; behind an error it is 512."""
+"""How many held characters a chunk makes the parser look at again, at most: a head's; behind an error they are fewer."""
 
 _CUT_EVERYWHERE: Final = 300  # characters of a text that is cut at every place: the work grows with the square
 _CHUNK_LENGTHS: Final = (1, 2, 3, 7, 64)

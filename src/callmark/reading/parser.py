@@ -226,7 +226,9 @@ class Parser:
 
     def _feed_call(self, chunk: str, held: str, base: int) -> Sequence[Event] | None:
         """Feed the reader of the call we are in; None where the call does not simply go on: the engine decides then."""
-        reader = self._current()
+        reader = self._reader
+        if reader is None:
+            return None
         if held:
             self._reread += len(held)
             chunk = held + chunk

@@ -175,6 +175,8 @@ class ValueReader:
                 if char != ":":
                     return self._die("unexpected-text", '":"', at)
                 at = self._colon(frame, at, base)
+            elif char == '"' and frame != "R" and self._flavour == "json" and frame:
+                return self._begin_string(char, at, base, is_key=state in (_KEY, _FIRST_KEY))
             elif frame and char == _CLOSER[frame] and self._may_close(frame, state):
                 at = self._close(frame, at, base)
             elif state in (_KEY, _FIRST_KEY):
@@ -434,8 +436,11 @@ class ValueReader:
         while True:
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
             if end > at:
-                piece = buffer[at:end]
-                self._put(piece if quote == '"' else _to_double(piece), base)
+                piece = buffer[at:end] if quote == '"' else _to_double(buffer[at:end])
+                if self._sink is self.out:
+                    self.out.append(piece)
+                else:
+                    self._put(piece, base)
                 at = end
             if self.status != OPEN:
                 return self.sound - base
