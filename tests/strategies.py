@@ -14,7 +14,7 @@ from hypothesis.extra.lark import from_lark
 
 from callmark.dialects import Dialect, dialects
 from callmark.reading.grammar import flatten, load
-from callmark.reading.parser import Limits
+from callmark.reading.options import Limits
 
 NASTY = (
     ")]", "]", ")", "}", "{", "[", "(", ",", "=", ":", "[CALL: x()]", "[CALL: x]", "[CALL#7f3a: x(", "</tool_call>",

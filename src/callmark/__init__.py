@@ -19,7 +19,8 @@ from callmark.events import (
     Span,
     Text,
 )
-from callmark.reading.parser import Limits, Parser
+from callmark.reading.options import Limits
+from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 
 __version__ = "0.1.0"

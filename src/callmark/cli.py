@@ -31,7 +31,7 @@ from callmark.events import Call, Event, Text
 
 if TYPE_CHECKING:
     from callmark.dialects import Dialect
-    from callmark.reading.parser import Tolerance
+    from callmark.reading.options import Tolerance
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices

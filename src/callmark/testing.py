@@ -32,8 +32,9 @@ from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.errors import DialectError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.grammar import GrammarCall, Mismatch, load
+from callmark.reading.options import Limits
 from callmark.reading.parameters import HOLD, plain_value
-from callmark.reading.parser import RECOVERY, Limits, Parser
+from callmark.reading.parser import RECOVERY, Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
 
 __all__ = [
@@ -56,7 +57,7 @@ STEPS_PER_CHARACTER: Final = 6
 """How often a character is looked at, at most: a token that is wrong is read again, once for each kind of quote."""
 
 STEPS_PER_CHUNK: Final = HOLD_LIMIT
-"""How many held characters a chunk makes the parser look at again, at most: a head's; behind an error they are fewer."""
+"""How many held characters a chunk makes the parser look at again, at most: a head's; behind an error fewer."""
 
 _CUT_EVERYWHERE: Final = 300  # characters of a text that is cut at every place: the work grows with the square
 _CHUNK_LENGTHS: Final = (1, 2, 3, 7, 64)

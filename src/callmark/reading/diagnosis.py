@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from callmark.dialects import Dialect
 
 GRAMMAR_LIMIT = 4096
@@ -24,3 +26,11 @@ def explain(
     if not found:
         return expected
     return f"expected {expected}, found {found}, {at} characters into the marker"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is most like `name`, "" for none."""
+    import difflib  # only a wrong name needs it
+
+    near = difflib.get_close_matches(name[:128], list(known)[:512], n=1)
+    return f"; did it mean {near[0]!r}?" if near else ""

@@ -17,13 +17,9 @@ what stands in the strings of a call that was cut is data and is not run.
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-import msgspec
-
-from callmark.dialects import Dialect
 from callmark.errors import UsageError
 from callmark.events import (
     MALFORMED_CODES,
@@ -42,60 +38,30 @@ from callmark.events import (
 from callmark.reading import fast
 from callmark.reading.contexts import Context, Contexts
 from callmark.reading.decoder import Undecodable, decode
-from callmark.reading.diagnosis import explain
+from callmark.reading.diagnosis import explain, nearest
+from callmark.reading.options import (
+    DEFAULT_LIMITS,
+    NOTICES,
+    ContextPolicy,
+    Dialects,
+    Limits,
+    Tolerance,
+    checked_policies,
+)
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
-from callmark.reading.scanner import Entry, Plan, plan
+from callmark.reading.scanner import Entry, Plan, Search, plan
 from callmark.reading.schemas import Parameters, known_tools
 from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
-
-Tolerance: TypeAlias = Literal["strict", "lenient", "salvage"]
-ContextPolicy: TypeAlias = Literal["text", "allow", "sole"]
-Dialects: TypeAlias = Iterable[str | Dialect] | str | Dialect | None
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
-_NOWHERE: Final = sys.maxsize
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 _TEXT, _CALL, _TAIL, _SECTION, _BROKEN, _OVERFLOW, _SOLE = range(7)
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bounds on what a call may be; each can be set.
-
-    nesting     64: arguments nested deeper are Malformed; every consumer of JSON handles 64, jsonschema fails at 131
-    arguments   1,048,576 characters: what a call may hold in memory; a file of 20,000 lines
-    calls       64 per stream: what a model can mean; later markers are left as text, and a Notice says so
-    """
-
-    nesting: int = 64
-    arguments: int = 1_048_576
-    calls: int = 64
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.nesting <= 256:
-            raise UsageError(f"limits.nesting: expected 1 to 256, found {self.nesting}")
-        if self.arguments < 1 or self.calls < 0:
-            raise UsageError("limits: expected arguments of at least 1 and calls of at least 0")
-
-
-_DEFAULT_LIMITS = Limits()
-_POLICIES: Final = {
-    "fence": ("text", "allow", "sole"),
-    "code": ("text", "allow"),
-    "quote": ("text", "allow"),
-    "reasoning": ("text", "allow"),
-}
-_NOTICES: Final = {
-    "fence": ("marker-in-fence", "a marker in a code fence is not a call"),
-    "code": ("marker-in-code", "a marker in inline code is not a call"),
-    "quote": ("marker-in-quote", "a marker in a block quote is not a call"),
-    "reasoning": ("marker-in-reasoning", "a marker in reasoning is not a call"),
-}
 
 
 class Parser:
@@ -134,10 +100,10 @@ class Parser:
         self._tolerant = tolerance != "strict"
         self._plan: Plan = plan(dialects, self._tolerant)
         self._tools: dict[str, Parameters] | None = known_tools(tools)
-        self._policies: Mapping[str, str] = _checked_policies(contexts) if contexts else {}
+        self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
-        self._limits = limits or _DEFAULT_LIMITS
+        self._limits = limits or DEFAULT_LIMITS
         self._channel: Channel = "reasoning" if starts_in_reasoning else "content"
         self._reasoning_depth = 1 if starts_in_reasoning else 0
         self._contexts = Contexts()
@@ -149,10 +115,8 @@ class Parser:
         self._at = 0  # index of the buffer up to which it was read
         self._shown = 0  # in text: index up to which it was emitted
         self._passed = 0  # in text: index up to which the contexts know it
-        self._hits: dict[str, int] = {}  # position of the next entry that begins with a character
-        self._guesses: dict[str, int] = {}  # position of the next closing literal
+        self._search = Search(self._plan)
         self._failed_guess = -1  # position of a closing literal that stood in a string, or behind something broken
-        self._begin_position = -1  # position of the first entry that the end of the buffer may cut
         self._reread = 0
         self._index = 0  # of the next call
         self._calls = 0
@@ -218,9 +182,7 @@ class Parser:
             self._reread += len(held)
             chunk = held + chunk
         self._buffer = chunk
-        self._hits.clear()
-        self._guesses.clear()
-        self._begin_position = -1
+        self._search.reset()
         self._advance(final=False)
         return self._take_events()
 
@@ -326,19 +288,19 @@ class Parser:
         buffer, at, base, contexts = self._buffer, self._at, self._base, self._contexts
         size = len(buffer)
         self._shown = self._passed = at
-        begin = size if final else self._may_begin(at)
+        search = self._search
+        begin = size if final else search.next_cut(buffer, at, base)
         while True:
-            hit, char = self._next_hit(at)
+            hit, char = search.next_entry(buffer, at, base)
             if begin < at:
-                begin = self._may_begin(at)
+                begin = search.next_cut(buffer, at, base)
             if begin < hit or hit >= size:
                 return self._wait_in_text(min(begin, size))
-            matched = self._entry_at(hit, char, final)
+            matched = search.entry_at(buffer, hit, char, final=final)
             if matched is None:
                 return self._wait_in_text(hit)
             entry, found = matched
             kind = entry.kind
-            self._hits[char] = -1
             text = buffer[self._passed : hit]
             context = contexts.look(text)
             if kind == "tag":
@@ -394,44 +356,6 @@ class Parser:
         self._at = stop
         return False
 
-    def _next_hit(self, at: int) -> tuple[int, str]:
-        """Return the index of the next entry from `at` and the character it begins with; _NOWHERE for none.
-
-        Hits are remembered while the buffer stands, so that it is searched once for each character. Reading again
-        after an error keeps them valid: it goes back behind the head from which they were searched, never before it.
-        """
-        buffer, hits = self._buffer, self._hits
-        base = self._base
-        position = base + at
-        best, best_char = _NOWHERE, ""
-        for char, start in self._plan.starts.items():
-            hit = hits.get(char, -1)
-            if hit < position:
-                first = buffer.find(char, at)
-                found = start.search(buffer, first) if first >= 0 else None
-                hits[char] = hit = _NOWHERE if found is None else base + found.start()
-            if hit < best:
-                best, best_char = hit, char
-        return best - base, best_char
-
-    def _may_begin(self, at: int) -> int:
-        """Return the first index from `at` where an entry may begin that the buffer cuts; _NOWHERE for none."""
-        begin = self._begin_position
-        if begin < self._base + at:
-            index = self._plan.may_begin(self._buffer, at)
-            self._begin_position = begin = _NOWHERE if index < 0 else self._base + index
-        return begin - self._base
-
-    def _entry_at(self, hit: int, char: str, final: bool) -> tuple[Entry, re.Match[str]] | None:
-        """Return the first entry that matches at `hit`, None if one before it may still match."""
-        for entry in self._plan.entries[char]:
-            found = entry.pattern.match(self._buffer, hit)
-            if found is not None:
-                return entry, found
-            if not final and entry.pattern.may_match(self._buffer, hit):
-                return None
-        raise AssertionError("an entry matches where the search found one")
-
     def _tag(self, at: int, end: int, context: Context | None, *, closing: bool) -> bool:
         """Read a reasoning tag; return whether it is one: in code it is text."""
         if context is not None and self._channel == "content":
@@ -452,13 +376,13 @@ class Parser:
         if nonce != self._nonce and (entry.kind != "opener" or self._nonce is not None):
             return "unknown-nonce", "a marker with another nonce, or with none, is not a call"
         if self._channel == "reasoning" and self._policies.get("reasoning") != "allow":
-            return _NOTICES["reasoning"]
+            return NOTICES["reasoning"]
         if context is not None:
             policy = self._policies.get(context)
             if policy == "sole" and self._contexts.sole_fence:
                 self._sole = self._contexts.sole_fence
             elif policy != "allow":
-                return _NOTICES[context]
+                return NOTICES[context]
         if self._calls >= self._limits.calls:
             self._sole = ""
             if self._limit_told:
@@ -533,14 +457,11 @@ class Parser:
         if entry.has_empty and found["empty"] is not None:
             return -1
         guess = entry.guess
-        end = self._guesses.get(guess, -1) - base
-        if end < at:
-            end = buffer.find(guess, at)
-            self._guesses[guess] = base + end if end >= 0 else _NOWHERE
-        if end < 0 or end >= len(buffer) or end - at >= self._limits.arguments:
+        end = self._search.next_literal(guess, buffer, at, base)
+        if end >= len(buffer) or end - at >= self._limits.arguments:
             return -1
         if self._failed_guess == base + end:  # so each stretch is tried once, and once more for the last opener in it
-            hit, _ = self._next_hit(at)
+            hit, _ = self._search.next_entry(buffer, at, base)
             if hit < end:
                 return -1
         name = found["name"] if entry.has_name else ""
@@ -567,7 +488,7 @@ class Parser:
 
     def _after_call(self, span: Span, name: str, raw: str) -> None:
         if self._tools is not None and name not in self._tools:
-            message = f"no tool {name!r} was given{_nearest(name, self._tools)}"
+            message = f"no tool {name!r} was given{nearest(name, self._tools)}"
             self._events.append(Notice(span, "unknown-tool", message))
         self._index += 1
         self._calls += 1
@@ -733,11 +654,11 @@ class Parser:
         error = position - self._base
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
-        hit, _ = self._next_hit(sound)
+        hit, _ = self._search.next_entry(buffer, sound, self._base)
         found = recovery.search(buffer, error, limit + RECOVERY) if recovery is not None else None
         end = found.end() if found is not None and found.start() <= limit else -1
         if not final:
-            begin = self._may_begin(sound)
+            begin = self._search.next_cut(buffer, sound, self._base)
             if begin < hit and (end < 0 or begin < end) and begin <= limit:
                 return False
             if hit >= len(buffer) and end < 0 and len(buffer) < limit + RECOVERY:
@@ -819,7 +740,7 @@ class Parser:
         tiles = [event for event in events if isinstance(event, Call | Malformed | Markup)]
         raw = "".join(tile.raw for tile in tiles)
         span = Span(tiles[0].span.start, tiles[0].span.start + len(raw))
-        self._events.append(Notice(span, *_NOTICES["fence"]))
+        self._events.append(Notice(span, *NOTICES["fence"]))
         self._events.append(Text(span, raw, self._channel))
         self._index -= sum(isinstance(event, CallStart) for event in events)
         self._calls -= sum(isinstance(event, Call) for event in events)
@@ -831,19 +752,3 @@ class Parser:
         else:
             events, self._events = self._events, []
         return events
-
-
-def _checked_policies(contexts: Mapping[str, str]) -> Mapping[str, str]:
-    for name, policy in contexts.items():
-        if name not in _POLICIES:
-            raise UsageError(f"contexts: expected one of {', '.join(_POLICIES)}, found {name!r}")
-        if policy not in _POLICIES[name]:
-            raise UsageError(f"contexts.{name}: expected one of {', '.join(_POLICIES[name])}, found {policy!r}")
-    return dict(contexts)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    import difflib  # only a wrong name needs it
-
-    near = difflib.get_close_matches(name[:128], list(known)[:512], n=1)
-    return f"; did it mean {near[0]!r}?" if near else ""

@@ -11,11 +11,14 @@ Speed: for each character with which an entry may begin there is one pattern tha
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 from typing import Final, Literal
 
 from callmark.dialects import Dialect, Form, select
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
+
+_NOWHERE: Final = sys.maxsize
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -109,6 +112,71 @@ class Plan:
                 return False
             found = self.any(chunk, at + 1)
         return True
+
+
+class Search:
+    """Where in a buffer things begin: what was found is remembered, so that a stretch is searched once for each thing.
+
+    Positions are remembered while the buffer stands; `reset` when more text has come. Reading again after an error
+    keeps them valid: it goes back behind the head from which they were searched, never before it.
+    """
+
+    __slots__ = ("_cut", "_entries", "_literals", "_starts", "plan")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._starts = tuple(plan.starts.items())
+        self._entries: dict[str, int] = {}  # position of the next entry for each character that may begin one
+        self._literals: dict[str, int] = {}  # position of the next closing literal
+        self._cut = -1  # position of the first entry that the buffer's end may cut
+
+    def reset(self) -> None:
+        """Forget what was found: the buffer is another one."""
+        self._entries.clear()
+        self._literals.clear()
+        self._cut = -1
+
+    def next_entry(self, buffer: str, at: int, base: int) -> tuple[int, str]:
+        """Return the index of the next entry from `at` and the character it begins with; beyond the buffer for none.
+
+        `base` is the position of the buffer's first character.
+        """
+        entries = self._entries
+        position = base + at
+        best, best_char = _NOWHERE, ""
+        for char, start in self._starts:
+            entry = entries.get(char, -1)
+            if entry < position:
+                first = buffer.find(char, at)
+                found = start.search(buffer, first) if first >= 0 else None
+                entries[char] = entry = _NOWHERE if found is None else base + found.start()
+            if entry < best:
+                best, best_char = entry, char
+        return best - base, best_char
+
+    def entry_at(self, buffer: str, hit: int, char: str, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
+        """Return the first entry that matches at `hit`, None if one before it may still match with more text."""
+        for entry in self.plan.entries[char]:
+            found = entry.pattern.match(buffer, hit)
+            if found is not None:
+                return entry, found
+            if not final and entry.pattern.may_match(buffer, hit):
+                return None
+        raise AssertionError("an entry matches where the search found one")
+
+    def next_cut(self, buffer: str, at: int, base: int) -> int:
+        """Return the first index from `at` where an entry may begin that the buffer cuts; beyond it for none."""
+        if self._cut < base + at:
+            index = self.plan.may_begin(buffer, at)
+            self._cut = _NOWHERE if index < 0 else base + index
+        return self._cut - base
+
+    def next_literal(self, literal: str, buffer: str, at: int, base: int) -> int:
+        """Return the index of the next `literal` from `at`; beyond the buffer for none."""
+        if self._literals.get(literal, -1) < base + at:
+            index = buffer.find(literal, at)
+            self._literals[literal] = _NOWHERE if index < 0 else base + index
+        return self._literals[literal] - base
 
 
 def _begins(entry: Entry) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 from callmark.dialects import dialects as registered
 from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Notice, Span, Text
-from callmark.reading.parser import ContextPolicy, Dialects, Limits, Parser, Tolerance
+from callmark.reading.options import ContextPolicy, Dialects, Limits, Tolerance
+from callmark.reading.parser import Parser
 
 
 class Parsed:

@@ -1,0 +1,61 @@
+"""The options of reading: what they may be, and what is said where one of them keeps a marker from being read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from callmark.dialects import Dialect
+from callmark.errors import UsageError
+
+Tolerance: TypeAlias = Literal["strict", "lenient", "salvage"]
+ContextPolicy: TypeAlias = Literal["text", "allow", "sole"]
+Dialects: TypeAlias = Iterable[str | Dialect] | str | Dialect | None
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds on what a call may be; each can be set.
+
+    nesting     64: arguments nested deeper are Malformed; every consumer of JSON handles 64, jsonschema fails at 131
+    arguments   1,048,576 characters: what a call may hold in memory; a file of 20,000 lines
+    calls       64 per stream: what a model can mean; later markers are left as text, and a Notice says so
+    """
+
+    nesting: int = 64
+    arguments: int = 1_048_576
+    calls: int = 64
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nesting <= 256:
+            raise UsageError(f"limits.nesting: expected 1 to 256, found {self.nesting}")
+        if self.arguments < 1 or self.calls < 0:
+            raise UsageError("limits: expected arguments of at least 1 and calls of at least 0")
+
+
+DEFAULT_LIMITS = Limits()
+_POLICIES: Final = {
+    "fence": ("text", "allow", "sole"),
+    "code": ("text", "allow"),
+    "quote": ("text", "allow"),
+    "reasoning": ("text", "allow"),
+}
+NOTICES: Final = {
+    "fence": ("marker-in-fence", "a marker in a code fence is not a call"),
+    "code": ("marker-in-code", "a marker in inline code is not a call"),
+    "quote": ("marker-in-quote", "a marker in a block quote is not a call"),
+    "reasoning": ("marker-in-reasoning", "a marker in reasoning is not a call"),
+}
+
+
+def checked_policies(contexts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the option `contexts` where it is one. Raises UsageError that says what was expected."""
+    for name, policy in contexts.items():
+        if name not in _POLICIES:
+            raise UsageError(f"contexts: expected one of {', '.join(_POLICIES)}, found {name!r}")
+        if policy not in _POLICIES[name]:
+            raise UsageError(f"contexts.{name}: expected one of {', '.join(_POLICIES[name])}, found {policy!r}")
+    return dict(contexts)
+
+
