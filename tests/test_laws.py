@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 import regex
+from benchmarks.recovery import CORPUS, losses
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.recovery import CORPUS, losses
-from callmark import Call, CallStart, Limits, Malformed, Markup, Notice, Parser, Span, Text, UsageError, parse
+from callmark import Call, CallStart, Malformed, Markup, Notice, Parser, Text, parse
 from callmark import testing as laws
-from callmark.dialects import Dialect, Form, dialects, expand, select
+from callmark.dialects import Dialect, dialects, expand, select
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
 from callmark.reading import fast
-from callmark.reading.grammar import Mismatch, load
+from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, patterns, section
 from callmark.reading.prefixes import unfinished
@@ -207,7 +207,7 @@ def test_every_dialect_has_an_open_string():
 @pytest.mark.parametrize(("name", "opened"), OPEN_STRINGS)
 @pytest.mark.parametrize("typed", [True, False])
 def test_an_open_string_is_previewed_as_it_comes(name, opened, typed):
-    """With a schema that says string, all but a few characters are out at once; else up to 4,096 wait for their type."""
+    """With a schema that says string, all but a few characters are out; else up to 4,096 wait for their type."""
     schema = {"properties": {"a": {"type": "string"}}} if typed else {}
     parser = Parser(dialects=name, tools={"f": schema})
     quoted = name not in ("qwen_xml", "glm")

@@ -345,8 +345,8 @@ def check_grammar(dialect: str | Dialect, text: str) -> None:
     """Check law 5 on one text, in both directions, with no dialect but `dialect` listening and every context allowed.
 
     A member of the grammar is read, strictly, as the very calls that the grammar says: their texts, names, ids and
-    arguments, without repairs, and with nothing Malformed or left as text. A member that the grammar cannot refuse but
-    the limits of a Call do (keys given twice, numbers without a value, positional values without a schema) is no Call.
+    arguments, without repairs, and with nothing Malformed or left as text. What no grammar can refuse is Malformed:
+    positional values without a schema; and keys given twice or numbers without a value, which law 8 looks for.
     And a Call without repairs, read from any text in any tolerance, is a member and means what the grammar says.
 
     >>> check_grammar("call", "[CALL: get_weather(city='Oslo', days=2)]")
@@ -376,20 +376,21 @@ def _check_read(law: str, text: str, expected: Sequence[GrammarCall], options: d
     events = in_chunks([text], **options, tolerance="strict")
     calls = [event for event in events if isinstance(event, Call)]
     rest = [event for event in events if isinstance(event, Text | Malformed)]
+    if any(call.positional for call in expected) and len(calls) >= len(expected):
+        raise AssertionError(f"{law}: expected Malformed, found {calls!r}\ntext: {text!r}\ngrammar: {expected!r}")
     if any(call.positional or call.duplicate_keys or call.bad_numbers for call in expected):
-        if len(calls) >= len(expected):
-            raise AssertionError(f"{law}: expected Malformed, found {calls!r}\ntext: {text!r}\ngrammar: {expected!r}")
         return
     if rest or [call.raw for call in calls] != [call.raw for call in expected]:
         raise AssertionError(f"{law}: expected {expected!r}, found {events!r}\ntext: {text!r}")
     for found, said in zip(calls, expected, strict=True):
-        _check_meaning(law, found, said)
+        _check_meaning(law, found, said, Limits().nesting)
 
 
 def _check_members(text: str, options: dict[str, Any]) -> None:
     """Check that calls without repairs are in their grammars and mean what these say."""
     law = "law 5, the grammar is obeyed"
     rows = _listening(options.get("dialects"))
+    nesting = (options.get("limits") or Limits()).nesting
     for event in in_chunks([text], **options):
         if not isinstance(event, Call):
             continue
@@ -404,7 +405,7 @@ def _check_members(text: str, options: dict[str, Any]) -> None:
                 f"{law}: expected a member of {event.dialect}, found {event!r}: {mismatch} at {mismatch.position}"
                 f"\ntext: {text!r}"
             ) from None
-        _check_meaning(law, event, said, typed=options.get("tools") is not None)
+        _check_meaning(law, event, said, nesting, typed=options.get("tools") is not None)
 
 
 def _listening(wanted: Any) -> dict[str, Dialect]:
@@ -412,13 +413,12 @@ def _listening(wanted: Any) -> dict[str, Dialect]:
     return {dialect.name: dialect for dialect in (*dialects(), *own)}
 
 
-def _check_meaning(law: str, call: Call, said: GrammarCall, *, typed: bool = False) -> None:
+def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typed: bool = False) -> None:
     """Check a call against what the grammar says of it; `typed`: schemas may have changed the types of values."""
     arguments: JsonValue = said.arguments
     if said.untyped:
-        depth = Limits().nesting - 1
-        arguments = {key: json.loads(plain_value(value, None, depth)) for key, value in said.arguments.items()}
-    same = (call.name, call.id) == (said.name, said.id) and not said.duplicate_keys and not said.bad_numbers
+        arguments = {key: json.loads(plain_value(value, None, nesting - 1)) for key, value in said.arguments.items()}
+    same = (call.name, call.id) == (said.name, said.id)
     if not typed:
         same = same and not said.positional and _exactly(call.arguments) == _exactly(arguments)
         same = same and call.raw_arguments == said.raw_arguments.strip(" \t\r\n")

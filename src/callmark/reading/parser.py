@@ -163,7 +163,14 @@ class Parser:
         if self._mode == _TEXT:
             if not held:
                 special = self._plan.any(chunk)
-                if special is None or (len(chunk) <= _SMALL and self._plan.is_plain(chunk, special.start())):
+                stop, cut = -1, False
+                if special is not None:
+                    stop, cut = self._plan.first_in(chunk, special.start()) if len(chunk) <= _SMALL else (0, False)
+                if stop < 0 or cut:
+                    if cut:
+                        self._buffer, chunk = chunk[stop:], chunk[:stop]
+                        if not chunk:
+                            return ()
                     self._base = end = base + len(chunk)
                     self._contexts.pass_text(chunk)
                     return (Text(Span(base, end), chunk, self._channel),)
@@ -289,13 +296,12 @@ class Parser:
         size = len(buffer)
         self._shown = self._passed = at
         search = self._search
-        begin = size if final else search.next_cut(buffer, at, base)
         while True:
             hit, char = search.next_entry(buffer, at, base)
-            if begin < at:
-                begin = search.next_cut(buffer, at, base)
-            if begin < hit or hit >= size:
-                return self._wait_in_text(min(begin, size))
+            if hit > at:
+                begin = size if final else search.next_cut(buffer, at, base)
+                if begin < hit or hit >= size:
+                    return self._wait_in_text(min(begin, size))
             matched = search.entry_at(buffer, hit, char, final=final)
             if matched is None:
                 return self._wait_in_text(hit)

@@ -102,16 +102,21 @@ class Plan:
             found = self.any(buffer, start + 1)
         return -1
 
-    def is_plain(self, chunk: str, at: int) -> bool:
-        """Return whether no entry begins in `chunk` from `at`, nor may begin with more text."""
+    def first_in(self, chunk: str, at: int) -> tuple[int, bool]:
+        """Return the first index from `at` where an entry begins or may begin, and whether the chunk's end cuts it.
+
+        -1 where `chunk` is plain text. For short chunks: it is looked at place by place.
+        """
         found = self.any(chunk, at)
         while found is not None:
             at = found.start()
             start = self.starts[found[0]]
-            if start.match(chunk, at) is not None or start.may_match(chunk, at):
-                return False
+            if start.match(chunk, at) is not None:
+                return at, False
+            if start.may_match(chunk, at):
+                return at, True
             found = self.any(chunk, at + 1)
-        return True
+        return -1, False
 
 
 class Search:
