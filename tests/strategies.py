@@ -24,7 +24,7 @@ NASTY = (
     "<![CDATA[", "</function_call>", "<think>", "</think>", "```", "`", "~~~", "\n> ", '"', "'", "\\", "\\n", "\\u0041",
     "&lt;", "&", "#", "//", "/*", "，", "）", "】", "“", "”", "东京", "日本語", "é", "e\u0301",
     "\u00a0", "\u3000", "\ufeff", "😀", "👩‍👩‍👧", "\u2028", "\x7f", "\x85", "C:\\new",
-    "it's", "a\nb", "\t", " ", "  ", "x", "Oslo", "7",
+    "```json", "````", "it's", "a\nb", "\t", " ", "  ", "x", "Oslo", "7",
 )  # fmt: skip
 """Pieces of text; most mean something to some dialect."""
 
@@ -130,6 +130,7 @@ MARKERS: dict[str, tuple[str, ...]] = {
     "hermes": (
         '<tool_call>\n{"name": "f", "arguments": {"a": "</tool_call>", "b": [1]}}\n</tool_call>',
         '<tool_call>{"arguments": {"name": "x"}, "id": "c1", "more": [{}], "name": "f"}</tool_call>',
+        '<tool_call> {"name": "f", "arguments": {"a": {"b": 1}}} </tool_call>',
     ),
     "qwen_xml": (
         "<tool_call>\n<function=f>\n<parameter=a>\nx </parameter> y\n</parameter>\n"
@@ -159,7 +160,7 @@ MARKERS: dict[str, tuple[str, ...]] = {
         '{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
     ),
     "gemma4": (
-        '<|tool_call>call:f{a:<|"|>x"}<|"|>,b:[1,{c:null}],"d":2}<tool_call|>',
+        '<|tool_call>call:f{a:<|"|>x"}<|"|>,b:[1,{c:null}],<|"|>d<|"|>:2}<tool_call|>',
         'call:f{a:<|"|>x<|"|>}',
     ),
     "toolify": (
@@ -171,9 +172,40 @@ MARKERS: dict[str, tuple[str, ...]] = {
     "fenced": (
         '```tool_call\n{"name": "f", "arguments": {"a": "```"}}\n```',
         '```json\n{"name": "f", "parameters": {"a": 1}}\n```',
+        '```tool_code\n{"name": "f", "arguments": {"a": 1}}\n```',
     ),
     "react": ('Action: f\nAction Input: {"a": [1, {"b": "x"}]}',),
 }
+
+OPEN_STRINGS = (
+    ("call", '[CALL: f({"a": "', '"})]'),
+    ("call", '[CALL: f(a="', '")]'),
+    ("call", "[CALL: f(a=['", "'])]"),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "', '"}}</tool_call>'),
+    ("qwen_xml", "<tool_call><function=f><parameter=a>", "</parameter></function></tool_call>"),
+    ("glm", "<tool_call>f<arg_key>a</arg_key><arg_value>", "</arg_value></tool_call>"),
+    ("mistral", '[TOOL_CALLS] [{"name": "f", "arguments": {"a": "', '"}}]'),
+    ("mistral", '[TOOL_CALLS]f[ARGS]{"a": "', '"}'),
+    ("pythonic", '[f(a="', '")]'),
+    ("deepseek", '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": "', '"}<｜tool▁call▁end｜>'),
+    ("kimi_k2", '<|tool_call_begin|>f:0<|tool_call_argument_begin|>{"a": "', '"}<|tool_call_end|>'),
+    ("gemma4", '<|tool_call>call:f{a:<|"|>', '<|"|>}<tool_call|>'),
+    ("toolify", '<function_call><tool>f</tool><args_json><![CDATA[{"a": "', '"}]]></args_json></function_call>'),
+    ("fenced", '```tool_call\n{"name": "f", "arguments": {"a": "', '"}}\n```'),
+    ("react", 'Action: f\nAction Input: {"a": "', '"}'),
+)
+"""Of each dialect: a marker up to the inside of a string, and what closes it."""
+
+SLOPPY = (
+    "[call: f(a: 1, b='x',)]", "[CALL: f({'a': True, 'b': None,})]", "[CALL：f({a: 1})]", "[CALL: f({'b': [1,],})]",
+    '[CALL: f({"a": "x\ny", "b": "C:\\new"})]', "<tool_call>{'name': 'f', 'arguments': {a: None}}</tool_call>",
+    '<tool_call>{"name": "f", "arguments": null}</tool_call>', '<tool_call>{"name": "", "arguments": {}}</tool_call>',
+    '<tool_call>{"arguments": {}}</tool_call>', '[CALL: f({"a": "\\x"})]', '[CALL: f({"a": "\\ud83d"})]',
+    "<tool_call><function=f><parameter=a>x<tool_call><function=g></function></tool_call>", "[CALL: f(a=1, a=2)]",
+    "[CALL: f(007)]", '[CALL: f({"a": 1, "a": 2})]', '[CALL: f({"a": 1e400})]',
+    "[CALL: f(" + "[" * 70 + "]" * 70 + ")]", '[CALL: f({"a": "' + "x" * 2000 + '"})]', "[CALL: f({1: 2})]",
+)  # fmt: skip
+"""Markers that are nearly good: what tolerant reading repairs, and one of each kind that nothing can."""
 
 HOSTILE = (
     *NASTY, "\ud83d", "\udc00", "\ud83d\udc00", "\x00", "\x0b", "\r\n", "\r", "\n", "\n```\n", "\n```json\n",
@@ -232,12 +264,21 @@ def mutated(members: st.SearchStrategy[str], most: int = 4) -> st.SearchStrategy
 
 
 good_markers = st.sampled_from(_GOOD)
+sloppy_markers = st.sampled_from(SLOPPY)
 hostile_pieces = st.lists(st.sampled_from(HOSTILE), max_size=12).map("".join)
+filled_markers = st.builds(
+    lambda place, pieces, closed: place[1] + "".join(pieces) + place[2] * (closed > 0),
+    st.sampled_from(OPEN_STRINGS),
+    st.lists(st.sampled_from(HOSTILE), max_size=3),
+    st.integers(0, 3),
+)
 _parts = st.one_of(
+    filled_markers,
     hostile_pieces,
     st.sampled_from(HOSTILE),
-    mutated(good_markers),
+    mutated(good_markers | sloppy_markers),
     good_markers,
+    sloppy_markers,
     st.text(max_size=8),
     st.sampled_from(["a ", " b\n", "Sure! ", "\n\n"]),
 )
@@ -264,12 +305,6 @@ def schemas(keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     return st.builds(lambda found: {"type": "object", "properties": found}, properties)
 
 
-def tools(names: list[str], keys: list[str]) -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Tools of all these names, with schemas of their own."""
-    listed = [schemas(keys).map(lambda schema, name=name: {"name": name, "parameters": schema}) for name in names]
-    return st.tuples(*listed).map(list)
-
-
 _names = [dialect.name for dialect in dialects()]
 _policies = st.fixed_dictionaries(
     {},
@@ -293,7 +328,7 @@ options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "tolerance": st.sampled_from(["strict", "lenient", "salvage"]),
         "contexts": _policies,
         "starts_in_reasoning": st.sampled_from([False, False, True]),
-        "tools": tools(["f", "get_weather", "g", "天气"], ["a", "b", "city", "days", "名"]),
+        "tools": st.none() | st.dictionaries(st.sampled_from(["f", "get_weather", "g"]), schemas(["a", "b", "city"])),
         "nonce": st.sampled_from([None, None, None, "7f3a"]),
         "limits": st.none() | st.none() | _limits,
     },

@@ -140,4 +140,6 @@ def _repeats_keys(text: str) -> bool:
         _decode_once(text)
     except Undecodable:
         return True
+    except RecursionError as error:  # so deep is what a second key hid from msgspec's value
+        raise Undecodable("nesting-too-deep") from error
     return False

@@ -29,7 +29,7 @@ DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, whic
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null", **PYTHON_LITERALS}
-_ANY_INTEGER = re.compile(r"([+-]?)0*+([0-9]++)")
+_ANY_INTEGER = re.compile(r"([+-]?)([0-9]++)")
 _TYPES: Final = {
     "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
     "dict": "object", "map": "object", "list": "array", "tuple": "array", "none": "null",
@@ -61,7 +61,7 @@ def scalar(word: str, declared: frozenset[str] | None) -> str:
         plain = word.strip(" \t\r\n")
         whole = _ANY_INTEGER.fullmatch(plain)
         if whole and len(whole[2]) <= DIGITS_LIMIT:
-            return ("-" if whole[1] == "-" else "") + whole[2]
+            return whole[1].rstrip("+") + (whole[2].lstrip("0") or "0")
         if "number" in declared and NUMBER.fullmatch(plain) and holdable(plain):
             return plain
     return quoted(word)
