@@ -340,7 +340,7 @@ def has_fast_path(form: Form) -> bool:
 def test_what_a_fast_path_reads_the_reader_and_the_grammar_read_alike(name):
     (dialect,) = select(name)
     written = [call.raw for text in MARKERS[name] for call in parse(text, dialects=name, contexts=EVERYWHERE).calls]
-    assert any([read_fast(dialect, text) for text in written])  # or the property says nothing
+    assert any(read_fast(dialect, text) for text in written)  # or the property says nothing
 
     @some
     @given(st.data())

@@ -251,6 +251,7 @@ class Parser:
         if self._finished:
             raise UsageError("finish: the parser was finished already")
         self._finished = True
+        self._search.reset()
         self._advance(final=True)
         return self._take_events()
 
