@@ -17,7 +17,7 @@ from benchmarks.recovery import CORPUS, losses
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from callmark import Call, CallStart, Limits, Malformed, Markup, Notice, Parser, Text, parse
+from callmark import Call, CallStart, Limits, Malformed, Markup, Notice, Parser, Span, Text, UsageError, parse
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
@@ -610,3 +610,260 @@ def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
     expected = found is not None and found.partial
     assert (re.match(unfinished(pattern), text) is not None) == expected
     assert Pattern(pattern).may_match(text, 0) == expected
+
+
+# The laws can fail: what a parser that breaks one of them is told.
+
+
+class Scripted:
+    """A parser that says at the end what a function of the chunks says; `steps` is another function of them."""
+
+    script: Any = staticmethod(lambda chunks: [])
+    count: Any = staticmethod(lambda chunks: sum(map(len, chunks)))
+
+    def __init__(self, **options: Any) -> None:
+        self.chunks: list[str] = []
+
+    def feed(self, chunk: str) -> list[Any]:
+        self.chunks.append(chunk)
+        return []
+
+    def finish(self) -> list[Any]:
+        return list(self.script(self.chunks))
+
+    @property
+    def steps(self) -> int:
+        return int(self.count(self.chunks))
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    """Let the laws check a parser that says what a function says."""
+
+    def put(script: Any = Scripted.script, count: Any = Scripted.count, feed: Any = Scripted.feed) -> None:
+        parts = {"script": staticmethod(script), "count": staticmethod(count), "feed": feed}
+        monkeypatch.setattr(laws, "Parser", type("Wrong", (Scripted,), parts))
+
+    return put
+
+
+def text_at(start: int, text: str) -> Text:
+    return Text(Span(start, start + len(text)), text)
+
+
+def called(raw: str = "[CALL: f()]", index: int = 0, arguments: Any = None, **fields: Any) -> Call:
+    values = {"name": "f", "arguments": {} if arguments is None else arguments, "raw_arguments": "", "dialect": "call"}
+    return Call(Span(0, len(raw)), raw, index, **{**values, **fields})
+
+
+def broken(name: str | None = "f", index: int | None = 0) -> Malformed:
+    return Malformed(Span(0, 1), "x", "unexpected-text", "wrong", "call", index, name)
+
+
+START = CallStart(0, "f", "call")
+
+
+def test_law_1_is_told_with_both_sides(scripted):
+    scripted(lambda chunks: [text_at(0, "".join(chunks)), *[Notice(Span(0, 0), "x", "y")] * (len(chunks) > 1)])
+    with pytest.raises(
+        AssertionError, match=r"law 1, chunking is invisible: cut at \[1\]: event 1 differs\nwhole: no more"
+    ):
+        laws.check_chunking("abc", [1])
+    with pytest.raises(AssertionError, match="law 1, chunking is invisible: in chunks of 1"):
+        laws.check_chunking("abc")
+    laws.check_chunking("abc", [])
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        lambda text: [],
+        lambda text: [text_at(0, text[1:])],
+        lambda text: [text_at(1, text)],
+        lambda text: [text_at(0, text), text_at(0, text)],
+        lambda text: [text_at(0, text), text_at(len(text), "")],
+        lambda text: [text_at(0, "y" * len(text))],
+        lambda text: [Malformed(Span(0, 9), text, "", "", "")],
+    ],
+)
+def test_law_2_is_told(scripted, script):
+    scripted(lambda chunks: script("".join(chunks)))
+    with pytest.raises(AssertionError, match="law 2, nothing is lost: whole"):
+        laws.check_nothing_is_lost("abc")
+
+
+def test_law_3_is_told_with_its_cause(scripted):
+    scripted(lambda chunks: [1 // (3 - len(chunks))])
+    with pytest.raises(
+        AssertionError, match=r"law 3, model text never raises: in chunks of 1: .*ZeroDivisionError"
+    ) as error:
+        laws.check_never_raises("abc")
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+def test_a_wrong_option_is_no_breach_of_law_3():
+    with pytest.raises(UsageError):
+        laws.check_never_raises("abc", dialects=[])
+
+
+def test_law_4_is_told_of_text_that_waits(scripted):
+    scripted(lambda chunks: [text_at(0, "".join(chunks))])
+    laws.check_little_is_withheld("x" * 1024)
+    with pytest.raises(
+        AssertionError, match="law 4, little is withheld: expected what stands at 0 before more than 1024"
+    ):
+        laws.check_little_is_withheld("x" * 1025)
+    with pytest.raises(AssertionError, match="before more than 9"):
+        laws.check_little_is_withheld("x" * 10, bound=9)
+    laws.check_little_is_withheld("x" * 1025, contexts={"fence": "sole"})
+    scripted(lambda chunks: [broken(), text_at(1, "".join(chunks)[1:])])
+    laws.check_little_is_withheld("x" * 2000, bound=9)
+
+
+def test_law_4_is_told_of_arguments_that_wait(scripted):
+    def feed(self: Scripted, chunk: str) -> list[Any]:
+        self.chunks.append(chunk)
+        return [START] if len(self.chunks) == 1 else []
+
+    scripted(lambda chunks: [ArgumentsDelta(0, "x" * 30_000), called("".join(chunks))], feed=feed)
+    with pytest.raises(
+        AssertionError, match=r"law 4, little is withheld: expected at most 28672 characters .*, found 30000"
+    ):
+        laws.check_little_is_withheld("xy")
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([CallStart(1, "f", "call")], "expected index 0"),
+        ([called()], "expected a CallStart before it"),
+        ([ArgumentsDelta(0, "{}")], "expected a CallStart before it"),
+        ([START, ArgumentsDelta(0, "{}"), called(), broken()], "expected a CallStart before it"),
+        ([START], r"expected an end of calls \[0\]"),
+        ([START, ArgumentsDelta(0, '{"a":1}'), called()], """expected '{"a":1}' of 'f'"""),
+        ([START, ArgumentsDelta(0, '{"a":1}'), called(arguments={"a": 1.0})], "expected"),
+        ([START, ArgumentsDelta(0, '{"a":1}'), called(arguments={"a": True})], "expected"),
+        ([START, ArgumentsDelta(0, '{"a":1,"b":2}'), called(arguments={"b": 2, "a": 1})], "expected"),
+        ([START, ArgumentsDelta(0, "{}"), called(name="g")], "of 'f'"),
+        ([START, ArgumentsDelta(0, "{"), called()], "Expecting"),
+        ([START, ArgumentsDelta(0, '{"a":1,"a":1}'), called(arguments={"a": 1})], "a key is given twice"),
+        ([START, ArgumentsDelta(0, '{"a":NaN}'), called(arguments={"a": 1})], "NaN is no JSON"),
+        ([START, ArgumentsDelta(0, '{"a":1e999}'), called(arguments={"a": float("inf")})], "not JSON compliant"),
+        ([START, ArgumentsDelta(0, '"\\ud83d"'), called(arguments="\ud83d")], "surrogates not allowed"),
+        ([START, ArgumentsDelta(0, '{"a":}'), broken()], "the beginning of a JSON text"),
+        ([START, ArgumentsDelta(0, "}"), broken()], "the beginning of a JSON text"),
+        ([START, broken("g")], "expected name 'f'"),
+    ],
+)
+def test_law_8_is_told(scripted, events, message):
+    scripted(lambda chunks: events)
+    with pytest.raises(AssertionError, match="law 8, previews tell the truth: .*" + message):
+        laws.check_previews("x")
+
+
+@pytest.mark.parametrize(
+    "begun", ["", "{", "[", '{"a', '{"a"', '{"a":', '{"a":[1', '{"a":[{"b":"x', '{"a":1,', "[1,", '"x\\"', "{}", "1"]
+)
+def test_a_preview_may_end_anywhere(scripted, begun):
+    scripted(lambda chunks: [START, ArgumentsDelta(0, begun), broken()])
+    laws.check_previews("x")
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "message"),
+    [
+        ("[CALL: f()]", [text_at(0, "[CALL: f()]")], "call, a marker: expected .*name='f'.*, found .*Text"),
+        ("[CALL: f()]", [], "call, a marker: expected"),
+        ("[CALL: f()]", [called(), text_at(0, "x")], "call, a marker: expected"),
+        ("[CALL: f()]", [called(name="g")], "call, a marker: expected"),
+        ("[CALL: f()]", [called(id="1")], "expected"),
+        ("[CALL: f()]", [called(arguments={"a": 1})], "expected"),
+        ("[CALL: f()]", [called(raw_arguments="{}")], "expected"),
+        ("[CALL: f(a, b)]", [called("[CALL: f(a, b)]")], "expected Malformed, found"),
+        ("x", [called("[CALL: f(]")], "expected a member of call, found .* at 9"),
+        ("x", [called(repairs=("any",))], "expected no repairs in strict reading"),
+    ],
+)
+def test_law_5_is_told(scripted, text, events, message):
+    scripted(lambda chunks: events)
+    with pytest.raises(AssertionError, match="law 5, the grammar is obeyed.*" + message):
+        laws.check_grammar("call", text)
+
+
+def test_law_5_leaves_to_others_what_the_grammar_does_not_say(scripted):
+    scripted(lambda chunks: [broken()])
+    laws.check_grammar("call", "[CALL: f(" + "[" * 65 + "]" * 65 + ")]")
+    laws.check_grammar("call", '[CALL: f({"a":1,"a":1})]')
+    laws.check_grammar("call", "[CALL: f(a, b)]")
+    laws.check_grammar("mistral", '{"name":"f"}')  # a call, but none that stands alone
+
+
+def test_law_7_is_told_of_steps_that_grow_with_the_square(scripted):
+    scripted(count=lambda chunks: sum(map(len, chunks)) ** 2 // 3000)
+    with pytest.raises(AssertionError, match=r"law 7, time is linear: whole: expected at most 4\.4 times the steps"):
+        laws.check_linear(repeated("x"))
+
+
+def test_law_7_is_told_of_too_many_steps(scripted):
+    scripted(count=lambda chunks: sum(map(len, chunks)) * 7)
+    with pytest.raises(
+        AssertionError, match="law 7, time is linear: whole: expected at most 26048 steps for 4000 characters"
+    ):
+        laws.check_linear(repeated("x"))
+
+
+# A dialect's row.
+
+
+def row(grammar: str = "hermes.lark", **fields: Any) -> Dialect:
+    form = {"head": r"=> {name} (?=\{)", "body": "json", "begins": "="} | fields
+    return Dialect(name="own", title="", models="", source="", grammar=grammar, forms=(Form(**form),))
+
+
+@each_dialect
+def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
+    laws.check_dialect(dialect)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tail": r"(?:</end>|<end/>){ws}(?=\n)"},
+        {"tail": r"[^x]y(?!z)z?z"},
+        {"tail": r"(?>ab?)\.(?s:.)\d\D\S\W[a-f]"},
+        {"tail": r"(a)\1x"},  # not tried, and not refused
+        {"head": r"(?i:tool) {name} (?=\{)", "begins": "tT"},
+        {"opener": "<", "separator": ",{ws}", "closer": ">", "begins": "<="},
+        {"opener": "<", "alone": False, "begins": "<"},
+        {"loose_heads": (r"-> {name} ",), "begins": "=-"},
+    ],
+)
+def test_a_sound_row_is_found_sound(fields):
+    laws.check_dialect(row(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tail": "</end>{ws}"}, r"forms\[0\].tail: expected a pattern that ends in something that must be there"),
+        ({"tail": "a+"}, "tail: expected a pattern that ends"),
+        ({"tail": "ab?"}, "tail: expected a pattern that ends"),
+        ({"tail": "a(?:bc)?"}, "tail: expected a pattern that ends"),
+        ({"tail": "x(?!y)"}, "tail: expected a pattern that ends"),
+        ({"tail": r"x\b"}, "tail: expected a pattern that ends"),
+        ({"head": "=> {name}"}, "head: expected a pattern that ends"),
+        ({"closer": "b*", "opener": "="}, "closer: expected a pattern that ends"),
+        ({"opener": "=+"}, "opener: expected a pattern that ends"),
+        ({"loose_heads": ("= {name}",)}, r"loose_heads\[0\]: expected a pattern that ends"),
+        ({"begins": "<"}, r"forms\[0\].begins: expected the characters '=', found '<'"),
+        ({"begins": "=<"}, "begins: expected the characters '=', found '=<'"),
+        ({"head": "[^x]{name} "}, "begins: expected the characters .* and 63467 more, found '='"),
+        ({"head": "({name}"}, "head: no valid pattern"),
+        ({"grammar": "none.lark"}, r"none\.lark"),
+        ({"grammar": "heads.lark"}, "dialect own: grammar: .*"),
+    ],
+)
+def test_a_row_that_breaks_laws_is_told(fields, message):
+    with pytest.raises(AssertionError, match=message):
+        laws.check_dialect(row(**fields))

@@ -610,8 +610,8 @@ def _check_begins(where: str, form: Form) -> None:
         if any(pattern.match(char) or pattern.may_match(char, 0) for pattern in patterns)
     )
     if set(found) != set(form.begins):
-        shown = found if len(found) <= 20 else f"{found[:20]} and {len(found) - 20} more"
-        raise AssertionError(f"{where}.begins: expected the characters {shown!r}, found {form.begins!r}")
+        more = f" and {len(found) - 20} more" if len(found) > 20 else ""
+        raise AssertionError(f"{where}.begins: expected the characters {found[:20]!r}{more}, found {form.begins!r}")
 
 
 # Messages.

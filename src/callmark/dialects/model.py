@@ -63,6 +63,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
                 the whole of the arguments as JSON
     value_end   literal that ends such a value, where structure follows it (the next parameter or the tail)
+    nested      pattern that cannot stand in such a value: the value was never closed; default: the opener, or the head
+    unclosed    pattern that cannot stand there either, and that ends the value where reading is tolerant
     encoding    how such a value is written: raw, or xml (entities and CDATA)
     trim        whether one line break at each end of such a value belongs to the markup
     name_keys, arguments_keys   keys of an envelope, at its outermost level
@@ -82,6 +84,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     quote: str = '"'
     parameter: str = ""
     value_end: str = ""
+    nested: str = ""
+    unclosed: str = ""
     encoding: Literal["raw", "xml"] = "raw"
     trim: bool = False
     name_keys: tuple[str, ...] = ("name",)
@@ -100,7 +104,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def check(self) -> None:
         """Raise DialectError, which names the field, where a pattern does not compile."""
-        for field in ("head", "tail", "opener", "separator", "closer", "parameter", "loose_heads"):
+        for field in (
+            "head", "tail", "opener", "separator", "closer", "parameter", "nested", "unclosed", "loose_heads",
+        ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
                 try:

@@ -44,6 +44,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
                 value_end="</parameter>",
+                unclosed=r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>\r?\n|</function>{ws}(?:</tool_call>|<function=))",
                 trim=True,
                 tail=r"{ws}</function>",
                 closer=r"</tool_call>",
@@ -57,10 +58,11 @@ BUILTIN: tuple[Dialect, ...] = (
         source=_SOURCE + ": glm45, glm47",
         forms=(
             Form(
-                head=r"<tool_call>{ws}{name}(?={ws}(?:<arg_key>|</tool_call>))",
+                head=r"<tool_call>{ws}{name}(?={ws}<arg_key>|[\r\n]{0,2}+</tool_call>)",
                 body="parameters",
                 parameter=r"{ws}<arg_key>{key}</arg_key>{ws}<arg_value>",
                 value_end="</arg_value>",
+                nested=r"<tool_call>{ws}[^\W\d][\w.:/\-]{0,127}+{ws}<arg_key>",
                 tail=r"{ws}</tool_call>",
             ),
         ),

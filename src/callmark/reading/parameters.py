@@ -17,7 +17,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects import Form
-from callmark.events import Repair
+from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import Parameters, scalar
@@ -37,12 +37,12 @@ class ParametersReader:
 
     __slots__ = (
         "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_json", "_held_size", "_is_string", "_json",
-        "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_trim", "_whole", "code", "end", "expected",
-        "id", "name", "out", "repairs", "sound", "start", "status",
+        "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code", "end",
+        "expected", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
-        self, patterns: Patterns, start: int, *, depth_limit: int, parameters: Parameters | None = None
+        self, patterns: Patterns, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None
     ) -> None:
         """Begin to read the body of a form at position `start` of the stream."""
         form = patterns.form
@@ -54,6 +54,7 @@ class ParametersReader:
         self.repairs: list[Repair] = []
         self.sound = self.start = self.end = start
         self._patterns = patterns
+        self._tolerant = tolerant
         self._depth_limit = depth_limit
         self._parameters = parameters
         self._state = _BETWEEN
@@ -140,7 +141,7 @@ class ParametersReader:
         stop = self._stop
         found = stop.search(buffer, at)
         end = found.start() if found is not None else len(buffer)
-        if found is None or found.lastgroup == "nested":
+        if found is None or found.lastgroup in ("nested", "unclosed"):
             begin = self._may_stop(buffer, at, end)
             if begin < end:
                 found, end = None, begin
@@ -151,7 +152,12 @@ class ParametersReader:
         if found is None:
             return end
         kind = found.lastgroup
-        if kind == "nested":
+        if kind == "unclosed" and self._tolerant:
+            self.repairs.append(Repair("missing-closer", Span(base + end, base + end)))
+            self._end_value(end, base)
+            self._state = _BETWEEN
+            return end
+        if kind in ("nested", "unclosed"):
             self.sound = base + end
             return self._die("nested-marker", f'"{self._patterns.form.value_end}"', end)
         if kind == "cdata":

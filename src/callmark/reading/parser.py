@@ -450,7 +450,11 @@ class Parser:
         form = parts.form
         if form.body == "parameters":
             self._reader = ParametersReader(
-                parts, self._body, depth_limit=self._limits.nesting, parameters=parameters
+                parts,
+                self._body,
+                depth_limit=self._limits.nesting,
+                tolerant=self._tolerant,
+                parameters=parameters,
             )
         else:
             self._reader = ValueReader(

@@ -106,18 +106,21 @@ class Patterns:
             self.guess = ")" + self.guess
         if form.body == "parameters":
             parameter = expand(form.parameter)
-            nested = anonymous(expand(form.opener) or head)
+            nested = anonymous(expand(form.nested or form.opener) or head)
+            unclosed = f"|(?P<unclosed>{anonymous(expand(form.unclosed))})" if form.unclosed else ""
             stop = re.escape(form.value_end)
             begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
+            if form.unclosed:
+                begins |= {"\r", "\n"}
             closed = "".join(map(re.escape, sorted(begins)))
             self.plain = re.compile(rf'[^{closed}"\\\x00-\x1f\ud800-\udfff]*+').fullmatch
             self.stop_begins = re.compile("[" + "".join(map(re.escape, sorted(begins))) + "]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
-            self.stop = Pattern(f"(?P<end>{stop}{structure})|(?P<nested>{nested})")
+            self.stop = Pattern(f"(?P<end>{stop}{structure})|(?P<nested>{nested}){unclosed}")
             self.stop_xml = Pattern(
                 f"(?P<end>{stop}{structure})|(?P<cdata><!\\[CDATA\\[)"
-                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|(?P<nested>{nested})"
+                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|(?P<nested>{nested}){unclosed}"
             )
 
 

@@ -25,7 +25,10 @@ _REASONING: Final = Dialect(
     title="<think> and its like",
     models="reasoning models",
     source="DeepSeek-R1, Qwen3 and others",
-    forms=(Form(head=r"<(?P<slash>/?)(?P<name>(?i:think|thinking|thought|reasoning))>", body="json"),),
+    forms=(
+        Form(head=r"<(?P<slash>/?)(?P<name>(?i:think|thinking|thought|reasoning))>", body="json"),
+        Form(head=r"\[(?P<slash>/?)(?P<name>THINK)\]", body="json", begins="["),
+    ),
 )
 
 
@@ -79,8 +82,8 @@ class Plan:
                     strict.append(Entry("head", compiled.head, dialect, compiled))
                 if tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
-        tag = patterns(_REASONING.forms[0])
-        entries = [*strict, Entry("tag", tag.head, _REASONING, tag), *loose]
+        tags = [patterns(form) for form in _REASONING.forms]
+        entries = [*strict, *(Entry("tag", tag.head, _REASONING, tag) for tag in tags), *loose]
         self.first = entries[0]
         self.entries: dict[str, list[Entry]] = {}
         for entry in entries:

@@ -55,6 +55,7 @@ _LONE = re.compile(r"[\ud800-\udfff]")
 _SINGLE_TOKEN = re.compile(r"\\.|\"")
 _JSON_WORD = re.compile(r"[0-9A-Za-z+\-._]++")
 _KEY_WORD = re.compile(r"[\w.\-]++")
+_BRACES_KEY = re.compile(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _ARGUMENT_KEY = re.compile(r"[^\W\d][\w.\-]{0,127}+")
 _BARE = re.compile(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START = frozenset("=,)]}，（）")
@@ -318,7 +319,8 @@ class ValueReader:
             return at
         if quote:
             return self._begin_string(quote, at, base, is_key=True)
-        if (self._flavour == "braces" or self._tolerant) and _KEY_WORD.match(buffer[at]):
+        braces = self._flavour == "braces"
+        if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
             return at
         closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == _FIRST_KEY else ""
@@ -540,7 +542,8 @@ class ValueReader:
 
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         bare = self._stack[-1] == "R"
-        match = (_KEY_WORD if self._is_key else _BARE if bare else _JSON_WORD).match(buffer, at)
+        keys = _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
+        match = (keys if self._is_key else _BARE if bare else _JSON_WORD).match(buffer, at)
         if match:
             end = match.end()
             if self._held is not None:  # what was read may be a key, and then it is over at the equals sign
@@ -576,7 +579,9 @@ class ValueReader:
         return at
 
     def _end_key_word(self, word: str, at: int, base: int) -> None:
-        if self._flavour != "braces":
+        if self._flavour == "braces":
+            word = word.rstrip(" ")
+        else:
             self._repair("bare-key", self._word_start, base + at)
         if self._stack[-1] == "E":
             self._key = word

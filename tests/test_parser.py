@@ -1,0 +1,647 @@
+"""The interface of reading: options and what they refuse, limits, snapshots, detection, dialects of one's own."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from callmark import (
+    ArgumentsDelta,
+    Call,
+    CallmarkError,
+    CallStart,
+    Dialect,
+    DialectError,
+    Form,
+    Limits,
+    Malformed,
+    Markup,
+    Notice,
+    Parser,
+    SnapshotFeeder,
+    Span,
+    Text,
+    ToolsError,
+    UnknownDialectError,
+    UsageError,
+    detect,
+    dialects,
+    load_dialect,
+    parse,
+)
+from callmark.dialects import select
+from callmark.reading.grammar import load
+from feeding import by_characters, every_single_cut, in_chunks, joined, whole
+
+HERMES = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+
+
+def kinds(events):
+    return [type(found).__name__ for found in events]
+
+
+def calls_of(events):
+    return [found for found in events if isinstance(found, Call)]
+
+
+def codes_of(events):
+    return [found.code for found in events if isinstance(found, Malformed | Notice)]
+
+
+# Options.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tolerance": "loose"}, 'tolerance: expected "strict", "lenient" or "salvage", found \'loose\''),
+        ({"tolerance": None}, "tolerance"),
+        ({"contexts": {"fences": "text"}}, "contexts: expected one of fence, code, quote, reasoning, found 'fences'"),
+        ({"contexts": {"fence": "alone"}}, "contexts.fence: expected one of text, allow, sole, found 'alone'"),
+        ({"contexts": {"code": "sole"}}, "contexts.code: expected one of text, allow, found 'sole'"),
+        ({"dialects": []}, "expected at least one dialect, found none"),
+        ({"dialects": "hermse"}, "hermse"),
+        ({"dialects": ["call", "nope"]}, "expected a registered dialect .*call.*, found 'nope'"),
+        ({"tools": 5}, "tools: expected a sequence of tools, found int"),
+        ({"tools": "f"}, "tools: expected a sequence of tools, found str"),
+        ({"tools": [{"parameters": {}}]}, r"tools\[0\]: expected a name"),
+        ({"tools": ["f", None]}, r"tools\[1\]: expected a name"),
+    ],
+)
+def test_a_wrong_option_is_the_callers_mistake(options, message):
+    for make in (Parser, SnapshotFeeder, lambda **chosen: parse("", **chosen)):
+        with pytest.raises(UsageError, match=message):
+            make(**options)
+
+
+def test_options_are_keyword_only_and_known():
+    with pytest.raises(TypeError):
+        Parser("call")  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Parser(fences="allow")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"nesting": 0}, "limits.nesting: expected 1 to 256, found 0"),
+        ({"nesting": 257}, "limits.nesting"),
+        ({"arguments": 0}, "arguments of at least 1"),
+        ({"calls": -1}, "calls of at least 0"),
+    ],
+)
+def test_limits_have_bounds(fields, message):
+    with pytest.raises(UsageError, match=message):
+        Limits(**fields)
+
+
+def test_mistakes_of_the_caller_have_one_base_and_two_kinds():
+    assert issubclass(UsageError, CallmarkError)
+    assert issubclass(DialectError, CallmarkError)
+    assert issubclass(ToolsError, UsageError)
+    assert issubclass(UnknownDialectError, UsageError)
+
+
+@pytest.mark.parametrize("chunk", [b"x", None, 1, ["x"]])
+def test_a_chunk_is_a_text(chunk):
+    with pytest.raises(UsageError, match="feed: expected a str, found " + type(chunk).__name__):
+        Parser().feed(chunk)
+    with pytest.raises(UsageError, match="feed: expected a str, found " + type(chunk).__name__):
+        SnapshotFeeder().feed(chunk)
+
+
+def test_a_subclass_of_str_is_read_as_the_text_that_it_is():
+    class Chunk(str):
+        __slots__ = ()
+
+    (found,) = Parser().feed(Chunk("plain"))
+    assert type(found.text) is str
+    assert calls_of(Parser().feed(Chunk("[CALL: f()]")))[0].name == "f"
+
+
+def test_a_finished_parser_takes_nothing_more():
+    for feeder in (Parser(), SnapshotFeeder()):
+        feeder.finish()
+        for misuse in (feeder.finish, lambda feeder=feeder: feeder.feed(""), lambda feeder=feeder: feeder.feed("x")):
+            with pytest.raises(UsageError, match="finished"):
+                misuse()
+
+
+def test_nothing_fed_gives_nothing():
+    parser = Parser()
+    assert list(parser.feed("")) == []
+    assert list(parser.finish()) == []
+    assert parser.steps == 0
+    assert parse("").events == ()
+
+
+def test_a_dialect_named_twice_is_listened_for_once():
+    assert len(parse(HERMES, dialects=["hermes", "hermes", *select("hermes")]).calls) == 1
+
+
+# Steps.
+
+
+def test_prose_is_looked_at_once_and_a_held_bracket_twice():
+    parser = Parser()
+    parser.feed("Some prose.")
+    assert parser.steps == 11
+    parser.feed("[")
+    parser.feed("1]")
+    parser.finish()
+    assert parser.steps == 15
+
+
+# Sizes.
+
+
+def test_two_hundred_thousand_chunks_of_one_character():
+    text = ("So it goes. [CALL: f(a=1)] " * 8000)[:200_000]
+    parser = Parser(limits=Limits(calls=10_000))
+    count = sum(isinstance(found, Call) for char in text for found in parser.feed(char))
+    parser.finish()
+    assert count == text.count(")]")
+    assert parser.steps < 8 * len(text)
+
+
+def test_ten_megabytes_in_one_open_string_are_bounded():
+    parser = Parser()
+    events = list(parser.feed('[CALL: f({"a": "'))
+    for _ in range(160):
+        events += parser.feed("x" * 65_536)
+        assert len(parser._buffer) <= 65_536
+    events += parser.finish()
+    assert codes_of(events) == ["arguments-too-long"]
+    (broken,) = [found for found in events if isinstance(found, Malformed)]
+    assert len(broken.raw) < 1_100_000
+    assert sum(len(found.text) for found in events if isinstance(found, Text)) + len(broken.raw) == 160 * 65_536 + 16
+    assert parser.steps < 2 * 160 * 65_536
+
+
+def test_ten_megabytes_at_once_are_the_same():
+    text = '[CALL: f({"a": "' + "x" * 10_000_000
+    events = joined(whole(text))
+    assert kinds(events) == ["CallStart", "ArgumentsDelta", "Malformed", "Text"]
+    assert joined(in_chunks(text[start : start + 100_000] for start in range(0, len(text), 100_000))) == events
+
+
+@pytest.mark.parametrize("opener", ["[", '{"a":', "("])
+def test_a_hundred_thousand_nested_brackets_are_too_deep(opener):
+    head = "[CALL: f(a=" if opener == "(" else "[CALL: f("
+    events = whole(head + opener * 100_000)
+    assert codes_of(events)[0] == "nesting-too-deep"
+    assert calls_of(events) == []
+
+
+def test_a_megabyte_of_brackets_is_text():
+    text = "[" * 1_000_000
+    assert joined(whole(text)) == [Text(Span(0, len(text)), text)]
+
+
+@pytest.mark.parametrize("digits", [4300, 4301, 10_000])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_an_integer_has_at_most_4300_digits(digits, sign):
+    number = sign + "7" * digits
+    text = f'[CALL: f({{"a":{number}}})]'
+    events = whole(text)
+    assert joined(by_characters(text)) == joined(events)
+    value = 10**4300 // 9 * 7
+    assert [call.arguments["a"] for call in calls_of(events)] == [-value if sign else value] * (digits == 4300)
+    assert codes_of(events) == ["bad-number"] * (digits > 4300)
+
+
+def test_a_raw_value_of_so_many_digits_is_text():
+    for digits, value in ((4096, 10**4096 // 9), (4097, "1" * 4097)):
+        (call,) = parse(f"<function=f><parameter=a>{'1' * digits}</parameter></function>").calls
+        assert call.arguments == {"a": value}
+
+
+# Limits.
+
+
+@pytest.mark.parametrize(
+    ("head", "counted", "tail", "dialect"),
+    [
+        ("[CALL: f(", '{"a":"12345"})', "]", "call"),
+        ("[CALL: f(", "a=1,b='23',c=4)", "]", "call"),
+        ("[TOOL_CALLS]f[ARGS]", '{"a":[1,2,3]}', "", "mistral"),
+        ("<tool_call>", '{"name":"f","arguments":{"a":1}}', "</tool_call>", "hermes"),
+        ("<function=f>", "<parameter=a>1</parameter></function>", "", "qwen_xml"),
+        ("<|tool_call>call:f", '{a:<|"|>x<|"|>}', "<tool_call|>", "gemma4"),
+    ],
+)
+def test_arguments_may_be_as_long_as_the_limit_in_every_chunking(head, counted, tail, dialect):
+    """What counts is what the reader of the body reads: a parenthesis that closes it too, and the tail behind tags."""
+    text = f"{head}{counted}{tail} and on"
+    for limit, allowed in ((len(counted), True), (len(counted) + 1, True), (len(counted) - 1, False)):
+        options = {"limits": Limits(arguments=limit), "dialects": dialect}
+        expected = joined(whole(text, **options))
+        assert len(calls_of(expected)) == allowed
+        assert ("arguments-too-long" in codes_of(expected)) != allowed
+        assert joined(by_characters(text, **options)) == expected
+        for cut, events in every_single_cut(text, **options):
+            assert joined(events) == expected, cut
+
+
+def test_no_marker_begins_in_the_strings_of_arguments_over_the_limit():
+    text = '[CALL: f({"a":"xxxx [CALL: g()] y"})] [CALL: h()]'
+    for events in (whole(text, limits=Limits(arguments=8)), by_characters(text, limits=Limits(arguments=8))):
+        assert [call.name for call in calls_of(events)] == ["h"]
+        assert codes_of(events) == ["arguments-too-long"]
+
+
+def test_the_call_over_the_limit_is_text_and_said_once():
+    text = "[CALL: f()] " * 67
+    events = whole(text)
+    assert len(calls_of(events)) == 64
+    assert codes_of(events) == ["too-many-calls"]
+    assert parse(text).text.strip() == "[CALL: f()] [CALL: f()] [CALL: f()]"
+    assert joined(by_characters(text)) == joined(events)
+
+
+def test_no_calls_at_all_can_be_asked_for():
+    assert codes_of(whole("[CALL: f()]", limits=Limits(calls=0))) == ["too-many-calls"]
+
+
+def test_a_section_ends_where_the_limit_of_calls_is_reached():
+    text = '[TOOL_CALLS] [{"name": "f"}, {"name": "g"}, {"name": "h"}] done'
+    events = whole(text, limits=Limits(calls=2))
+    assert [call.name for call in calls_of(events)] == ["f", "g"]
+    assert parse(text, limits=Limits(calls=2)).text.endswith('{"name": "h"}] done')
+    assert joined(by_characters(text, limits=Limits(calls=2))) == joined(events)
+
+
+def test_nesting_can_be_set():
+    text = '[CALL: f({"a":[[1]]})]'
+    assert len(calls_of(whole(text, limits=Limits(nesting=3)))) == 1
+    for events in (whole(text, limits=Limits(nesting=2)), by_characters(text, limits=Limits(nesting=2))):
+        assert codes_of(events) == ["nesting-too-deep"]
+
+
+@pytest.mark.parametrize("deep", [63, 64, 65, 100])
+@pytest.mark.parametrize(
+    ("head", "tail"),
+    [
+        ('[CALL: f({"a":', "})]"),
+        ('<tool_call>{"name":"f","arguments":{"a":', "}}</tool_call>"),
+        ('<tool_call>{"arguments":{"a":', '},"name":"f"}</tool_call>'),
+        ("<|tool_call>call:f{a:", "}<tool_call|>"),
+        ('<function_call><tool>f</tool><args_json>{"a":', "}</args_json></function_call>"),
+    ],
+)
+def test_nesting_ends_at_64_brackets_in_every_dialect(deep, head, tail):
+    text = head + "[" * (deep - 1) + "]" * (deep - 1) + tail
+    events = whole(text)
+    assert len(calls_of(events)) == (deep <= 64)
+    assert ("nesting-too-deep" in codes_of(events)) == (deep > 64)
+    assert joined(by_characters(text)) == joined(events)
+
+
+# Snapshots.
+
+
+def test_a_snapshot_that_grows_is_a_chunk():
+    feeder = SnapshotFeeder()
+    events = []
+    text = 'Hi [CALL: f({"a": "b"})] there'
+    for end in range(len(text) + 1):
+        events += feeder.feed(text[:end])
+    events += feeder.finish()
+    assert joined(events) == joined(whole(text))
+
+
+def test_a_snapshot_that_replaces_text_says_so_and_reports_no_call_twice():
+    feeder = SnapshotFeeder()
+    assert [call.name for call in calls_of(feeder.feed("[CALL: f()] then [CALL: g()]"))] == ["f", "g"]
+    notice, *rest = feeder.feed("Well: [CALL: f()] [CALL: h()] [CALL: f()]")
+    assert isinstance(notice, Notice)
+    assert (notice.code, notice.span) == ("snapshot-replaced", Span(0, 41))
+    assert [call.name for call in calls_of(rest)] == ["h", "f"]  # a second call of f is another one
+    assert [found for found in rest if isinstance(found, Markup)] == [Markup(Span(6, 17), "[CALL: f()]")]
+    assert list(feeder.feed("Well: [CALL: f()] [CALL: h()] [CALL: f()]")) == []
+
+
+def test_a_shorter_snapshot_replaces_too():
+    feeder = SnapshotFeeder()
+    feeder.feed("[CALL: f()]")
+    notice, *rest = feeder.feed("[CALL: f")
+    assert (notice.code, rest) == ("snapshot-replaced", [])
+    assert kinds(feeder.feed("[CALL: f()]")) == ["CallStart", "ArgumentsDelta", "Markup"]
+    assert calls_of(feeder.finish()) == []
+
+
+def test_a_replacement_forgets_contexts_and_reasoning():
+    feeder = SnapshotFeeder(tolerance="strict")
+    feeder.feed("```\n<think>")
+    assert [call.name for call in calls_of(feeder.feed("[CALL: f()]"))] == ["f"]
+
+
+# Fences that hold nothing but the call.
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "notices"),
+    [
+        ("```\n[CALL: f()]\n```\n", ["f"], []),
+        ("```\n[CALL: f()]\n```", ["f"], []),
+        ("```\n[CALL: f()]", ["f"], []),
+        ("```\n[CALL: f()]\n", ["f"], []),
+        ("~~~~json\n\n  [CALL: f()]  \n\n~~~~~\nmore", ["f"], []),
+        ("```\r\n[CALL: f()]\r\n```\r\nmore", ["f"], []),
+        ("```\n[CALL: f()] or so\n```\n", [], ["marker-in-fence"]),
+        ("```\nlike [CALL: f()]\n```\n", [], ["marker-in-fence"]),
+        ("```\n[CALL: f()]\n[CALL: g()]\n```\n", [], ["marker-in-fence", "marker-in-fence"]),
+        ("```\n[CALL: f()]\n``` not closed\n", [], ["marker-in-fence"]),
+        ("````\n[CALL: f()]\n```\n", [], ["marker-in-fence"]),
+        ("```\n[CALL: f(=)]\n```\n", [], ["marker-in-fence"]),
+        ('```\n[CALL: f({"a":\n', [], ["marker-in-fence"]),
+        ("```\n[CALL: f()]\n```\n[CALL: g()]", ["f", "g"], []),
+        ("```\n[CALL: f()] x\n```\n[CALL: g()]", ["g"], ["marker-in-fence"]),
+        ("`[CALL: f()]`", [], ["marker-in-code"]),
+    ],
+)
+def test_a_call_alone_in_its_fence(text, names, notices):
+    options = {"contexts": {"fence": "sole"}}
+    events = whole(text, **options)
+    assert [call.name for call in calls_of(events)] == names
+    assert codes_of(events) == notices
+    assert [call.index for call in calls_of(events)] == list(range(len(names)))
+    for cut, others in every_single_cut(text, **options):
+        assert joined(others) == joined(events), cut
+    assert joined(by_characters(text, **options)) == joined(events)
+
+
+# Nonces.
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "notices"),
+    [
+        ("[CALL#7f3a: f()]", ["f"], []),
+        ("[CALL: f()]", [], ["unknown-nonce"]),
+        ("[CALL#7F3A: f()]", [], ["unknown-nonce"]),
+        ("[CALL#7f3: f()]", [], ["unknown-nonce"]),
+        ("[CALL#7f3a1: f()]", [], ["unknown-nonce"]),
+        ("[CALL# 7f3a: f()]", [], []),
+        (HERMES, [], ["unknown-nonce"]),
+        ("[CALL: f()] [CALL#7f3a: g()]", ["g"], ["unknown-nonce"]),
+        ("```\n[CALL#7f3a: f()]\n```", [], ["marker-in-fence"]),
+    ],
+)
+def test_with_a_nonce_only_markers_that_carry_it_are_read(text, names, notices):
+    events = whole(text, nonce="7f3a")
+    assert [call.name for call in calls_of(events)] == names
+    assert codes_of(events) == notices
+    assert joined(by_characters(text, nonce="7f3a")) == joined(events)
+
+
+def test_without_a_nonce_a_marker_that_carries_one_is_text():
+    assert codes_of(whole("[CALL#7f3a: f()]")) == ["unknown-nonce"]
+
+
+# Tools.
+
+
+TOOLS = {"get_weather": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}, "ping": {}}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        TOOLS,
+        [{"name": name, "parameters": schema} for name, schema in TOOLS.items()],
+        [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in TOOLS.items()],
+        [{"type": "function", "name": name, "parameters": schema} for name, schema in TOOLS.items()],
+        [{"name": name, "input_schema": schema} for name, schema in TOOLS.items()],
+        {"tools": [{"name": name, "inputSchema": schema} for name, schema in TOOLS.items()]},
+        [{"functionDeclarations": [{"name": name, "parameters": schema} for name, schema in TOOLS.items()]}],
+        [{"functionDeclarations": [{"name": n, "parametersJsonSchema": schema} for n, schema in TOOLS.items()]}],
+        [SimpleNamespace(name=name, parameters=schema) for name, schema in TOOLS.items()],
+        ({"name": name, "parameters": schema} for name, schema in TOOLS.items()),
+    ],
+)
+def test_tools_in_any_usual_shape_type_and_bind_arguments(tools):
+    parsed = parse("[CALL: get_weather(007, 007)] [CALL: ping()]", tools=tools)
+    assert [call.arguments for call in parsed.calls] == [{"city": "007", "days": 7}, {}]
+    assert parsed.problems == ()
+
+
+def test_a_tool_that_was_not_given_is_still_a_call_and_a_notice():
+    parsed = parse("[CALL: get_wether(city=Oslo)]", tools=TOOLS)
+    assert parsed.calls[0].arguments == {"city": "Oslo"}
+    (notice,) = parsed.problems
+    assert (notice.code, notice.span) == ("unknown-tool", parsed.calls[0].span)
+    assert notice.message == "no tool 'get_wether' was given; did it mean 'get_weather'?"
+    assert parse("[CALL: f()]", tools=[]).problems[0].message == "no tool 'f' was given"
+    assert parse("[CALL: f()]").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "word", "value"),
+    [
+        ({"type": "string"}, "1", "1"),
+        ({"type": ["integer", "null"]}, "null", None),
+        ({"type": "integer"}, "null", "null"),
+        ({"$ref": "#/$defs/days"}, "07", 7),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "7", "7"),
+        ({"enum": ["1", "2"]}, "1", "1"),
+        ({"const": 1}, "1", 1),
+        ({"type": "boolean", "nullable": True}, "None", None),
+        ({"type": "number"}, "1e400", "1e400"),
+        ({"type": "boolean"}, "TRUE", True),
+        ({}, "007", "007"),
+        ({"$ref": "#/properties/x"}, "7", 7),  # a circle: nothing is declared
+    ],
+)
+def test_a_schema_types_plain_words(schema, word, value):
+    tools = {"f": {"$defs": {"days": {"type": "integer"}}, "properties": {"x": schema}}}
+    for text in (f"[CALL: f(x={word})]", f"<function=f><parameter=x>{word}</parameter></function>"):
+        (call,) = parse(text, tools=tools).calls
+        assert call.arguments == {"x": value}
+        assert type(call.arguments["x"]) is type(value)
+
+
+# Whole texts.
+
+
+def test_parsed_tells_content_from_reasoning_and_collects_problems():
+    parsed = parse("a<think>b [CALL: x()]</think>c [CALL: f()] `[CALL: g()]` [CALL: h(")
+    assert [call.name for call in parsed.calls] == ["f"]
+    assert parsed.text == "ac  `[CALL: g()]` "
+    assert parsed.reasoning == "b [CALL: x()]"
+    assert [found.code for found in parsed.problems] == ["marker-in-reasoning", "marker-in-code", "unclosed-marker"]
+    assert repr(parsed) == "Parsed(1 calls, 18 characters of text, 3 problems)"
+
+
+def test_events_cross_a_wire_and_come_back():
+    events = whole("a [CALL: f(x=1)] `[CALL: f()]` [CALL: f(")
+    encoded = msgspec.json.encode(events)
+    union = Text | CallStart | ArgumentsDelta | Call | Malformed | Markup | Notice
+    assert msgspec.json.decode(encoded, type=list[union]) == events
+    assert events[1].to_dict() == {"type": "call-start", "index": 0, "name": "f", "dialect": "call"}
+
+
+def test_events_cannot_be_changed():
+    (found,) = whole("text")
+    with pytest.raises(AttributeError):
+        found.text = "other"
+
+
+# Detection.
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", ()),
+        ("prose [1]", ()),
+        ("[CALL: f()]", ("call",)),
+        ("[f(a=1)]", ("pythonic",)),
+        ("Action: f\nAction Input: {}", ("react",)),
+        ('```tool_call\n{"name": "f", "arguments": {}}\n```', ("fenced",)),
+        (f"{HERMES}\n{HERMES}\n[CALL: f()]", ("hermes", "call")),
+        ("<think>" + HERMES, ("hermes",)),
+        ("```\n> `[CALL: f()]`", ("call",)),
+        ("[CALL: f(", ("call",)),
+        ("[CALL: f( " + HERMES, ("hermes", "call")),
+    ],
+)
+def test_dialects_are_detected_wherever_their_markers_stand(text, names):
+    assert detect(text) == names
+
+
+# Dialects of one's own.
+
+
+ARROW = r"""
+name = "arrow"
+title = "=> f {...}"
+models = "mine"
+source = "me"
+grammar = "arrow.lark"
+
+[[forms]]
+head = '=> {name} (?=\{)'
+body = "json"
+begins = "="
+"""
+
+ARROW_GRAMMAR = """// => f {"a": 1}
+%import .heads (NAME)
+%import .json (root)
+marker: call
+call: "=> " NAME " " root
+"""
+
+
+@pytest.fixture
+def arrow(tmp_path: Path) -> Dialect:
+    (tmp_path / "arrow.toml").write_text(ARROW, encoding="utf-8")
+    (tmp_path / "arrow.lark").write_text(ARROW_GRAMMAR, encoding="utf-8")
+    return load_dialect(tmp_path / "arrow.toml")
+
+
+def test_a_dialect_from_a_file_is_read_like_any_other(arrow, tmp_path):
+    assert arrow.grammar == str((tmp_path / "arrow.lark").resolve())
+    assert arrow == load_dialect(str(tmp_path / "arrow.toml"))
+    text = 'So => f {"a": "=> g {}"} and [CALL: f()]'
+    parsed = parse(text, dialects=["call", arrow])
+    assert [(call.dialect, call.arguments) for call in parsed.calls] == [("arrow", {"a": "=> g {}"}), ("call", {})]
+    assert load(arrow).accepts('=> f {"a": 1}', "marker")
+    assert joined(by_characters(text, dialects=[arrow, "call"])) == joined(whole(text, dialects=[arrow, "call"]))
+    assert parse(text).calls[0].dialect == "call"  # it is not registered
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "arrow"', 'name = "Arrow!"', "name 'Arrow!'"),
+        ('name = "arrow"', "", "name"),
+        ('title = "=> f {...}"', "title = 5", r"title"),
+        ('models = "mine"', 'colour = "red"', "colour|models"),
+        ('begins = "="', 'begins = ""', "begins"),
+        ('body = "json"', 'body = "yaml"', "yaml"),
+        ('body = "json"', 'body = "parameters"', "parameters"),
+        ("=> {name} ", "=> ", "head: expected the abbreviation"),
+        ("=> {name} ", "=> ({name} ", "head: no valid pattern"),
+        ('begins = "="', 'begins = "="\nalone = false', "opener"),
+        ("[[forms]]", "[[forms", "toml"),
+        ("[[forms]]", "[[shapes]]", "forms|shapes"),
+    ],
+)
+def test_a_wrong_file_names_itself_and_the_field(tmp_path, old, new, message):
+    path = tmp_path / "wrong.toml"
+    path.write_text(ARROW.replace(old, new), encoding="utf-8")
+    with pytest.raises(DialectError, match=message) as error:
+        load_dialect(path)
+    assert "wrong.toml" in str(error.value)
+
+
+def test_a_file_that_is_no_utf8_is_wrong(tmp_path):
+    path = tmp_path / "latin.toml"
+    path.write_bytes(ARROW.encode().replace(b"mine", b"\xe9"))
+    with pytest.raises(DialectError, match=r"latin\.toml"):
+        load_dialect(path)
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_dialect(tmp_path / "none.toml")
+
+
+def test_a_pattern_that_does_not_compile_raises_where_it_is_used():
+    form = Form(head="=> ({name} ", body="json", begins="=")
+    with pytest.raises(DialectError, match="no valid pattern"):
+        parse("=> f {}", dialects=Dialect(name="wrong", title="", models="", source="", forms=(form,)))
+
+
+# Plug-ins.
+
+
+@pytest.fixture
+def installed(monkeypatch, arrow):
+    """Install plug-ins: the value of each is what its entry point names."""
+
+    def install(**plugins):
+        module = SimpleNamespace(**plugins)
+        monkeypatch.setitem(sys.modules, "callmark_plugin_of_a_test", module)
+        found = [EntryPoint(name, f"callmark_plugin_of_a_test:{name}", "callmark.dialects") for name in plugins]
+        monkeypatch.setattr(
+            "importlib.metadata.entry_points", lambda group: found if group == "callmark.dialects" else []
+        )
+        dialects.cache_clear()
+
+    yield install
+    dialects.cache_clear()
+
+
+def test_a_plugin_adds_dialects_behind_ours(installed, arrow):
+    other = msgspec.structs.replace(arrow, name="other")
+    installed(one=arrow, two=[other])
+    assert [dialect.name for dialect in dialects()][-2:] == ["arrow", "other"]
+    assert parse("=> f {}", dialects="arrow").calls[0].name == "f"
+    assert parse("=> f {}", dialects="other").calls[0].dialect == "other"
+    assert detect("=> f {}") == ("arrow",)
+
+
+def test_a_plugin_may_not_take_a_name(installed, arrow):
+    installed(one=msgspec.structs.replace(arrow, name="call"))
+    with pytest.raises(DialectError, match="entry point one: the dialect name 'call' is taken"):
+        dialects()
+
+
+def test_a_plugin_gives_dialects_and_nothing_else(installed):
+    installed(one=["call"])
+    with pytest.raises(DialectError, match="entry point one: expected a Dialect, found str"):
+        dialects()
+
+
+def test_the_registered_dialects_are_the_same_each_time():
+    assert dialects() is dialects()
+    assert dialects()[0].name == "call"
+    assert all(isinstance(dialect, Dialect) and dialect.title and dialect.source for dialect in dialects())
