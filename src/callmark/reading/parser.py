@@ -59,7 +59,6 @@ RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
-_LATER: Final = 16  # characters that must come behind an error before what stands there is searched again
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 _TEXT, _CALL, _TAIL, _SECTION, _BROKEN, _OVERFLOW, _SOLE = range(7)
@@ -141,7 +140,6 @@ class Parser:
         self._repairs: tuple[Repair, ...] = ()
         self._begun = False  # whether CallStart was emitted
         self._error: tuple[str, str, int] = ("", "", 0)  # code, what was expected, position
-        self._look_again = 0  # length of the buffer at which to look again where to go on behind the error
 
     @property
     def steps(self) -> int:
@@ -189,9 +187,6 @@ class Parser:
             chunk = self._buffer
         elif held:
             chunk = held + chunk
-            if self._mode == _BROKEN and len(chunk) < self._look_again:
-                self._buffer = chunk
-                return ()
             self._reread += len(held)
         self._buffer = chunk
         self._search.reset()
@@ -662,7 +657,6 @@ class Parser:
             self._base = sound
             back = 0
         self._at = back
-        self._look_again = 0
         self._mode = _BROKEN
 
     def _in_broken(self, final: bool) -> bool:
@@ -678,7 +672,8 @@ class Parser:
             begin = self._search.next_cut(buffer, sound, self._base)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
             if cut or (hit >= len(buffer) and end < 0 and len(buffer) < limit + RECOVERY):
-                self._look_again = len(buffer) + max(_LATER, len(buffer) >> 3)
+                if min(hit, begin) > error:  # nothing begins in the last token, so it need not be looked at again
+                    self._at = error
                 return False
         if hit <= error:
             end = hit
