@@ -41,8 +41,8 @@ def _joined(pieces: list[str], size: int = 4) -> st.SearchStrategy[str]:
 texts = _joined(list(NASTY), 6) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 """Any text that can be a value, nasty more often than not."""
 
-_double = _joined([*_PLAIN, "'", *_ESCAPES]).map(lambda text: f'"{text}"')
-_single = _joined([*_PLAIN, '"', *_ESCAPES, "\\'"]).map(lambda text: f"'{text}'")
+_double = _joined([*_PLAIN, "'", *_ESCAPES * 3]).map(lambda text: f'"{text}"')
+_single = _joined([*_PLAIN, '"', *_ESCAPES * 3, "\\'"]).map(lambda text: f"'{text}'")
 _numbers = st.sampled_from(
     ["0", "-0", "1", "-1", "2.5", "-0.0", "1e3", "1E-2", "10000000000000000000000", "0.1", "1.0", "9007199254740993"]
 ) | st.integers().map(str)

@@ -388,7 +388,7 @@ def test_what_the_grammar_cannot_say_is_reported():
     assert arguments("a=1, 'b'=2".replace("'b'", '"a"')).duplicate_keys
     assert arguments('x=1, y={"k": 1, "k": 2}').duplicate_keys
     assert not arguments('{"a": {"a": 1}}').duplicate_keys
-    assert named("hermes").read('<tool_call>{"name": "f", "x": 1, "x": 2}</tool_call>')[0].duplicate_keys
+    assert named("hermes").read('<tool_call>{"name": "f", "arguments": {}, "x": 1, "x": 2}</tool_call>')[0].duplicate_keys
     assert arguments('{"a": 1e400}').bad_numbers
     assert arguments('{"a": [-' + "9" * 4301 + "]}").bad_numbers
     assert not arguments('{"a": -' + "9" * 4300 + "}").bad_numbers
@@ -499,7 +499,7 @@ def test_a_long_string_is_one_step():
         ("call", '[CALL: f(a="x\\q")]', 13, 'expected an escape, found "\\"'),
         ("call", '[CALL: f(a="x\n")]', 13, "expected an escape, found a line break"),
         ("call", "[CALL: f()] x", 11, 'expected the end of the text, found " "'),
-        ("hermes", '<tool_call>{"name": "f", "x": 1 b}', 32, 'expected "," or "}", found "b"'),
+        ("hermes", '<tool_call>{"name": "f", "x": 1 b}', 32, 'expected ",", found "b"'),
         ("hermes", '<tool_call>{"name": "f"}\n</tool_ca', 34, 'expected "</tool_call>", found the end of the text'),
         ("hermes", '<tool_call>{"name": "f"} \x00', 25, 'expected "</tool_call>", found U+0000'),
         ("hermes", '<tool_call>{"name": ""}', 20, "expected a name in quotes, found '\"'"),
@@ -507,7 +507,7 @@ def test_a_long_string_is_one_step():
         ("hermes", '<tool_call>{"name": "f", "arguments": 1}', 38, 'expected "{", found "1"'),
         ("react", "Action: f\nAction Input: {1}", 25, 'expected "}" or a string, found "1"'),
         ("react", "Action: f", 9, 'expected a line break and "Action Input:", found the end of the text'),
-        ("gemma4", "call:f{<|\"|>a<|\"|> 1}", 19, 'expected ":", found "1"'),
+        ("gemma4", 'call:f{<|"|>a<|"|> 1}', 19, 'expected ":", found "1"'),
         ("gemma4", 'call:f{a:<|"|>x', 15, "expected '<|\"|>', found the end of the text"),
         ("qwen_xml", "<function=f><parameter=a>x", 26, 'expected "</parameter>", found the end of the text'),
         ("qwen_xml", "<function=f><parameter=a>x<tool_call><function=g>", 26, 'expected "</parameter>", found "<"'),

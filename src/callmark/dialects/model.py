@@ -67,7 +67,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     unclosed    pattern that cannot stand there either, and that ends the value where reading is tolerant
     encoding    how such a value is written: raw, or xml (entities and CDATA)
     trim        whether one line break at each end of such a value belongs to the markup
-    name_keys, arguments_keys   keys of an envelope, at its outermost level
+    name_keys, arguments_keys   keys of an envelope, at its outermost level; beside them `id` and `type` may stand, and
+                where there are arguments anything else
     """
 
     head: str
@@ -88,8 +89,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     unclosed: str = ""
     encoding: Literal["raw", "xml"] = "raw"
     trim: bool = False
-    name_keys: tuple[str, ...] = ("name",)
-    arguments_keys: tuple[str, ...] = ("arguments", "parameters")
+    name_keys: tuple[str, ...] = ("name", "tool_name", "function")
+    arguments_keys: tuple[str, ...] = ("arguments", "parameters", "args", "input")
 
     def __post_init__(self) -> None:
         if not self.begins:
@@ -109,6 +110,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
+                unknown = re.search(r"(?<!\\)\{[a-z]+\}", expand(pattern))
+                if unknown:
+                    raise DialectError(f"{field}: expected {', '.join(_ABBREVIATIONS)}, found {unknown[0]}")
                 try:
                     re.compile(expand(pattern))
                 except re.error as error:

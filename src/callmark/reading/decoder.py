@@ -49,8 +49,8 @@ def decode(text: str, depth_limit: int) -> JsonValue:
         raise
     except (ValueError, RecursionError) as error:  # an integer over 4,300 digits; more brackets than C's stack
         raise Undecodable("nesting-too-deep" if isinstance(error, RecursionError) else "bad-number") from error
-    if type(value) is dict and len(value) == text.count(":") and "[" not in text:
-        return value  # as many keys as colons: none can be there twice, and no object is nested in the flat one
+    if type(value) is dict and len(value) == text.count(":") and "[" not in text and depth_limit > 1:
+        return value  # as many keys as colons: none can be there twice, and only empty objects are nested
     if text.count("{") + text.count("[") > depth_limit and _depth(value, depth_limit) > depth_limit:
         raise Undecodable("nesting-too-deep")
     if _may_repeat_keys(text, value) and _repeats_keys(text):

@@ -37,7 +37,7 @@ def read(
     name = ""
     if body == "envelope":
         head = _ENVELOPE.match(buffer, at, end)
-        if head is None or form.name_keys != ("name",) or "arguments" not in form.arguments_keys:
+        if head is None or "name" not in form.name_keys or "arguments" not in form.arguments_keys:
             return None
         name = head[1]
         at = head.end()

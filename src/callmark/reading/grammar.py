@@ -55,6 +55,7 @@ _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 # Terminals in words; those that are plain text show themselves, those of a dialect of one's own their names.
 _WORDS: Final = {
     "$END": "the end of the text",
+    "ASIDE_KEY": '"id" or "type"',
     "BARE": "a value",
     "ID": "an id",
     "KEY": "a key",
@@ -95,7 +96,7 @@ _UNFINISHED: Final = {
     "OTHER_KEY": (re.compile(_OPEN_STRING), '"'),
     "SINGLE_QUOTED": (re.compile(rf"'(?:[^'{_PLAIN}]++|\\['\"\\/bfnrt]|{_LONG_ESCAPE})*+"), "'"),
     "QUOTED": (re.compile(r'<\|"\|>(?:[^<\ud800-\udfff]++|<(?!\|"\|>))*+'), '<|"|>'),
-    "QUOTED_NAME": (re.compile(rf'"[^"{_PLAIN}]{{0,128}}+'), '"'),
+    "QUOTED_NAME": (re.compile(rf'"(?:[^"{_PLAIN}]|\\["\\/bfnrt]|{_LONG_ESCAPE}){{0,128}}+'), '"'),
     "PAIR_KEY": (re.compile(r"(?P<key>[^\W\d][\w.\-]{0,127}+[ \t\r\n]*+)"), ""),
     "QUOTED_PAIR_KEY": (re.compile(rf'{_OPEN_STRING}(?P<key>"[ \t\r\n]*+)?+'), '"'),
 }
@@ -251,10 +252,8 @@ class _Reading:
         if not isinstance(node, str):
             return self.values[id(node)]
         match node.type:
-            case "STRING" | "OTHER_KEY" | "SINGLE_QUOTED" | "QUOTED_PAIR_KEY":
+            case "STRING" | "OTHER_KEY" | "ASIDE_KEY" | "SINGLE_QUOTED" | "QUOTED_PAIR_KEY" | "QUOTED_NAME":
                 return _ESCAPE.sub(_unescaped, node[1:-1])
-            case "QUOTED_NAME":
-                return str(node[1:-1])
             case "QUOTED":
                 width = len(self._form("braces").quote)
                 return str(node[width:-width])

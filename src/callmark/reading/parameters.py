@@ -273,7 +273,10 @@ class ParametersReader:
             self.out.append('"')
             self._is_string = False
         else:
-            self.out.append(plain_value("".join(self._held), self._declared, self._depth_limit - 1))
+            try:
+                self.out.append(plain_value("".join(self._held), self._declared, self._depth_limit - 1))
+            except Undecodable as error:
+                self._die(error.code, "a value that JSON can hold", at)
 
     def _die(self, code: str, expected: str, at: int) -> int:
         self.status = DEAD
@@ -293,13 +296,16 @@ def _character(entity: str) -> str:
 def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) -> str:
     """Return the JSON text of a whole raw value that was held: see `schemas` for the rules on plain values.
 
-    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain.
+    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain. Raises
+    Undecodable where it names a key twice.
     """
     plain = text.strip(_BLANK)
     if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
         try:
             value = decode(plain, depth_limit)
-        except Undecodable:
+        except Undecodable as error:
+            if error.code == "duplicate-key":
+                raise
             return quoted(text)
         if not declared or ("array" if isinstance(value, list) else "object") in declared:
             return plain

@@ -101,6 +101,8 @@ class Parser:
         self._plan: Plan = plan(dialects, self._tolerant)
         self._tools: dict[str, Parameters] | None = known_tools(tools)
         self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
+        if nonce is not None and not re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce):
+            raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r}")
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
         self._limits = limits or DEFAULT_LIMITS
@@ -665,6 +667,8 @@ class Parser:
         error = position - self._base
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
+        if self._section is not None and self._section.section is not None:
+            recovery = self._section.section.resume or recovery
         hit, _ = self._search.next_entry(buffer, sound, self._base)
         found = recovery.search(buffer, error, limit + RECOVERY) if recovery is not None else None
         end = found.end() if found is not None and found.start() <= limit else -1
@@ -709,7 +713,7 @@ class Parser:
         if reader is None:
             raise AssertionError("arguments over the limit are being read")
         at = self._at
-        stop = reader.feed(self._buffer, at, self._base)
+        stop = max(at, reader.feed(self._buffer, at, self._base))
         reader.out.clear()
         self._shown = self._passed = at
         self._show(stop)

@@ -139,6 +139,7 @@ class Section:
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
         self.next = Pattern(f"(?P<closer>{blanks}(?:{expand(first.closer)}))|(?P<next>{between}(?={heads}))")
+        self.resume = Pattern(f"[)}}\\]]{{1,8}}(?={between}(?:{heads}))") if self.separated else None
 
 
 @cache

@@ -10,7 +10,7 @@ With a schema, the declared types decide, in this order:
 1. `null` only where null is allowed;
 2. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (a union too);
 3. a boolean, then an integer (leading zeros and a plus sign are read), then a number, where it reads as one;
-4. otherwise the text as it is, a string: checking it against the schema is for others, and nothing is guessed.
+4. otherwise the value that it is without a schema, but for null: checking it is for others, and nothing is guessed.
 `enum` and `const` declare the types of their members.
 """
 
@@ -64,6 +64,8 @@ def scalar(word: str, declared: frozenset[str] | None) -> str:
             return whole[1].rstrip("+") + (whole[2].lstrip("0") or "0")
         if "number" in declared and NUMBER.fullmatch(plain) and holdable(plain):
             return plain
+    if literal in ("true", "false") or (NUMBER.fullmatch(word) and holdable(word)):
+        return literal or word
     return quoted(word)
 
 

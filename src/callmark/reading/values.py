@@ -16,6 +16,7 @@ sound only when something legal follows it: after an error, reading resumes ther
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
@@ -31,7 +32,6 @@ _VALUE, _FIRST_ITEM, _ITEM, _FIRST_KEY, _KEY, _COLON, _NEXT = range(7)  # state:
 
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
 BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
-_NUMBER_LIMIT: Final = 4400  # characters of a number: 4,300 digits (CPython's limit for int) and room for the rest
 
 # Frames of the stack. JSON: O(bject), A(rray). Python: d(ict), l(ist), t(uple). B(races) with s(equence).
 # E: an envelope's outermost object. R: the argument list.
@@ -58,6 +58,8 @@ _KEY_WORD = re.compile(r"[\w.\-]++")
 _BRACES_KEY = re.compile(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _ARGUMENT_KEY = re.compile(r"[^\W\d][\w.\-]{0,127}+")
 _BARE = re.compile(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
+_ASIDE = frozenset(("id", "type"))
+_CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 _NO_BARE_START = frozenset("=,)]}，（）")
 
 
@@ -76,11 +78,11 @@ class ValueReader:
     """
 
     __slots__ = (
-        "_any_container", "_arguments_keys", "_begun", "_bind", "_bound", "_delimiter", "_depth_limit", "_flavour",
-        "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer", "_parameters",
-        "_pending", "_quote", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_tolerant",
-        "_word", "_word_start", "code", "end", "expected", "id", "name", "out", "plain", "repairs", "sound", "start",
-        "status",
+        "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_delimiter", "_depth_limit",
+        "_flavour", "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer",
+        "_parameters", "_pending", "_quote", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
+        "_tolerant", "_word", "_word_start", "code", "end", "expected", "id", "name", "out", "plain", "repairs",
+        "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +123,7 @@ class ValueReader:
         # An envelope:
         self._role = ""  # what the current member is: "name", "arguments", or its key
         self._roles: set[str] = set()
+        self._beside = False  # there are members that belong to arguments, or are them under an unknown key
         # A string or a word:
         self._quote = '"'
         self._is_key = False
@@ -221,6 +224,8 @@ class ValueReader:
                 return self._die("duplicate-key", "one name and one member with arguments", at)
             if role:
                 self._roles.add(role)
+            elif key not in _ASIDE:
+                self._beside = True
             self._role = role or key
             self._live = role == "arguments"
         elif self._live:
@@ -239,6 +244,8 @@ class ValueReader:
             if self.name is None:
                 return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
             if "arguments" not in self._roles:
+                if self._beside:
+                    return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
                 self.out.append("{}")
         elif self._live:
             self.out.append("]" if frame == "t" else _CLOSER[frame])
@@ -497,7 +504,7 @@ class ValueReader:
             sink.append(piece)
         elif sink is not None:
             self._size += len(piece)
-            if self._size <= KEY_LIMIT:
+            if self._size <= (_CAPTURE_LIMIT if self._held is None else KEY_LIMIT):
                 sink.append(piece)
             elif self._held is not None:  # no key is so long: a positional value, and it can come out
                 held, self._held, self._sink = self._held, None, self.out
@@ -515,12 +522,15 @@ class ValueReader:
             if sink is not None:
                 sink.append('"')
         elif sink is not None:
-            text = "".join(sink) if self._size <= KEY_LIMIT else ""
+            text = "".join(sink) if self._size <= _CAPTURE_LIMIT else ""
             if self._is_key:
                 self._key = text
-            elif self._role == "id":
-                self.id = text if text and "\\" not in text else None
-            elif text and len(text) <= 128 and "\\" not in text:
+                return at
+            if "\\" in text:
+                text = json.loads(f'"{text}"')
+            if self._role == "id":
+                self.id = text if self._size <= KEY_LIMIT else None
+            elif 0 < len(text) <= 128:
                 self.name = text
             else:
                 return self._die_in_role(at - 1)
@@ -552,10 +562,9 @@ class ValueReader:
                     end = equals
             self._word.append(buffer[at:end])
             self._size += end - at
-            excess = self._size - (128 if self._is_key else BARE_LIMIT if bare else _NUMBER_LIMIT)
+            excess = self._size - (128 if self._is_key else BARE_LIMIT if bare else self._size)
             if excess > 0:
-                code = "bad-arguments" if bare or self._is_key else "bad-number"
-                return self._die(code, "a shorter word", end - excess)
+                return self._die("bad-arguments", "a shorter word", end - excess)
             at = end
             if at == len(buffer):
                 return at
