@@ -1,1 +1,1 @@
-"""The definition of every dialect: one Lark grammar each, and one for each body language that several dialects share."""
+"""The definition of every dialect: a Lark grammar each, and one for each body language that several share."""

@@ -388,7 +388,8 @@ def test_what_the_grammar_cannot_say_is_reported():
     assert arguments("a=1, 'b'=2".replace("'b'", '"a"')).duplicate_keys
     assert arguments('x=1, y={"k": 1, "k": 2}').duplicate_keys
     assert not arguments('{"a": {"a": 1}}').duplicate_keys
-    assert named("hermes").read('<tool_call>{"name": "f", "arguments": {}, "x": 1, "x": 2}</tool_call>')[0].duplicate_keys
+    twice = '<tool_call>{"name": "f", "arguments": {}, "x": 1, "x": 2}</tool_call>'
+    assert named("hermes").read(twice)[0].duplicate_keys
     assert arguments('{"a": 1e400}').bad_numbers
     assert arguments('{"a": [-' + "9" * 4301 + "]}").bad_numbers
     assert not arguments('{"a": -' + "9" * 4300 + "}").bad_numbers

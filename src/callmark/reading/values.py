@@ -51,6 +51,8 @@ _ESCAPE_PREFIX = re.compile(
     rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
 )
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_HEX_ESCAPE = re.compile(rf"\\x({_X}{{2}})")
+_HEX_PREFIX = re.compile(rf"\\x{_X}?\Z")
 _LONE = re.compile(r"[\ud800-\udfff]")
 _SINGLE_TOKEN = re.compile(r"\\.|\"")
 _JSON_WORD = re.compile(r"[0-9A-Za-z+\-._]++")
@@ -465,6 +467,15 @@ class ValueReader:
                     return self._die("lone-surrogate", "both halves of a surrogate pair", at)
                 if not self._tolerant:
                     return self._die("bad-escape", "an escape of JSON behind the backslash", at)
+                if self._flavour == "python" and buffer.startswith("\\x", at):
+                    if _HEX_PREFIX.match(buffer, at):
+                        return at
+                    byte = _HEX_ESCAPE.match(buffer, at)
+                    if byte is not None:
+                        self._repair("python-literal", base + at, base + at + 4)
+                        self._put(f"\\u00{byte[1]}", base)
+                        at += 4
+                        continue
                 self._repair("literal-backslash", base + at, base + at + 1)
                 apostrophe = buffer.startswith("\\'", at)
                 self._put("'" if apostrophe else "\\\\", base)
