@@ -48,7 +48,7 @@ NOTICE_CODES: dict[str, str] = {
 }
 
 REPAIR_CODES: dict[str, str] = {
-    "opener-spelling": "the opener was written in another case or with full-width characters",
+    "opener-spelling": "the opener was written in another case",
     "full-width-punctuation": "full-width punctuation was read as its ASCII counterpart",
     "curly-quotes": "curly quotes were read as string quotes",
     "single-quotes": "a single-quoted string was read where the dialect wants double quotes",

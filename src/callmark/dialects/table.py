@@ -16,10 +16,9 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
                 loose_heads=(
-                    r"\[{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}[:：]{ws}{name}{ws}[(（]",
-                    r"【{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}[:：]{ws}{name}{ws}[(（]",
+                    r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
                 ),
-                begins="[【",
+                begins="[",
                 body="arguments",
                 tail=r"{ws}\]",
             ),
