@@ -344,3 +344,224 @@ def cuts(text: str) -> st.SearchStrategy[list[int]]:
 def cut_texts(texts: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, list[int]]]:
     """Texts, each with places at which to cut it."""
     return texts.flatmap(lambda text: st.tuples(st.just(text), cuts(text)))
+
+
+# Token soup: what a body may consist of, in any order. Short texts of it are members often enough to find what a
+# grammar and a reader see differently.
+
+SOUP: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "call": (
+        "[CALL: f(",
+        (
+            *"(){}[],=:'\" \n\\/-.#，）é",
+            *(
+                '"a"',
+                "a",
+                "b",
+                "1",
+                "-1.5e3",
+                "true",
+                "True",
+                "None",
+                "null",
+                "'x'",
+                '"x\\n"',
+                "a=",
+                "b=",
+                '{"a":',
+                "007",
+            ),
+            *("a b", "\\'", "\\u0041", '"k"=', "1e400", "(1,)", "{'a': 1}", "{}", "[]", "x.y-z", "1a="),
+        ),
+        ")]",
+    ),
+    "hermes": (
+        "<tool_call>",
+        (
+            *'{}[],: \n"',
+            *(
+                '"name"',
+                '"arguments"',
+                '"parameters"',
+                '"f"',
+                '"name":"f"',
+                '"name": "g"',
+                '"arguments":{',
+                "1",
+                "null",
+            ),
+            *(
+                '"arguments":{}',
+                '"arguments":{"a":1}',
+                '"id":"x"',
+                '"x":1',
+                '"x":',
+                '"x":{}',
+                '"x":[{"name":"q"}]',
+                ",",
+            ),
+        ),
+        "</tool_call>",
+    ),
+    "qwen_xml": (
+        "<function=f>",
+        (
+            *"\n\r x1<[",
+            *(
+                "<parameter=a>",
+                "<parameter=b>",
+                "</parameter>",
+                "\r\n",
+                "</function>",
+                "<function=g>",
+                "<tool_call>",
+                "</",
+            ),
+            *(
+                "<function=",
+                '{"a":1}',
+                "<tool_call>\n<function=q>",
+                "<parameter=",
+                '"s"',
+                " 1 ",
+                "null",
+                "</tool_call>",
+            ),
+        ),
+        "</function>",
+    ),
+    "glm": (
+        "<tool_call>f",
+        (
+            *"ab\n x1<",
+            *(
+                "<arg_key>",
+                "</arg_key>",
+                "<arg_value>",
+                "</arg_value>",
+                "<tool_call>",
+                "<tool_call>g",
+                "</tool_call>",
+                "{}",
+            ),
+            *(
+                "<arg_key>a</arg_key><arg_value>",
+                "<arg_key>b</arg_key>\n<arg_value>",
+                "</arg_",
+                "<tool_call>g<arg_key>",
+            ),
+        ),
+        "</tool_call>",
+    ),
+    "mistral": (
+        "[TOOL_CALLS]",
+        (
+            *" \n[],{}",
+            *(
+                "f",
+                "[ARGS]",
+                "[CALL_ID]",
+                "abc",
+                "{}",
+                '{"a":1}',
+                '{"name":"f"}',
+                '{"name":"f","arguments":{}}',
+                "f[ARGS]{}",
+            ),
+        ),
+        "",
+    ),
+    "pythonic": (
+        "[",
+        (*",  \n\t[]{})", "f(", "g(", "a=1", "b=2", '"x"', "f()", "g(a=1)", "1", "a=[1,2]", "h (", "'y'", ")", ", "),
+        "]",
+    ),
+    "deepseek": (
+        "<｜tool▁call▁begin｜>",
+        (*" \nfg", "function", "<｜tool▁sep｜>", "{}", '{"a":1}', "```json\n", "```json", "```", "json"),
+        "<｜tool▁call▁end｜>",
+    ),
+    "kimi_k2": (
+        "<|tool_call_begin|>",
+        (
+            *" \nfg:/-",
+            "functions.",
+            ":0",
+            "12",
+            "<|tool_call_argument_begin|>",
+            "{}",
+            '{"a":1}',
+            "a.b",
+            "x:y",
+            ":0123456789",
+        ),
+        "<|tool_call_end|>",
+    ),
+    "gemma4": (
+        "<|tool_call>call:f",
+        (
+            *'{}[],: \na1"-é',
+            *(
+                "true",
+                "a:",
+                "b:",
+                '<|"|>',
+                '<|"|>x<|"|>',
+                "1.5",
+                "null",
+                "{a:1}",
+                "[1]",
+                "a.b",
+                "<|",
+                '<|"',
+                "a :",
+                "{}",
+            ),
+        ),
+        "<tool_call|>",
+    ),
+    "toolify": (
+        "<function_call><tool>f</tool>",
+        (
+            *'{}:1]& \n<",x',
+            *(
+                "<args_json>",
+                "</args_json>",
+                '"a"',
+                "<![CDATA[",
+                "]]>",
+                "&quot;",
+                "&lt;",
+                '{"a":1}',
+                "{}",
+                "<function_calls>",
+            ),
+            *(
+                "<function_call>",
+                "<function_calls><function_call>",
+                "</function_call>",
+                "&#123;",
+                "&#x7d;",
+                "&#0;",
+                "&#34;",
+            ),
+        ),
+        "</function_call>",
+    ),
+    "fenced": (
+        "```",
+        (
+            *" \n,{}:",
+            *("json\n", "tool_call\n", "tool_code \r\n", '{"name":"f"', '"name" : "f"', '"arguments":{}', '"id":"x"'),
+            *('"parameters": {"a":1}', '"x":[1]', '"name"', '"f"', '{"name":"f","arguments":{}}'),
+        ),
+        "```",
+    ),
+    "react": ("Action:", (*" \tfg\n{}", "\r\n", "Action Input:", "{}", '{"a":1}', "\nAction Input: {}"), ""),
+}
+
+
+def soup(name: str) -> st.SearchStrategy[str]:
+    """Texts of the pieces of a dialect, between what opens and closes its marker."""
+    opener, pieces, closer = SOUP[name]
+    return st.lists(st.sampled_from(pieces), max_size=9).map(lambda found: opener + "".join(found) + closer)

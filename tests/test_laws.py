@@ -45,6 +45,7 @@ from strategies import (
     options,
     schemas,
     sloppy_markers,
+    soup,
 )
 
 DIALECTS = [pytest.param(dialect, id=dialect.name) for dialect in dialects()]
@@ -238,6 +239,48 @@ def test_a_call_without_repairs_is_in_the_grammar(text, chosen):
     laws.check_all(text[:150], **chosen)
     found = calls_of(whole(text, **chosen))
     event(f"{min(len(found), 3)} calls, {sum(not call.repairs for call in found) > 0} exact")
+
+
+@each_dialect
+@given(st.data())
+def test_soup_of_a_dialects_tokens_is_a_call_exactly_where_the_grammar_says_so(dialect, data):
+    laws.check_grammar(dialect, data.draw(soup(dialect.name)))
+
+
+FOUND: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("<tool_call>{" + "x" * 129, {}),
+    ("[CALL: f(a=" + "x" * 4100 + ")]", {}),
+    ('<function_call><tool>f</tool><args_json>{"":1}</args_json></function_call>', {}),
+    ('<tool_call>{"name":"f","arguments":{"a":1},"x":{}}</tool_call>', {}),
+    ("<function_call><tool>f</tool><args_json>>\udc00", {}),
+    ('<tool_call>{"name":"f","id":"a\\n"}</tool_call>', {}),
+    ('<tool_call>{"name":"f","id":""}</tool_call>', {}),
+    ('```\n[CALL:f({"a": "xl', {"contexts": {"fence": "sole"}, "limits": Limits(nesting=1, arguments=8)}),
+    ("```\n<|tool_call_start|>[f(ool_ca[", {"contexts": {"fence": "sole"}, "limits": Limits(arguments=5)}),
+    ('```\n[CALL:f(""]', {"contexts": {"fence": "sole"}, "limits": Limits(arguments=1)}),
+    ("[CALL: f(None)]", {}),
+    ("[CALL: f('x')]", {}),
+    ("[CALL: f([True])]", {}),
+    ('[CALL: f({"a":' + "[" * 70 + "]" * 70 + "})]", {}),
+    ('<tool_call>{"name":"f","arguments":{"":[]}}</tool_call>', {"limits": Limits(nesting=1)}),
+    ("<function=f><parameter=b>x\r</parameter></function>", {}),
+    ("<tool_call>{</tool_call>", {}),
+    ("[CALL:f(C(]", {}),
+    ("[CALL:g()>]", {}),
+    ('[CALL:get_weather(007,{"[CALL: x()]":true})]', {}),
+    ('<tool_call>{"name":"f","":{"a":1,"a":2}}</tool_call>', {}),
+    ("<tool_call>f\n</tool_call>", {"dialects": "glm"}),
+    ("<|tool_call>call:f{a:1,b :[]}<tool_call|>", {}),
+)
+"""Texts that broke a law once, as small as they could be made."""
+
+
+@pytest.mark.parametrize(("text", "chosen"), FOUND)
+def test_what_broke_a_law_once_breaks_none(text, chosen):
+    for tolerance in ("strict", "lenient"):
+        laws.check_all(text, tolerance=tolerance, **chosen)
+    for dialect in dialects():
+        laws.check_grammar(dialect, text)
 
 
 def test_every_marker_of_the_strategies_is_a_member():
@@ -567,7 +610,7 @@ def test_hostile_texts_reach_every_kind_of_event_code_and_dialect():
     @settings(max_examples=1200, derandomize=True, database=None)
     @given(hostile_texts | filled_markers | good_markers | sloppy_markers, options)
     def collect(text, chosen):
-        for found in whole(text, **chosen):
+        for found in [*whole(text, **chosen), *whole(text, dialects=dialects())]:
             seen[type(found).__name__] += 1
             if isinstance(found, Call):
                 seen[found.dialect] += 1

@@ -111,7 +111,7 @@ class Mismatch(Exception):  # noqa: N818  # a finding about a text, as often ret
 
     def __init__(self, position: int, expected: tuple[str, ...], found: str) -> None:
         """Say that at `position` one of `expected` should stand instead of `found`."""
-        *most, last = expected
+        *most, last = expected or ("something else",)
         super().__init__(f"expected {', '.join(most)}{' or ' if most else ''}{last}, found {found}")
         self.position = position
         self.expected = expected
