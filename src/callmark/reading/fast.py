@@ -1,87 +1,177 @@
-"""The fast paths: whole bodies whose end was guessed, read without the incremental reader.
+"""The fast paths: whole markers that are there to their end, read without the incremental readers.
 
 Each accepts a part of its body language with the same meaning, the same previews included (held to the grammar and to
-the reader by properties in `tests/test_fast.py`); for anything else it returns None, and the reader decides.
+the readers by properties in `tests/test_laws.py`); for anything else it returns None, and the reader decides. An attempt
+ends at the first character that it does not know, so it costs no more than the reader's own way to the same place.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from typing import Final, NamedTuple
 
-from callmark.dialects import Form
 from callmark.events import JsonValue
-from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
+from callmark.reading.parameters import HOLD, plain_value, quoted
+from callmark.reading.patterns import Patterns
 from callmark.reading.schemas import Parameters, scalar
 
-Read: TypeAlias = tuple[str, str, str, JsonValue]
-"""Name (of an envelope, else ""), source text of the arguments, their JSON text, their value."""
 
-_BLANK = " \t\r\n"
+class Read(NamedTuple):
+    """What a fast path has read: `name` (of an envelope, else ""), `source` text of the arguments, their JSON text."""
+
+    name: str
+    source: str
+    json: str
+    value: JsonValue
+    end: int  # index behind the marker
+
+
+_BLANK: Final = " \t\r\n"
+_OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
 _ENVELOPE = re.compile(
     r'\{[ \t\r\n]*+"name"[ \t\r\n]*+:[ \t\r\n]*+"([^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]*+,'
     r'[ \t\r\n]*+"arguments"[ \t\r\n]*+:[ \t\r\n]*+(?=\{)'
 )
-_PAIR = re.compile(
-    r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
-    r'(?:("(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt])*+")[ \t\r\n]*+'
-    r"""|([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))(,|\Z)"""
+_KEY = re.compile(r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+")
+_VALUE = re.compile(
+    r'(?:("(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt])*+")'
+    r"|'([^'\"\\\x00-\x1f\ud800-\udfff]*+)'"
+    r"""|([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))"""
 )
+_CDATA: Final = "<![CDATA["
+_SEPARATOR = re.compile(r"[ \t\r\n]*+(?:(,)|(?=\)))")
 
 
-def read(
-    form: Form, buffer: str, at: int, end: int, depth_limit: int, parameters: Parameters | None
-) -> Read | None:
-    """Read the body of `form` that begins at index `at`, if it ends right before the closing literal at `end`."""
-    body = form.body
+def read(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int, parameters: Parameters | None) -> Read | None:
+    """Read the body that begins at index `at`, and the tail behind it; `guess` is the index of its likely end, or -1."""
+    body = parts.form.body
+    try:
+        if body == "parameters":
+            return _tags(parts, buffer, at, depth_limit, parameters)
+        if body == "braces":
+            return None
+        if body == "arguments" and not buffer.startswith("{", at):
+            return _pairs(parts, buffer, at, depth_limit, parameters)
+        return _object(parts, buffer, at, guess, depth_limit)
+    except Undecodable:
+        return None
+
+
+def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int) -> Read | None:
+    """Read a JSON object, that of an envelope's arguments where the body is one."""
     name = ""
-    if body == "envelope":
-        head = _ENVELOPE.match(buffer, at, end)
-        if head is None or "name" not in form.name_keys or "arguments" not in form.arguments_keys:
+    envelope = parts.form.body == "envelope"
+    if envelope:
+        head = _ENVELOPE.match(buffer, at)
+        if head is None or "name" not in parts.form.name_keys or "arguments" not in parts.form.arguments_keys:
             return None
         name = head[1]
         at = head.end()
-        source = buffer[at:end].rstrip(_BLANK)
-        if not source.endswith("}"):
-            return None
-        source = source[:-1].rstrip(_BLANK)
-    elif body == "json" or (body == "arguments" and buffer.startswith("{", at)):
-        source = buffer[at:end].rstrip(_BLANK)
-    elif body == "arguments":
-        return _pairs(buffer[at:end], parameters, depth_limit)
-    else:
+    if _OBJECT.match(buffer, at) is None:
         return None
-    if not source.endswith("}"):
-        return None
-    try:
-        value = decode(source, depth_limit)
-    except Undecodable:
-        return None
-    return name, source, source, value
+    if 0 <= guess - at <= SHORT:
+        source = buffer[at:guess].rstrip(_BLANK)
+        if envelope:
+            source = source[:-1].rstrip(_BLANK) if source.endswith("}") else ""
+        if source.endswith("}"):
+            try:
+                return Read(name, source, source, decode(source, depth_limit), guess + len(parts.guess))
+            except Undecodable as error:
+                if not error.cut:  # cut: the guessed end stands in a string
+                    return None
+    value, end = decode_at(buffer, at, depth_limit)
+    source = buffer[at:end]
+    return _closed(parts, buffer, end, name, source, source, value)
 
 
-def _pairs(source: str, parameters: Parameters | None, depth_limit: int) -> Read | None:
-    """Read flat `key=value` pairs."""
-    at = 0
+def _closed(
+    parts: Patterns, buffer: str, at: int, name: str, source: str, json: str, value: JsonValue
+) -> Read | None:
+    """Return what was read where the marker closes at index `at`."""
+    if parts.closing is None:
+        return Read(name, source, json, value, at)
+    closing = parts.closing.match(buffer, at)
+    return None if closing is None else Read(name, source, json, value, closing.end())
+
+
+def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | None:
+    """Read `key=value` pairs whose values are JSON, simple single-quoted strings, or bare words."""
     pieces = []
-    size = len(source)
+    start = at
     while True:
-        pair = _PAIR.match(source, at)
-        if pair is None:
+        key = _KEY.match(buffer, at)
+        if key is None:
             return None
-        key, string, bare, comma = pair.groups()
-        if string is None:
-            bare = bare.rstrip(" \t")
-            string = scalar(bare, parameters.declared(key) if parameters is not None else None)
-        pieces.append(f'"{key}":{string}')
-        at = pair.end()
-        if not comma:
+        at = key.end()
+        found = _VALUE.match(buffer, at)
+        if found is not None:
+            at = found.end()
+            kind = found.lastindex
+            json: str = found[kind or 0]
+            if kind == 2:
+                json = f'"{json}"'
+            elif kind == 3:
+                json = scalar(json.rstrip(" \t"), parameters.declared(key[1]) if parameters is not None else None)
+        elif buffer.startswith(("[", "{"), at):
+            _, end = decode_at(buffer, at, depth_limit)
+            json = buffer[at:end]
+            at = end
+        else:
+            return None
+        pieces.append(f'"{key[1]}":{json}')
+        separator = _SEPARATOR.match(buffer, at)
+        if separator is None:
+            return None
+        if separator[1] is None:
             break
-    if at != size:
-        return None
+        at = separator.end()
     json = "{" + ",".join(pieces) + "}"
-    try:
-        value = decode(json, depth_limit)
-    except Undecodable:
+    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, decode(json, depth_limit))
+
+
+def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | None:
+    """Read values between tags, where nothing in them looks like markup."""
+    form = parts.form
+    pieces = []
+    start = at
+    while True:
+        found = parts.between.match(buffer, at)
+        if found is None:
+            return None
+        if found["tail"] is not None:
+            break
+        begin = found.end()
+        end = buffer.find(form.value_end, begin)
+        if end < 0 or any(buffer.find(mark, begin, end) >= 0 for mark in parts.marks):
+            return None
+        at = end + len(form.value_end)
+        if parts.whole:
+            return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
+        if form.encoding == "xml":
+            return None
+        if form.trim:
+            begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
+            end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
+        if end - begin > HOLD:  # such a value is text, or a container that its schema declares: the reader decides
+            return None
+        key = found["key"]
+        declared = parameters.declared(key) if parameters is not None else None
+        pieces.append(f"{quoted(key)}:{plain_value(buffer[begin:end], declared, depth_limit - 1)}")
+    json = "{" + ",".join(pieces) + "}"
+    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, decode(json, depth_limit))
+
+
+def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: int) -> Read | None:
+    """Read a value that is the whole of the arguments as JSON, perhaps in one CDATA section."""
+    json = source
+    if parts.form.encoding == "xml":
+        if source.startswith(_CDATA):
+            json = source[len(_CDATA) : -3].strip(_BLANK)
+            if not source.endswith("]]>") or "]]>" in json:
+                return None
+        elif "&" in source or "<![" in source:
+            return None
+    if not json.startswith("{"):
         return None
-    return "", source.strip(_BLANK), json, value
+    return _closed(parts, buffer, at, "", source, json, decode(json, depth_limit))

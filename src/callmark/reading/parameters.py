@@ -61,7 +61,7 @@ class ParametersReader:
         self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
         self._begins = patterns.stop_begins
         self._trim = form.trim
-        self._whole = "{key}" not in form.parameter and "(?P<key>" not in form.parameter
+        self._whole = patterns.whole
         self._begun = False
         self._key = ""
         self._declared: frozenset[str] | None = None

@@ -118,7 +118,6 @@ class Parser:
         self._shown = 0  # in text: index up to which it was emitted
         self._passed = 0  # in text: index up to which the contexts know it
         self._search = Search(self._plan)
-        self._failed_guess = -1  # position of a closing literal that stood in a string, or behind something broken
         self._reread = 0
         self._index = 0  # of the next call
         self._calls = 0
@@ -247,7 +246,12 @@ class Parser:
         """
         if self._finished:
             raise UsageError("finish: the parser was finished already")
+        return self._end("")
+
+    def _end(self, text: str) -> Sequence[Event]:
+        """Read the last chunk. A whole text need not be held back first: feed and finish in one, with the same events."""
         self._finished = True
+        self._buffer += text
         self._search.reset()
         self._advance(final=True)
         return self._take_events()
@@ -342,7 +346,7 @@ class Parser:
                 shown = text if start == self._passed else buffer[start:hit]
                 self._events.append(Text(Span(base + start, base + hit), shown, self._channel))
             self._passed = hit
-            if entry.guess and not self._sole:
+            if kind == "head" and not self._sole:
                 end = self._read_at_once(entry, found)
                 if end >= 0:
                     at = self._shown = self._passed = end
@@ -469,25 +473,21 @@ class Parser:
         at = found.end()
         if entry.has_empty and found["empty"] is not None:
             return -1
-        guess = entry.guess
-        end = self._search.next_literal(guess, buffer, at, base)
-        if end >= len(buffer) or end - at >= self._limits.arguments:
-            return -1
-        if self._failed_guess == base + end:  # so each stretch is tried once, and once more for the last opener in it
-            hit, _ = self._search.next_entry(buffer, at, base)
-            if hit < end:
+        guess = -1
+        if entry.guess:
+            guess = self._search.next_literal(entry.guess, buffer, at, base)
+            if guess >= len(buffer):
                 return -1
         name = found["name"] if entry.has_name else ""
         parameters = self._tools.get(name) if self._tools else None
-        read = fast.read(entry.form, buffer, at, end, self._limits.nesting, parameters)
+        read = fast.read(entry.patterns, buffer, at, guess, self._limits.nesting, parameters)
         if read is None:
-            self._reread += end - at
-            self._failed_guess = base + end
             return -1
-        named, source, json, value = read
+        named, source, json, value, end = read
+        if end - at > self._limits.arguments:
+            return -1
         name = name or named
         start = found.start()
-        end += len(guess)
         raw = buffer[start:end]
         index, dialect = self._index, entry.name
         span = Span(base + start, base + end)

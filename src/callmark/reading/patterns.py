@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Form, expand
 from callmark.errors import DialectError
-from callmark.reading.prefixes import UnsupportedPatternError, unfinished
+from callmark.reading.prefixes import UnsupportedPatternError, necessary, unfinished
 
 if TYPE_CHECKING:
     import regex
@@ -87,7 +87,13 @@ def anonymous(text: str) -> str:
 
 
 class Patterns:
-    """The patterns of one form. `guess` is the literal that most likely closes a marker, "" where none is fixed."""
+    """The patterns of one form.
+
+    guess    the literal that most likely closes a marker, "" where none is fixed
+    closing  what closes a marker behind its arguments, the brackets of the body included; None for nothing
+    whole    of `parameters`: the value is the whole of the arguments
+    marks    of `parameters`: literals without which nothing in a value looks like markup
+    """
 
     def __init__(self, form: Form) -> None:
         """Put the patterns of `form` together."""
@@ -104,10 +110,14 @@ class Patterns:
         self.guess = closing if literal and not re.search(r"[{(\[*+?|]", re.sub(r"\\.", "", plain_tail)) else ""
         if form.body == "arguments" and self.guess:
             self.guess = ")" + self.guess
+        close = {"arguments": r"[ \t\r\n]*+\)", "envelope": r"[ \t\r\n]*+\}"}.get(form.body, "")
+        self.closing = Pattern(close + tail) if close or tail else None
         if form.body == "parameters":
             parameter = expand(form.parameter)
             nested = anonymous(expand(form.nested or form.opener) or head)
             unclosed = f"|(?P<unclosed>{anonymous(expand(form.unclosed))})" if form.unclosed else ""
+            self.whole = "(?P<key>" not in parameter
+            self.marks = tuple(necessary(nested) | (necessary(expand(form.unclosed)) if form.unclosed else frozenset()))
             stop = re.escape(form.value_end)
             begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
             if form.unclosed:

@@ -19,6 +19,9 @@ from callmark.dialects import Dialect, Form, select
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
 
 _NOWHERE: Final = sys.maxsize
+_TRIES: Final = 3
+"""How often `str.find` (20 GB/s) looks for the first character of an entry before `re` (1 GB/s, but no cost for each
+character found) takes over."""
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -155,9 +158,15 @@ class Search:
         for char, start in self._starts:
             entry = entries.get(char, -1)
             if entry < position:
-                first = buffer.find(char, at)
-                found = start.search(buffer, first) if first >= 0 else None
-                entries[char] = entry = _NOWHERE if found is None else base + found.start()
+                index = buffer.find(char, at)
+                for _ in range(_TRIES):
+                    if index < 0 or start.match(buffer, index) is not None:
+                        break
+                    index = buffer.find(char, index + 1)
+                else:
+                    found = start.search(buffer, index) if index >= 0 else None
+                    index = -1 if found is None else found.start()
+                entries[char] = entry = _NOWHERE if index < 0 else base + index
             if entry < best:
                 best, best_char = entry, char
         return best - base, best_char

@@ -80,7 +80,9 @@ def parse(
         nonce=nonce,
         limits=limits,
     )
-    return Parsed([*parser.feed(text), *parser.finish()])
+    if not isinstance(text, str):
+        raise UsageError(f"parse: expected a str, found {type(text).__name__}")
+    return Parsed(parser._end(str(text)))
 
 
 def detect(text: str) -> tuple[str, ...]:
