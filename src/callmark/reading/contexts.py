@@ -61,17 +61,27 @@ class Contexts:
 
     def look(self, text: str) -> Context | None:
         """Pass `text` and say where the place behind it is: `pass_text` and `here` in one, with a short way."""
-        if self._kept or self._fence or self._runs or self._ticks or "`" in text or "~" in text or "~" in self._line:
+        tick = "`" in text
+        if (
+            self._kept or self._fence or self._runs or self._ticks or "~" in self._line or "~" in text
+            or (tick and "```" in text)
+        ):
             self.pass_text(text)
             return self.here()
         last = text.rfind("\n") + 1
+        if tick and text.find("`", last) >= 0:
+            if last:
+                self._line = ""
+            self._read_line(text[last:])
+            return self.here()
         line = text[last : last + _LINE_LIMIT] if last else (self._line + text)[:_LINE_LIMIT]
         self._line = line
         return "quote" if ">" in line and _QUOTE.match(line) else None
 
     def pass_marker(self, raw: str) -> None:
         """Take a marker that has been passed over: what it holds opens and closes nothing, its line breaks count."""
-        self._read()
+        if self._kept:
+            self._read()
         if self._ticks:
             self._end_run()
         if "\n" in raw:

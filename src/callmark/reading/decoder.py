@@ -21,11 +21,13 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 SHORT: Final = 2048
 """Characters up to which msgspec and two counts are faster than stdlib json in one pass."""
-_FIRST_WINDOW: Final = 4096  # characters; an error costs stdlib json its place in the text, so it sees a piece at a time
+_FIRST_WINDOW: Final = 16_384  # characters; an error costs stdlib json its place in the text, so it sees a piece at a time
 
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
 
 _BLANK = re.compile(r"[ \t\r\n]*+")
+_CONTAINERS: Final = (dict, list)
+_BLANK_COLON = re.compile(r"[ \t\r\n]:")
 _TRUNCATED: Final = "Input data was truncated"
 
 
@@ -40,22 +42,27 @@ class Undecodable(ValueError):  # noqa: N818  # never leaves reading
 
 def decode(text: str, depth_limit: int) -> JsonValue:
     """Return the value of a JSON text. Raises Undecodable. Linear time; 0.7 microseconds and up."""
-    if len(text) <= SHORT:
+    size = len(text)
+    if size <= SHORT:
         try:
             value = _decode(text)
         except (ValueError, RecursionError) as error:
             raise _undecodable(error) from error
-        if type(value) is not dict and type(value) is not list:
-            return value
-        if text.count(":") == len(value) and text.count("{") + text.count("[") <= depth_limit and type(value) is dict:
-            return value  # as many keys as colons: all of them are its own, and none can be there twice
+        if type(value) is dict and len(value) == text.count(":") and (
+            size <= 2 * depth_limit or text.count("[") + 1 < depth_limit
+        ):
+            return value  # as many keys as colons: all are its own, and none can be there twice
+        if text.count("{") + text.count("[") <= depth_limit:
+            keys = text.count('":')  # at most so many, where none has a blank before its colon
+            if keys == _keys(value) and (keys == text.count(":") or _BLANK_COLON.search(text) is None):
+                return value
     try:
         value, end = _scan(text, _BLANK.match(text).end())  # type: ignore[union-attr]  # it matches the empty text too
     except (ValueError, RecursionError, StopIteration) as error:
         raise _undecodable(error) from error
     if _BLANK.match(text, end).end() != len(text):  # type: ignore[union-attr]
         raise Undecodable("unexpected-text")
-    return _checked(value, text, depth_limit)
+    return _checked(value, depth_limit)
 
 
 def decode_at(text: str, at: int, depth_limit: int) -> tuple[JsonValue, int]:
@@ -71,8 +78,8 @@ def decode_at(text: str, at: int, depth_limit: int) -> tuple[JsonValue, int]:
                 raise _undecodable(error) from error
             end = window
         if whole or end < window:
-            return _checked(value, piece[:end], depth_limit), at + end
-        window *= 8
+            return _checked(value, depth_limit), at + end
+        window *= 16
 
 
 def _is_cut(error: BaseException, piece: str) -> bool:
@@ -94,33 +101,49 @@ def _undecodable(error: BaseException) -> Undecodable:
     return Undecodable("bad-number")  # an integer over 4,300 digits
 
 
-def _checked(value: JsonValue, text: str, depth_limit: int) -> JsonValue:
-    """Return `value`, which stdlib json read from `text`, if it holds no half of a surrogate pair and is not too deep."""
-    if not text.isascii() or "\\u" in text:
+def _checked(value: JsonValue, depth_limit: int) -> JsonValue:
+    """Return `value`, which stdlib json read, if it holds no half of a surrogate pair and is not too deep."""
+    depth, is_ascii = _look_at(value, depth_limit)
+    if depth > depth_limit:
+        raise Undecodable("nesting-too-deep")
+    if not is_ascii:
         try:
             _encode(value)
         except UnicodeEncodeError as error:
             raise Undecodable("unexpected-text") from error
-        except RecursionError as error:
-            raise Undecodable("nesting-too-deep") from error
-    if _depth(value, depth_limit) > depth_limit:
-        raise Undecodable("nesting-too-deep")
     return value
 
 
-def _depth(value: JsonValue, limit: int) -> int:
-    """Return how deep containers are nested in `value`, at most `limit` + 1: level by level, without recursion."""
+def _keys(value: JsonValue) -> int:
+    """Return how many keys there are in `value`, whose nesting is within the limit."""
+    if type(value) is dict:
+        return len(value) + sum([_keys(child) for child in value.values() if type(child) in _CONTAINERS])
+    if type(value) is list:
+        return sum([_keys(child) for child in value if type(child) in _CONTAINERS])
+    return 0
+
+
+def _look_at(value: JsonValue, limit: int) -> tuple[int, bool]:
+    """Return how deep containers are nested, at most `limit` + 1, and whether all strings are ASCII (each knows that)."""
     depth = 0
-    level = [value] if isinstance(value, dict | list) else []
+    is_ascii = True
+    level: list[Any] = [value]
     while level and depth <= limit:
-        depth += 1
-        level = [
-            child
-            for container in level
-            for child in (container.values() if isinstance(container, dict) else container)
-            if isinstance(child, dict | list)
-        ]
-    return depth
+        below: list[Any] = []
+        found = False
+        for item in level:
+            if isinstance(item, str):
+                is_ascii = is_ascii and item.isascii()
+            elif isinstance(item, dict):
+                found = True
+                is_ascii = is_ascii and all(map(str.isascii, item))
+                below += item.values()
+            elif isinstance(item, list):
+                found = True
+                below += item
+        depth += found
+        level = below
+    return depth, is_ascii
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ ends at the first character that it does not know, so it costs no more than the 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
@@ -17,18 +17,12 @@ from callmark.reading.patterns import Patterns
 from callmark.reading.schemas import Parameters, scalar
 
 
-class Read(NamedTuple):
-    """What a fast path has read: `name` (of an envelope, else ""), `source` text of the arguments, their JSON text."""
-
-    name: str
-    source: str
-    json: str
-    value: JsonValue
-    end: int  # index behind the marker
-
+Read: TypeAlias = tuple[str, str, str, JsonValue, int]
+"""Name (of an envelope, else ""), source text of the arguments, their JSON text, their value, index behind the marker."""
 
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
+_BEGINNINGS: Final = ('{"', "{}")
 _ENVELOPE = re.compile(
     r'\{[ \t\r\n]*+"name"[ \t\r\n]*+:[ \t\r\n]*+"([^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]*+,'
     r'[ \t\r\n]*+"arguments"[ \t\r\n]*+:[ \t\r\n]*+(?=\{)'
@@ -58,6 +52,16 @@ def read(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int, pa
         return None
 
 
+def simple(buffer: str, at: int, guess: int, depth_limit: int) -> JsonValue:
+    """Return the JSON object that reaches from index `at` to `guess`; None where it is none, or not that simple."""
+    if guess - at > SHORT or not buffer.startswith(_BEGINNINGS, at) or buffer[guess - 1] != "}":
+        return None
+    try:
+        return decode(buffer[at:guess], depth_limit)
+    except Undecodable:
+        return None
+
+
 def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int) -> Read | None:
     """Read a JSON object, that of an envelope's arguments where the body is one."""
     name = ""
@@ -71,12 +75,14 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
     if _OBJECT.match(buffer, at) is None:
         return None
     if 0 <= guess - at <= SHORT:
-        source = buffer[at:guess].rstrip(_BLANK)
-        if envelope:
-            source = source[:-1].rstrip(_BLANK) if source.endswith("}") else ""
-        if source.endswith("}"):
+        source = buffer[at:guess]
+        if envelope or source[-1:] != "}":
+            source = source.rstrip(_BLANK)
+            if envelope:
+                source = source[:-1].rstrip(_BLANK) if source.endswith("}") else ""
+        if source[-1:] == "}":
             try:
-                return Read(name, source, source, decode(source, depth_limit), guess + len(parts.guess))
+                return name, source, source, decode(source, depth_limit), guess + len(parts.guess)
             except Undecodable as error:
                 if not error.cut:  # cut: the guessed end stands in a string
                     return None
@@ -90,9 +96,9 @@ def _closed(
 ) -> Read | None:
     """Return what was read where the marker closes at index `at`."""
     if parts.closing is None:
-        return Read(name, source, json, value, at)
+        return name, source, json, value, at
     closing = parts.closing.match(buffer, at)
-    return None if closing is None else Read(name, source, json, value, closing.end())
+    return None if closing is None else (name, source, json, value, closing.end())
 
 
 def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | None:

@@ -299,10 +299,10 @@ class Parser:
     # In text: looking for an entry.
 
     def _in_text(self, final: bool) -> bool:
-        buffer, at, base, contexts = self._buffer, self._at, self._base, self._contexts
+        buffer, at, base = self._buffer, self._at, self._base
+        contexts, search = self._contexts, self._search
         size = len(buffer)
         self._shown = self._passed = at
-        search = self._search
         while True:
             hit, char = search.next_entry(buffer, at, base)
             if hit > at:
@@ -314,44 +314,41 @@ class Parser:
                 return self._wait_in_text(hit)
             entry, found = matched
             kind = entry.kind
-            text = buffer[self._passed : hit]
+            passed = self._passed
+            text = buffer[passed:hit]
             context = contexts.look(text)
+            self._passed = hit
             if kind == "tag":
-                self._passed = hit
                 if self._tag(hit, found.end(), context, closing=found["slash"] == "/"):
                     return True
                 at = hit + 1
                 continue
-            if (
-                context is None
-                and not (self._guarded or entry.form.line_start or (entry.has_nonce and found["nonce"] is not None))
-                and self._calls < self._limits.calls
-            ):
-                refusal = None
-            elif entry.form.line_start and not contexts.at_line_start:
-                self._passed = hit
+            if entry.line_start and not contexts.at_line_start:
                 at = hit + 1
                 continue
-            else:
+            if (
+                context is not None
+                or self._guarded
+                or self._calls >= self._limits.calls
+                or (entry.has_nonce and found["nonce"] is not None)
+            ):
                 refusal = self._refusal(entry, found, context)
-            if refusal is not None:
-                if refusal and (kind != "opener" or not entry.form.alone):
-                    self._show(hit)
-                    self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
-                self._passed = hit
-                at = found.end() if kind == "opener" else hit + 1
-                continue
-            if self._shown < hit:
-                start = self._shown
-                shown = text if start == self._passed else buffer[start:hit]
-                self._events.append(Text(Span(base + start, base + hit), shown, self._channel))
-            self._passed = hit
-            if kind == "head" and not self._sole:
-                end = self._read_at_once(entry, found)
-                if end >= 0:
-                    at = self._shown = self._passed = end
+                if refusal is not None:
+                    if refusal and (kind != "opener" or not entry.form.alone):
+                        self._show(hit)
+                        self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
+                    at = found.end() if kind == "opener" else hit + 1
                     continue
-            self._shown = hit
+            start = self._shown
+            if start < hit:
+                shown = text if start == passed else buffer[start:hit]
+                self._events.append(Text(Span(base + start, base + hit), shown, self._channel))
+                self._shown = hit
+            if kind == "head" and not self._sole:
+                at = self._read_at_once(entry, found)
+                if at >= 0:
+                    self._shown = self._passed = at
+                    continue
             if self._sole:
                 self._sole_events, self._events = self._events, []
             if kind == "opener":
@@ -470,42 +467,48 @@ class Parser:
         Returns the index behind the call, -1 where it was not read.
         """
         buffer, base = self._buffer, self._base
-        at = found.end()
-        if entry.has_empty and found["empty"] is not None:
-            return -1
+        start, at = found.span()
         guess = -1
         if entry.guess:
             guess = self._search.next_literal(entry.guess, buffer, at, base)
             if guess >= len(buffer):
                 return -1
         name = found["name"] if entry.has_name else ""
-        parameters = self._tools.get(name) if self._tools else None
-        read = fast.read(entry.patterns, buffer, at, guess, self._limits.nesting, parameters)
-        if read is None:
+        limits = self._limits
+        value = fast.simple(buffer, at, guess, limits.nesting) if entry.simple else None
+        if value is not None:
+            source = json = buffer[at:guess]
+            end = guess + entry.closing
+        elif entry.has_empty and found["empty"] is not None:
             return -1
-        named, source, json, value, end = read
-        if end - at > self._limits.arguments:
+        else:
+            tools = self._tools
+            read = fast.read(entry.patterns, buffer, at, guess, limits.nesting, tools.get(name) if tools else None)
+            if read is None:
+                return -1
+            named, source, json, value, end = read
+            name = name or named
+        if end - at > limits.arguments:
             return -1
-        name = name or named
-        start = found.start()
         raw = buffer[start:end]
-        index, dialect = self._index, entry.name
+        index = self._index
         span = Span(base + start, base + end)
-        events = self._events
-        events.append(CallStart(index, name, dialect))
-        events.append(ArgumentsDelta(index, json))
         call_id = found["id"] if entry.has_id else None
-        events.append(Call(span, raw, index, name, value, source, dialect, (), call_id))
-        self._after_call(span, name, raw)
+        self._events += (
+            CallStart(index, name, entry.name),
+            ArgumentsDelta(index, json),
+            Call(span, raw, index, name, value, source, entry.name, (), call_id),
+        )
+        self._index = index + 1
+        self._calls += 1
+        if self._tools is not None and name not in self._tools:
+            self._unknown(span, name)
+        self._contexts.pass_marker(raw)
         return end
 
-    def _after_call(self, span: Span, name: str, raw: str) -> None:
-        if self._tools is not None and name not in self._tools:
-            message = f"no tool {name!r} was given{nearest(name, self._tools)}"
-            self._events.append(Notice(span, "unknown-tool", message))
-        self._index += 1
-        self._calls += 1
-        self._contexts.pass_marker(raw)
+    def _unknown(self, span: Span, name: str) -> None:
+        message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"
+        self._events.append(Notice(span, "unknown-tool", message))
 
     def _in_call(self) -> bool:
         buffer, at, base = self._buffer, self._at, self._base
@@ -602,7 +605,11 @@ class Parser:
         self._events.append(
             Call(span, raw, self._index, name, value, source, dialect.name, self._repairs, self._id)
         )
-        self._after_call(span, name, raw)
+        self._index += 1
+        self._calls += 1
+        if self._tools is not None and name not in self._tools:
+            self._unknown(span, name)
+        self._contexts.pass_marker(raw)
         self._leave(end)
 
     def _leave(self, end: int) -> None:

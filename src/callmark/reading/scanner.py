@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import Final, Literal
 
 from callmark.dialects import Dialect, Form, select
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
 
 _NOWHERE: Final = sys.maxsize
-_TRIES: Final = 3
-"""How often `str.find` (20 GB/s) looks for the first character of an entry before `re` (1 GB/s, but no cost for each
-character found) takes over."""
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -37,11 +35,6 @@ _REASONING: Final = Dialect(
 
 class Entry:
     """A pattern with which something begins: a section, a call, or reasoning. Its groups are looked up once."""
-
-    __slots__ = (
-        "dialect", "form", "guess", "has_empty", "has_id", "has_name", "has_nonce", "kind", "name", "pattern",
-        "patterns", "section",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -64,6 +57,14 @@ class Entry:
         self.has_nonce: Final = "(?P<nonce>" in text
         self.has_empty: Final = "(?P<empty>" in text
         self.guess: Final = patterns.guess if kind == "head" else ""
+        self.simple: Final = patterns.form.body in ("json", "arguments") and bool(self.guess)
+        self.closing: Final = len(self.guess)
+        self.line_start: Final = patterns.form.line_start
+
+    @cached_property
+    def match(self) -> Callable[..., re.Match[str] | None]:
+        """Match at a place: `re.Pattern.match`."""
+        return self.pattern.match
 
 
 class Plan:
@@ -97,6 +98,8 @@ class Plan:
             char: Pattern("|".join(anonymous(entry.pattern.text) for entry in found))
             for char, found in self.entries.items()
         }
+
+        self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -132,19 +135,21 @@ class Search:
     keeps them valid: it goes back behind the head from which they were searched, never before it.
     """
 
-    __slots__ = ("_cut", "_entries", "_literals", "_starts", "plan")
+    __slots__ = ("_cut", "_entries", "_found", "_literals", "_starts", "plan")
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._starts = tuple(plan.starts.items())
+        self._starts = plan.searched
         self._entries: dict[str, int] = {}  # position of the next entry for each character that may begin one
         self._literals: dict[str, int] = {}  # position of the next closing literal
+        self._found: tuple[Entry, re.Match[str]] | None = None  # the last match of the first entry of a character
         self._cut = -1  # position of the first entry that the buffer's end may cut
 
     def reset(self) -> None:
         """Forget what was found: the buffer is another one."""
         self._entries.clear()
         self._literals.clear()
+        self._found = None
         self._cut = -1
 
     def next_entry(self, buffer: str, at: int, base: int) -> tuple[int, str]:
@@ -155,26 +160,33 @@ class Search:
         entries = self._entries
         position = base + at
         best, best_char = _NOWHERE, ""
-        for char, start in self._starts:
+        for char, first, start in self._starts:
             entry = entries.get(char, -1)
             if entry < position:
                 index = buffer.find(char, at)
-                for _ in range(_TRIES):
-                    if index < 0 or start.match(buffer, index) is not None:
-                        break
-                    index = buffer.find(char, index + 1)
-                else:
-                    found = start.search(buffer, index) if index >= 0 else None
-                    index = -1 if found is None else found.start()
+                if index >= 0:
+                    index = self._find(buffer, index, char, first, start)
                 entries[char] = entry = _NOWHERE if index < 0 else base + index
             if entry < best:
                 best, best_char = entry, char
         return best - base, best_char
 
+    def _find(self, buffer: str, index: int, char: str, first: Entry, start: Pattern) -> int:
+        """Return the index of the next entry that begins with `char`, the first of which stands at `index`; or -1."""
+        match = first.match(buffer, index)
+        if match is not None:
+            self._found = first, match
+            return index
+        found = start.search(buffer, index)
+        return -1 if found is None else found.start()
+
     def entry_at(self, buffer: str, hit: int, char: str, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
         """Return the first entry that matches at `hit`, None if one before it may still match with more text."""
+        known = self._found
+        if known is not None and known[1].start() == hit and known[1].string is buffer:
+            return known
         for entry in self.plan.entries[char]:
-            found = entry.pattern.match(buffer, hit)
+            found = entry.match(buffer, hit)
             if found is not None:
                 return entry, found
             if not final and entry.pattern.may_match(buffer, hit):
