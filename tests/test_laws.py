@@ -354,16 +354,23 @@ def test_an_argument_list_is_bound_and_typed_by_the_schema(positional, named, sc
 def read_fast(dialect: Dialect, text: str) -> int:
     """Hold what fast paths say of a call to what is read one character at a time; return how many say something."""
     said = 0
-    for form in dialect.forms:
+    for form in filter(has_fast_path, dialect.forms):
         parts = patterns(form)
         head = parts.head.match(text)
-        end = text.find(parts.guess, head.end()) if head is not None and parts.guess and form.alone else -1
-        read = fast.read(form, text, head.end(), end, 64, None) if end >= 0 else None
-        if read is None or end < 0:
+        if head is None:
             continue
-        name, source, written, value = read
+        guess = text.find(parts.guess, head.end()) if parts.guess else -1
+        simple = fast.simple(text, head.end(), guess, 64) if form.body in ("json", "arguments") and guess > 0 else None
+        read = fast.read(parts, text, head.end(), guess, 64, None)
+        if simple is not None:
+            source = text[head.end() : guess]
+            assert (read[1], read[2], read[4]) == (source, source, guess + len(parts.guess))
+            assert exactly(read[3]) == exactly(simple)
+        if read is None:
+            continue
+        name, source, written, value, end = read
         nonce = head["nonce"] if "nonce" in head.re.groupindex else None
-        marker = text[: end + len(parts.guess)]
+        marker = text[:end]
         events = joined(by_characters(marker, dialects=dialect, contexts=EVERYWHERE, nonce=nonce))
         (call,) = calls_of(events)
         assert (call.raw, call.raw_arguments, call.repairs) == (marker, source, ())
@@ -376,7 +383,7 @@ def read_fast(dialect: Dialect, text: str) -> int:
 
 
 def has_fast_path(form: Form) -> bool:
-    return bool(patterns(form).guess) and form.alone and form.body in ("json", "envelope", "arguments")
+    return form.alone and form.body != "braces"
 
 
 @pytest.mark.parametrize("name", [dialect.name for dialect in dialects() if any(map(has_fast_path, dialect.forms))])

@@ -227,16 +227,16 @@ def test_a_raw_value_of_so_many_digits_is_text():
 @pytest.mark.parametrize(
     ("head", "counted", "tail", "dialect"),
     [
-        ("[CALL: f(", '{"a":"12345"})', "]", "call"),
+        ("[CALL: f(", '{"a":"12345"}', ")]", "call"),
         ("[CALL: f(", "a=1,b='23',c=4)", "]", "call"),
         ("[TOOL_CALLS]f[ARGS]", '{"a":[1,2,3]}', "", "mistral"),
-        ("<tool_call>", '{"name":"f","arguments":{"a":1}}', "</tool_call>", "hermes"),
+        ("<tool_call>", '{"name":"f","arguments":{"a":1}', "}</tool_call>", "hermes"),
         ("<function=f>", "<parameter=a>1</parameter></function>", "", "qwen_xml"),
         ("<|tool_call>call:f", '{a:<|"|>x<|"|>}', "<tool_call|>", "gemma4"),
     ],
 )
 def test_arguments_may_be_as_long_as_the_limit_in_every_chunking(head, counted, tail, dialect):
-    """What counts is what the reader of the body reads: a parenthesis that closes it too, and the tail behind tags."""
+    """What counts is what must be read to know that the arguments are over: a brace, a parenthesis, or the next tag."""
     text = f"{head}{counted}{tail} and on"
     for limit, allowed in ((len(counted), True), (len(counted) + 1, True), (len(counted) - 1, False)):
         options = {"limits": Limits(arguments=limit), "dialects": dialect}

@@ -19,7 +19,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Bounds on what a call may be; each can be set.
 
     nesting     64: arguments nested deeper are Malformed; every consumer of JSON handles 64, jsonschema fails at 131
-    arguments   1,048,576 characters: what a call may hold in memory; a file of 20,000 lines
+    arguments   1,048,576 characters: what a call may hold in memory; a file of 20,000 lines. Counted from the end of
+                the head up to what closes the arguments: an object's brace, or else the parenthesis or tag behind them
     calls       64 per stream: what a model can mean; later markers are left as text, and a Notice says so
     """
 

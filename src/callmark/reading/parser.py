@@ -17,8 +17,8 @@ what stands in the strings of a call that was cut is data and is not run.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from callmark.errors import UsageError
 from callmark.events import (
@@ -50,10 +50,13 @@ from callmark.reading.options import (
 )
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import Pattern
-from callmark.reading.pieces import Pieces
+from callmark.reading.objects import STUCK, ObjectReader, last_token
+from callmark.reading.pieces import TOGETHER, Pieces
 from callmark.reading.scanner import Entry, Plan, Search, plan
 from callmark.reading.schemas import Parameters, known_tools
 from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
+
+Reader: TypeAlias = ObjectReader | ParametersReader | ValueReader
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
@@ -129,13 +132,15 @@ class Parser:
         self._sole_events: list[Event] = []
         # The call that is read:
         self._entry: Entry = self._plan.first
-        self._reader: ValueReader | ParametersReader | None = None
+        self._reader: Reader | None = None
+        self._plain: Callable[[str], object] | None = None  # in a string: tells whether a chunk passes as it is
         self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character
         self._body = 0  # position of its arguments' first character
         self._room_end = 0  # position that they must not go beyond
         self._pieces = Pieces()  # its text up to the buffer
-        self._json = Pieces()  # its arguments as JSON, up to what was emitted
+        self._recent = self._pieces.recent
+        self._json: Pieces | None = None  # its arguments as JSON, up to what was emitted; None where that is their text
         self._name: str | None = None
         self._id: str | None = None
         self._repairs: tuple[Repair, ...] = ()
@@ -152,92 +157,98 @@ class Parser:
 
         Raises UsageError after `finish`, and for anything but a str.
         """
-        if self._finished:
-            raise UsageError("feed: the parser was finished; expected a new Parser for a new text")
+        plain = self._plain
+        if plain is not None:  # inside a string of a call: most chunks of most calls
+            try:
+                passes = plain(chunk) is not None and chunk
+            except TypeError:
+                passes = ""
+            if passes:
+                end = self._base + len(chunk)
+                if end <= self._room_end:
+                    self._base = end
+                    recent = self._recent
+                    recent.append(chunk)
+                    if len(recent) >= TOGETHER:
+                        self._pieces.fold()
+                    if self._json is not None:
+                        self._json.append(chunk)
+                    return (ArgumentsDelta(self._index, chunk),)
         if type(chunk) is not str:
             if not isinstance(chunk, str):
                 raise UsageError(f"feed: expected a str, found {type(chunk).__name__}")
             chunk = str(chunk)
+        if self._finished:
+            raise UsageError("feed: the parser was finished; expected a new Parser for a new text")
         if not chunk:
             return ()
         base, held = self._base, self._buffer
-        if self._mode == _TEXT:
-            if not held:
-                special = self._plan.any(chunk)
+        if held:
+            self._reread += len(held)
+            chunk = held + chunk
+        mode = self._mode
+        if mode == _TEXT:
+            if self._plan.any(chunk) is None:
                 stop, cut = -1, False
-                if special is not None:
-                    stop, cut = self._plan.first_in(chunk, special.start()) if len(chunk) <= _SMALL else (0, False)
-                if stop < 0 or cut:
-                    if cut:
-                        self._buffer, chunk = chunk[stop:], chunk[:stop]
-                        if not chunk:
-                            return ()
-                    self._base = end = base + len(chunk)
-                    self._contexts.pass_text(chunk)
-                    return (Text(Span(base, end), chunk, self._channel),)
             else:
-                self._reread += len(held)
-                chunk = held + chunk
-                if self._plan.starts[chunk[0]].may_match(chunk, 0):
+                stop, cut = self._plan.first_in(chunk) if len(chunk) <= _SMALL else (0, False)
+            if stop < 0 or cut:
+                if cut:
+                    self._buffer, chunk = chunk[stop:], chunk[:stop]
+                    if not chunk:
+                        return ()
+                else:
+                    self._buffer = ""
+                self._base = end = base + len(chunk)
+                self._contexts.pass_text(chunk)
+                return (Text(Span(base, end), chunk, self._channel),)
+        elif mode == _CALL and not self._sole and base + len(chunk) <= self._room_end:
+            reader = self._reader
+            if reader is None:
+                begin = self._entry.patterns.begin
+                if begin is not None and begin.may_match(chunk, 0):
                     self._buffer = chunk
                     return ()
-        elif self._mode == _CALL and self._begun and not self._sole:
-            events = self._feed_call(chunk, held, base)
-            if events is not None:
-                return events
-            chunk = self._buffer
-        elif held:
-            chunk = held + chunk
-            self._reread += len(held)
+            elif self._begun:
+                stop = reader.feed(chunk, 0, base)
+                if reader.status == OPEN:
+                    return self._went_on(chunk, stop, base + stop, reader)
+                if stop and isinstance(reader, ObjectReader):
+                    self._events.append(ArgumentsDelta(self._index, chunk[:stop]))
+                    self._mode = _TAIL if reader.status == DONE else _CALL
+                self._at = stop
         self._buffer = chunk
+        self._plain = None
         self._search.reset()
         self._advance(final=False)
         return self._take_events()
 
-    def _feed_call(self, chunk: str, held: str, base: int) -> Sequence[Event] | None:
-        """Feed the reader of the call we are in; None where the call does not simply go on: the engine decides then."""
-        reader = self._reader
-        if reader is None:
-            return None
-        if held:
-            self._reread += len(held)
-            chunk = held + chunk
-        plain = reader.plain
-        if plain is not None and base + len(chunk) <= self._room_end:
-            rest = ""
-            passes = plain(chunk)
-            if passes is None and chunk[-1] == "\\":
-                passes, chunk, rest = plain(chunk[:-1]), chunk[:-1], "\\"
-            if passes is not None:
-                self._buffer = rest
-                if not chunk:
-                    return ()
-                self._base = base + len(chunk)
-                self._pieces.append(chunk)
-                self._json.append(chunk)
-                return (ArgumentsDelta(self._index, chunk),)
-            chunk += rest
-        self._buffer = chunk
-        if base + len(chunk) > self._room_end:
-            return None
-        stop = reader.feed(chunk, 0, base)
-        if reader.status != OPEN:
-            self._at = stop
-            return None
+    def _went_on(self, chunk: str, stop: int, base: int, reader: Reader) -> Sequence[Event]:
+        """The reader of the call has read up to index `stop` of `chunk`, which is position `base`: what comes out."""
         if stop == len(chunk):
-            self._pieces.append(chunk)
             self._buffer = ""
+            self._plain = reader.plain
         else:
-            self._pieces.append(chunk[:stop])
             self._buffer = chunk[stop:]
-        self._base = base + stop
+            self._plain = None
+            if not stop:
+                return ()
+            chunk = chunk[:stop]
+        self._base = base
+        recent = self._recent
+        recent.append(chunk)
+        if len(recent) >= TOGETHER:
+            self._pieces.fold()
+        json = self._json
+        if json is None:
+            return (ArgumentsDelta(self._index, chunk),)
         out = reader.out
         if not out:
             return ()
-        json = out[0] if len(out) == 1 else "".join(out)
+        chunk = out[0] if len(out) == 1 else "".join(out)
         out.clear()
-        self._json.append(json)
-        return (ArgumentsDelta(self._index, json),)
+        json.append(chunk)
+        return (ArgumentsDelta(self._index, chunk),)
 
     def finish(self) -> Sequence[Event]:
         """Say that the text is over and return the last events. What is cut is Malformed, never a Call.
@@ -251,6 +262,7 @@ class Parser:
     def _end(self, text: str) -> Sequence[Event]:
         """Read the last chunk. A whole text need not be held back first: feed and finish in one, with the same events."""
         self._finished = True
+        self._plain = None
         self._buffer += text
         self._search.reset()
         self._advance(final=True)
@@ -284,6 +296,8 @@ class Parser:
         self._base += self._at
         self._buffer = self._buffer[self._at :]
         self._at = self._shown = self._passed = 0
+        if self._mode == _CALL and not self._buffer and self._begun and not self._sole and self._reader is not None:
+            self._plain = self._reader.plain
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
@@ -300,15 +314,21 @@ class Parser:
 
     def _in_text(self, final: bool) -> bool:
         buffer, at, base = self._buffer, self._at, self._base
-        contexts, search = self._contexts, self._search
+        contexts, search, plan = self._contexts, self._search, self._plan
         size = len(buffer)
         self._shown = self._passed = at
         while True:
-            hit, char = search.next_entry(buffer, at, base)
-            if hit > at:
-                begin = size if final else search.next_cut(buffer, at, base)
-                if begin < hit or hit >= size:
-                    return self._wait_in_text(min(begin, size))
+            if size - at <= _SMALL and not final:
+                hit, cut = plan.first_in(buffer, at) if plan.any(buffer, at) is not None else (size, True)
+                if hit < 0 or cut:
+                    return self._wait_in_text(size if hit < 0 else hit)
+                char = buffer[hit]
+            else:
+                hit, char = search.next_entry(buffer, at, base)
+                if hit > at:
+                    begin = size if final else search.next_cut(buffer, at, base)
+                    if begin < hit or hit >= size:
+                        return self._wait_in_text(min(begin, size))
             matched = search.entry_at(buffer, hit, char, final=final)
             if matched is None:
                 return self._wait_in_text(hit)
@@ -344,7 +364,7 @@ class Parser:
                 shown = text if start == passed else buffer[start:hit]
                 self._events.append(Text(Span(base + start, base + hit), shown, self._channel))
                 self._shown = hit
-            if kind == "head" and not self._sole:
+            if kind == "head" and found.end() < size and not self._sole:
                 at = self._read_at_once(entry, found)
                 if at >= 0:
                     self._shown = self._passed = at
@@ -438,27 +458,72 @@ class Parser:
         self._repairs = (Repair("opener-spelling", Span(self._start, self._body)),) if entry.kind == "loose" else ()
         self._begun = False
         self._at = at
-        parts = entry.patterns
-        parameters = self._tools.get(self._name) if self._tools and self._name else None
         if entry.has_empty and found["empty"] is not None:
             self._start_call()
             self._events.append(ArgumentsDelta(self._index, "{}"))
             self._end_call(at, "", "{}")
             return
+        self._mode = _CALL
+        self._reader = None
+        if self._name is not None:
+            self._start_call()
+
+    def _open(self) -> bool:
+        """Choose the reader of the call's arguments; return whether their first characters are there to decide."""
+        parts = self._entry.patterns
         form = parts.form
+        buffer, at = self._buffer, self._at
+        nesting = self._limits.nesting
+        parameters = self._tools.get(self._name) if self._tools and self._name else None
+        self._json = None
         if form.body == "parameters":
             self._reader = ParametersReader(
-                parts,
-                self._body,
-                depth_limit=self._limits.nesting,
-                tolerant=self._tolerant,
-                parameters=parameters,
+                parts, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
             )
-        else:
-            self._reader = ValueReader(
-                form, self._body, depth_limit=self._limits.nesting, tolerant=self._tolerant, parameters=parameters
-            )
+            self._json = Pieces()
+            return True
+        begin = parts.begin
+        if begin is not None:
+            found = begin.match(buffer, at)
+            if found is not None:
+                self._at = at = found.end()
+                if found.lastgroup == "name":
+                    self._name = found["name"]
+                    self._start_call()
+                self._reader = ObjectReader(self._base + at, nesting)
+                return True
+            if not self._finished and begin.may_match(buffer, at):
+                return False
+        self._reader = ValueReader(
+            form, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
+        )
+        self._json = Pieces()
+        return True
+
+    def _hand_over(self, reader: ObjectReader) -> None:
+        """Let the general reader go on: from here on the arguments are no plain JSON."""
+        json = self._so_far()[reader.start - self._start :]
+        state, in_string = reader.state
+        self._json = Pieces()
+        self._json.append(json)
+        self._reader = ValueReader.behind(
+            self._entry.form,
+            reader.start,
+            reader.frames,
+            state,
+            in_string=in_string,
+            sound=reader.start + last_token(json),
+            depth_limit=self._limits.nesting,
+            tolerant=self._tolerant,
+            parameters=self._tools.get(self._name) if self._tools and self._name else None,
+            name=self._name,
+        )
         self._mode = _CALL
+
+    def _so_far(self) -> str:
+        """Return the text of the call up to where it was read."""
+        inside = self._buffer[max(self._start - self._base, 0) : self._at]
+        return inside if self._start >= self._base else self._pieces.text() + inside
 
     def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:
         """Read a call whose closing literal is there already, if nothing else begins before it: the fast path.
@@ -511,8 +576,10 @@ class Parser:
         self._events.append(Notice(span, "unknown-tool", message))
 
     def _in_call(self) -> bool:
-        buffer, at, base = self._buffer, self._at, self._base
+        if self._reader is None and not self._open():
+            return False
         reader = self._current()
+        buffer, at, base = self._buffer, self._at, self._base
         room = self._room_end - base - at
         windowed = len(buffer) - at > room
         if windowed:
@@ -521,11 +588,19 @@ class Parser:
         else:
             stop = reader.feed(buffer, at, base)
         self._at = stop
-        if reader.out or not self._begun:
+        if isinstance(reader, ObjectReader):
+            if stop > at:
+                self._events.append(ArgumentsDelta(self._index, buffer[at:stop]))
+            if reader.status == STUCK or (windowed and room <= _WINDOW and reader.status == OPEN):
+                self._hand_over(reader)
+                return True
+        elif reader.out or not self._begun:
             self._preview(reader)
         if reader.status == DONE:
             self._mode = _TAIL
             return True
+        if isinstance(reader, ObjectReader):
+            return windowed
         if reader.status == DEAD:
             self._break(reader.code, reader.expected, reader.sound)
             return True
@@ -538,19 +613,18 @@ class Parser:
             return True
         return windowed
 
-    def _current(self) -> ValueReader | ParametersReader:
+    def _current(self) -> Reader:
         if self._reader is None:
             raise AssertionError("a call is being read")
         return self._reader
 
     def _preview(self, reader: ValueReader | ParametersReader) -> None:
-        name = self._name or reader.name
-        if name is None:
-            return
         if not self._begun:
-            self._name = name
+            if reader.name is None:
+                return
+            self._name = reader.name
             self._start_call()
-        if reader.out:
+        if reader.out and self._json is not None:
             json = "".join(reader.out)
             reader.out.clear()
             self._json.append(json)
@@ -563,22 +637,31 @@ class Parser:
 
     def _in_tail(self) -> bool:
         reader = self._current()
-        tail = self._entry.patterns.tail
+        parts = self._entry.patterns
+        is_object = isinstance(reader, ObjectReader)
+        tail = parts.closing if is_object else parts.tail
         end = self._at
         if tail is not None:
             found = tail.match(self._buffer, end)
             if found is None:
-                if not tail.may_match(self._buffer, end):
+                if not self._finished and tail.may_match(self._buffer, end):
+                    return False
+                if is_object and parts.closing is not parts.tail:
+                    self._hand_over(reader)
+                elif tail.may_match(self._buffer, end):
+                    return False
+                else:
                     closing = f"the end of the marker, as in {self._entry.dialect.title}"
                     self._break("unexpected-text", closing, self._base + end)
-                    return True
-                return False
+                return True
             end = found.end()
-        self._id = reader.id or self._id
-        self._repairs += tuple(reader.repairs)
+        if not is_object:
+            self._id = reader.id or self._id
+            self._repairs += tuple(reader.repairs)
         raw = self._raw(end)
         source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
-        self._end_call(end, source, self._json.take(), raw)
+        json = source if self._json is None else self._json.take()
+        self._end_call(end, source, json, raw)
         return True
 
     def _raw(self, end: int) -> str:
@@ -697,7 +780,7 @@ class Parser:
 
     def _malformed(self, end: int, code: str, expected: str, found: str, raw: str | None = None) -> None:
         raw = self._raw(end) if raw is None else raw
-        self._json.take()
+        self._json = None
         at = min(self._error[2], self._base + end) - self._start if code == self._error[0] else len(raw)
         explained = self._explained < _EXPLAIN
         self._explained += 1

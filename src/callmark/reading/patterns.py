@@ -86,8 +86,19 @@ def anonymous(text: str) -> str:
     return _GROUP_NAME.sub("(?:", text)
 
 
+_OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
+_ENVELOPE = Pattern(
+    r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
+    r'"(?P<name>[^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
+    r'[ \t\r\n]{0,64}+"arguments"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
+)
+_BEGIN: Final = {"json": _OBJECT, "arguments": _OBJECT, "envelope": _ENVELOPE}
+
+
 class Patterns:
     """The patterns of one form.
+
+    begin    what leads to arguments that are a JSON object; None where none does
 
     guess    the literal that most likely closes a marker, "" where none is fixed
     closing  what closes a marker behind its arguments, the brackets of the body included; None for nothing
@@ -110,6 +121,9 @@ class Patterns:
         self.guess = closing if literal and not re.search(r"[{(\[*+?|]", re.sub(r"\\.", "", plain_tail)) else ""
         if form.body == "arguments" and self.guess:
             self.guess = ")" + self.guess
+        self.begin = _BEGIN.get(form.body)
+        if form.body == "envelope" and not ("name" in form.name_keys and "arguments" in form.arguments_keys):
+            self.begin = None
         close = {"arguments": r"[ \t\r\n]*+\)", "envelope": r"[ \t\r\n]*+\}"}.get(form.body, "")
         self.closing = Pattern(close + tail) if close or tail else None
         if form.body == "parameters":

@@ -111,11 +111,27 @@ class Plan:
             found = self.any(buffer, start + 1)
         return -1
 
-    def first_in(self, chunk: str, at: int) -> tuple[int, bool]:
+    @cached_property
+    def near(self) -> Callable[[str, int], re.Match[str] | None] | None:
+        """Search a short chunk for the first place where an entry begins, or (group 1) may once more text has come.
+
+        None where a pattern is of the kind that only `regex` can answer for.
+        """
+        unfinished = [start.unfinished for start in self.starts.values()]
+        if None in unfinished:
+            return None
+        whole = "|".join(start.text for start in self.starts.values())
+        return re.compile(f"{whole}|({'|'.join(map(str, unfinished))})").search
+
+    def first_in(self, chunk: str, at: int = 0) -> tuple[int, bool]:
         """Return the first index from `at` where an entry begins or may begin, and whether the chunk's end cuts it.
 
-        -1 where `chunk` is plain text. For short chunks: it is looked at place by place.
+        -1 where `chunk` is plain text. For short chunks: each place is looked at closely.
         """
+        near = self.near
+        if near is not None:
+            found = near(chunk, at)
+            return (-1, False) if found is None else (found.start(), found.lastindex == 1)
         found = self.any(chunk, at)
         while found is not None:
             at = found.start()

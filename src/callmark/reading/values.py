@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final
 
@@ -28,7 +28,7 @@ from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdab
 
 OPEN, DONE, DEAD = 0, 1, 2  # status
 _STRUCTURE, _STRING, _WORD = 0, 1, 2  # mode
-_VALUE, _FIRST_ITEM, _ITEM, _FIRST_KEY, _KEY, _COLON, _NEXT = range(7)  # state: what is expected
+VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT = range(7)  # state: what is expected
 
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
 BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
@@ -44,7 +44,7 @@ _X = "[0-9a-fA-F]"
 _PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
 _PAIR = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
 _ESCAPE = rf'\\(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
-_RUN_DOUBLE = re.compile(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+RUN_DOUBLE = re.compile(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 _RUN_SINGLE = re.compile(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
 _LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
 _ESCAPE_PREFIX = re.compile(
@@ -63,6 +63,11 @@ _BARE = re.compile(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _ASIDE = frozenset(("id", "type"))
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 _NO_BARE_START = frozenset("=,)]}，（）")
+
+
+def holds_escape_prefix(buffer: str, at: int) -> bool:
+    """Return whether more text could make an escape of JSON of what stands at index `at`."""
+    return _ESCAPE_PREFIX.match(buffer, at) is not None
 
 
 def _to_double(piece: str) -> str:
@@ -109,7 +114,7 @@ class ValueReader:
         self._any_container = any_container
         self._outer = {"envelope": "E", "braces": "B"}.get(form.body, "O")  # the frame of the outermost brace
         self._stack: list[str] = ["R"] if form.body == "arguments" else []
-        self._state = _FIRST_KEY if self._stack else _VALUE
+        self._state = FIRST_KEY if self._stack else VALUE
         self._mode = _STRUCTURE
         self._live = form.body != "envelope"  # whether pieces go out; in an envelope only those of the arguments
         self._pending: list[str] = []  # a comma and the white space behind it: dropped where it is one too many
@@ -134,6 +139,38 @@ class ValueReader:
         self._word: list[str] = []
         self._size = 0
         self._word_start = start
+
+    @classmethod
+    def behind(
+        cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
+        depth_limit: int, tolerant: bool, parameters: Parameters | None = None, name: str | None = None,
+    ) -> ValueReader:
+        """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
+
+        `frames` are the open brackets of the arguments, `state` and `in_string` what is expected there, `sound` is the
+        position of the last token; `name` is that of an envelope.
+        """
+        reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
+        outer = {"arguments": "R", "envelope": "E"}.get(form.body, "")
+        reader._stack = [*outer, *("O" if frame == "{" else "A" for frame in frames)]
+        reader._state = state
+        reader._single = reader._object = reader._begun = outer == "R"
+        reader.sound = sound
+        if outer == "E":
+            reader.name = name
+            reader._role = "arguments"
+            reader._roles = {"name", "arguments"}
+            reader._live = bool(frames)
+        if in_string:
+            reader._mode = _STRING
+            reader._is_key = state in (KEY, FIRST_KEY)
+            reader._sink = reader.out
+            reader.plain = RUN_DOUBLE.fullmatch
+        if not frames:
+            reader.end = sound + 1
+            if not outer:
+                reader.status = DONE
+        return reader
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; `base` is the position of its first character. Returns the next index.
@@ -168,7 +205,7 @@ class ValueReader:
                 continue
             state = self._state
             frame = stack[-1] if stack else ""
-            if state == _NEXT:
+            if state == NEXT:
                 if char == ",":
                     at = self._comma(frame, at, base)
                 elif char == _CLOSER[frame]:
@@ -177,15 +214,15 @@ class ValueReader:
                     at = self._key_of_argument(char, at, base)
                 else:
                     return self._die("unexpected-text", f'"," or "{_CLOSER[frame]}"', at)
-            elif state == _COLON:
+            elif state == COLON:
                 if char != ":":
                     return self._die("unexpected-text", '":"', at)
                 at = self._colon(frame, at, base)
             elif char == '"' and frame != "R" and self._flavour == "json" and frame:
-                return self._begin_string(char, at, base, is_key=state in (_KEY, _FIRST_KEY))
+                return self._begin_string(char, at, base, is_key=state in (KEY, FIRST_KEY))
             elif frame and char == _CLOSER[frame] and self._may_close(frame, state):
                 at = self._close(frame, at, base)
-            elif state in (_KEY, _FIRST_KEY):
+            elif state in (KEY, FIRST_KEY):
                 return (self._begin_argument if frame == "R" else self._begin_key)(buffer, at, base)
             else:
                 return self._begin_value(buffer, at, base)
@@ -202,14 +239,14 @@ class ValueReader:
         elif self._live and frame != "E":
             self._pending.append(",")
         self.sound = base + at
-        self._state = _KEY if frame in _KEYED else _ITEM
+        self._state = KEY if frame in _KEYED else ITEM
         return at + 1
 
     def _may_close(self, frame: str, state: int) -> bool:
         """Whether a closer may stand here: where nothing was read yet; behind a tuple's comma; else as a repair."""
-        if state in (_FIRST_KEY, _FIRST_ITEM):
+        if state in (FIRST_KEY, FIRST_ITEM):
             return True
-        if state == _VALUE:
+        if state == VALUE:
             return False
         if frame != "t":
             if not self._tolerant:
@@ -233,7 +270,7 @@ class ValueReader:
         elif self._live:
             self.out.append(":")
         self.sound = base + at
-        self._state = _VALUE
+        self._state = VALUE
         return at + 1
 
     def _close(self, frame: str, at: int, base: int) -> int:
@@ -261,7 +298,7 @@ class ValueReader:
         elif self._live and stack[-1] == "E":
             self.end = base + at + 1
             self._live = False
-        self._state = _NEXT
+        self._state = NEXT
         return at + 1
 
     # Values.
@@ -302,7 +339,7 @@ class ValueReader:
             self._flush()
             self.out.append("[" if char == "(" else char)
         self._stack.append(new)
-        self._state = _FIRST_KEY if new in _KEYED else _FIRST_ITEM
+        self._state = FIRST_KEY if new in _KEYED else FIRST_ITEM
         return at + 1
 
     def _flush(self) -> None:
@@ -332,7 +369,7 @@ class ValueReader:
         if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
             return at
-        closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == _FIRST_KEY else ""
+        closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == FIRST_KEY else ""
         return self._die("unexpected-text", f"a key{closer}", at)
 
     # An argument list: `name(` ... `)`.
@@ -340,7 +377,7 @@ class ValueReader:
     def _begin_argument(self, buffer: str, at: int, base: int) -> int:
         """Begin an argument: a key, or a positional value; a word or a short string is held until that is clear."""
         char = buffer[at]
-        first = self._state == _FIRST_KEY
+        first = self._state == FIRST_KEY
         if first:
             self.start = base + at
         if first and char == "{":
@@ -404,7 +441,7 @@ class ValueReader:
         self._begun = True
         self._bind = ()  # a key ends the positional values
         self.sound = base + at
-        self._state = _VALUE
+        self._state = VALUE
         return at + 1
 
     def _declared(self) -> frozenset[str] | None:
@@ -433,7 +470,7 @@ class ValueReader:
             if self._live:
                 self._flush()
                 if quote == '"':
-                    self.plain = _RUN_DOUBLE.fullmatch
+                    self.plain = RUN_DOUBLE.fullmatch
         if self._sink is not None:
             self._sink.append('"')
         return at + len(quote)
@@ -442,7 +479,7 @@ class ValueReader:
         quote = self._quote
         if len(quote) > 1:
             return self._read_delimited(buffer, at, base)
-        run = _RUN_DOUBLE if quote == '"' else _RUN_SINGLE
+        run = RUN_DOUBLE if quote == '"' else _RUN_SINGLE
         size = len(buffer)
         while True:
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
@@ -526,7 +563,7 @@ class ValueReader:
 
     def _end_string(self, at: int) -> int:
         self._mode = _STRUCTURE
-        self._state = _COLON if self._is_key else _NEXT
+        self._state = COLON if self._is_key else NEXT
         self.plain = None
         sink = self._sink
         if sink is self.out or sink is self._held:
@@ -580,7 +617,7 @@ class ValueReader:
             if at == len(buffer):
                 return at
         self._mode = _STRUCTURE
-        self._state = _COLON if self._is_key else _NEXT
+        self._state = COLON if self._is_key else NEXT
         word = "".join(self._word)
         if bare:
             word = word.rstrip(" \t")
