@@ -61,9 +61,14 @@ class Contexts:
 
     def look(self, text: str) -> Context | None:
         """Pass `text` and say where the place behind it is: `pass_text` and `here` in one, with a short way."""
+        if self._kept:
+            self._kept.append(text)
+            text = "".join(self._kept)
+            self._kept.clear()
+            self._kept_size = 0
         tick = "`" in text
         if (
-            self._kept or self._fence or self._runs or self._ticks or "~" in self._line or "~" in text
+            self._fence or self._runs or self._ticks or "~" in self._line or "~" in text
             or (tick and "```" in text)
         ):
             self.pass_text(text)

@@ -118,6 +118,7 @@ class Parser:
         self._buffer = ""  # what was not decided about
         self._base = 0  # position of the buffer's first character
         self._at = 0  # index of the buffer up to which it was read
+        self._hit = -1  # index of an entry that `feed` has found in it
         self._shown = 0  # in text: index up to which it was emitted
         self._passed = 0  # in text: index up to which the contexts know it
         self._search = Search(self._plan)
@@ -188,15 +189,21 @@ class Parser:
             chunk = held + chunk
         mode = self._mode
         if mode == _TEXT:
-            if self._plan.any(chunk) is None:
-                stop, cut = -1, False
-            else:
-                stop, cut = self._plan.first_in(chunk) if len(chunk) <= _SMALL else (0, False)
-            if stop < 0 or cut:
-                if cut:
-                    self._buffer, chunk = chunk[stop:], chunk[:stop]
-                    if not chunk:
+            plan = self._plan
+            stop, cut = -1, True
+            if plan.any(chunk) is not None:
+                if len(chunk) <= _SMALL:
+                    stop, cut = plan.first_in(chunk)
+                    cut = cut or stop < 0
+                    self._hit = -1 if cut else stop
+                else:
+                    cut = False
+            if cut:
+                if stop >= 0:
+                    self._buffer = chunk[stop:]
+                    if not stop:
                         return ()
+                    chunk = chunk[:stop]
                 else:
                     self._buffer = ""
                 self._base = end = base + len(chunk)
@@ -204,17 +211,18 @@ class Parser:
                 return (Text(Span(base, end), chunk, self._channel),)
         elif mode == _CALL and not self._sole and base + len(chunk) <= self._room_end:
             reader = self._reader
+            at = 0
             if reader is None:
-                begin = self._entry.patterns.begin
-                if begin is not None and begin.may_match(chunk, 0):
-                    self._buffer = chunk
+                self._buffer = chunk
+                if not self._open():
                     return ()
-            elif self._begun:
-                stop = reader.feed(chunk, 0, base)
+                reader, at = self._current(), self._at
+            if self._begun:
+                stop = reader.feed(chunk, at, base)
                 if reader.status == OPEN:
-                    return self._went_on(chunk, stop, base + stop, reader)
-                if stop and isinstance(reader, ObjectReader):
-                    self._events.append(ArgumentsDelta(self._index, chunk[:stop]))
+                    return self._went_on(chunk, at, stop, reader)
+                if stop > at and type(reader) is ObjectReader:
+                    self._events.append(ArgumentsDelta(self._index, chunk[at:stop]))
                     self._mode = _TAIL if reader.status == DONE else _CALL
                 self._at = stop
         self._buffer = chunk
@@ -223,32 +231,38 @@ class Parser:
         self._advance(final=False)
         return self._take_events()
 
-    def _went_on(self, chunk: str, stop: int, base: int, reader: Reader) -> Sequence[Event]:
-        """The reader of the call has read up to index `stop` of `chunk`, which is position `base`: what comes out."""
+    def _went_on(self, chunk: str, at: int, stop: int, reader: Reader) -> Sequence[Event]:
+        """The reader of the call has read from index `at` to `stop` of `chunk`: keep it, and return what comes out."""
+        self._at = 0
         if stop == len(chunk):
             self._buffer = ""
             self._plain = reader.plain
+            piece = chunk
         else:
             self._buffer = chunk[stop:]
             self._plain = None
             if not stop:
                 return ()
-            chunk = chunk[:stop]
-        self._base = base
+            piece = chunk[:stop]
+        self._base += stop
         recent = self._recent
-        recent.append(chunk)
+        recent.append(piece)
         if len(recent) >= TOGETHER:
             self._pieces.fold()
         json = self._json
-        if json is None:
-            return (ArgumentsDelta(self._index, chunk),)
-        out = reader.out
-        if not out:
-            return ()
-        chunk = out[0] if len(out) == 1 else "".join(out)
-        out.clear()
-        json.append(chunk)
-        return (ArgumentsDelta(self._index, chunk),)
+        if json is not None:
+            out = reader.out
+            if not out:
+                return self._take_events()
+            piece = out[0] if len(out) == 1 else "".join(out)
+            out.clear()
+            json.append(piece)
+        elif at:
+            piece = piece[at:]
+        if self._events:
+            self._events.append(ArgumentsDelta(self._index, piece))
+            return self._take_events()
+        return (ArgumentsDelta(self._index, piece),)
 
     def finish(self) -> Sequence[Event]:
         """Say that the text is over and return the last events. What is cut is Malformed, never a Call.
@@ -291,12 +305,15 @@ class Parser:
                 if not final or self._mode == _TEXT:
                     break
                 self._cut()
-        if self._mode in (_CALL, _TAIL, _BROKEN):
-            self._pieces.append(self._buffer[max(self._start - self._base, 0) : self._at])
-        self._base += self._at
-        self._buffer = self._buffer[self._at :]
+        at = self._at
+        mode = self._mode
+        if mode == _CALL or mode == _TAIL or mode == _BROKEN:
+            start = self._start - self._base
+            self._pieces.append(self._buffer[start if start > 0 else 0 : at])
+        self._base += at
+        self._buffer = self._buffer[at:]
         self._at = self._shown = self._passed = 0
-        if self._mode == _CALL and not self._buffer and self._begun and not self._sole and self._reader is not None:
+        if mode == _CALL and not self._buffer and self._begun and not self._sole and self._reader is not None:
             self._plain = self._reader.plain
 
     def _cut(self) -> None:
@@ -318,7 +335,10 @@ class Parser:
         size = len(buffer)
         self._shown = self._passed = at
         while True:
-            if size - at <= _SMALL and not final:
+            hit, self._hit = self._hit, -1
+            if hit >= 0:  # `feed` has found it
+                char = buffer[hit]
+            elif size - at <= _SMALL and not final:
                 hit, cut = plan.first_in(buffer, at) if plan.any(buffer, at) is not None else (size, True)
                 if hit < 0 or cut:
                     return self._wait_in_text(size if hit < 0 else hit)
@@ -381,9 +401,16 @@ class Parser:
             return True
 
     def _wait_in_text(self, stop: int) -> bool:
-        self._pass(stop)
-        self._show(stop)
         self._at = stop
+        start, passed = self._shown, self._passed
+        if stop > passed:
+            text = self._buffer[passed:stop]
+            self._contexts.pass_text(text)
+            if start != passed:
+                text = self._buffer[start:stop]
+            self._events.append(Text(Span(self._base + start, self._base + stop), text, self._channel))
+        elif stop > start:
+            self._show(stop)
         return False
 
     def _tag(self, at: int, end: int, context: Context | None, *, closing: bool) -> bool:
@@ -421,12 +448,6 @@ class Parser:
             return "too-many-calls", f"the limit of {self._limits.calls} calls is reached: later markers are text"
         return None
 
-    def _pass(self, stop: int) -> None:
-        """Tell the contexts of the text up to index `stop`."""
-        if stop > self._passed:
-            self._contexts.pass_text(self._buffer[self._passed : stop])
-            self._passed = stop
-
     def _show(self, stop: int) -> None:
         """Emit the text up to index `stop`."""
         start = self._shown
@@ -461,7 +482,7 @@ class Parser:
         if entry.has_empty and found["empty"] is not None:
             self._start_call()
             self._events.append(ArgumentsDelta(self._index, "{}"))
-            self._end_call(at, "", "{}")
+            self._end_call(at, "", "{}", self._raw(at))
             return
         self._mode = _CALL
         self._reader = None
@@ -576,7 +597,7 @@ class Parser:
         self._events.append(Notice(span, "unknown-tool", message))
 
     def _in_call(self) -> bool:
-        if self._reader is None and not self._open():
+        if self._reader is None and ((self._at == len(self._buffer) and not self._finished) or not self._open()):
             return False
         reader = self._current()
         buffer, at, base = self._buffer, self._at, self._base
@@ -638,7 +659,7 @@ class Parser:
     def _in_tail(self) -> bool:
         reader = self._current()
         parts = self._entry.patterns
-        is_object = isinstance(reader, ObjectReader)
+        is_object = type(reader) is ObjectReader
         tail = parts.closing if is_object else parts.tail
         end = self._at
         if tail is not None:
@@ -668,25 +689,21 @@ class Parser:
         """Return the text of the call up to index `end`, and forget it."""
         if self._start >= self._base:
             return self._buffer[self._start - self._base : end]
-        self._pieces.append(self._buffer[max(self._start - self._base, 0) : end])
+        self._recent.append(self._buffer[:end])
         return self._pieces.take()
 
-    def _end_call(self, end: int, source: str, json: str, raw: str | None = None) -> None:
+    def _end_call(self, end: int, source: str, json: str, raw: str) -> None:
         """The marker is complete: decode its arguments."""
         try:
             value = decode(json, self._limits.nesting)
         except Undecodable as error:
             self._malformed(end, error.code, MALFORMED_CODES[error.code], "", raw)
             self._leave(end)
-        else:
-            self._call(end, source, value, raw)
-
-    def _call(self, end: int, source: str, value: Any, raw: str | None = None) -> None:
-        raw = self._raw(end) if raw is None else raw
+            return
         span = Span(self._start, self._base + end)
-        dialect, name = self._entry.dialect, self._name or ""
+        name = self._name or ""
         self._events.append(
-            Call(span, raw, self._index, name, value, source, dialect.name, self._repairs, self._id)
+            Call(span, raw, self._index, name, value, source, self._entry.name, self._repairs, self._id)
         )
         self._index += 1
         self._calls += 1
