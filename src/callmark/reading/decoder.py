@@ -1,15 +1,16 @@
 """Decodes JSON text into the value of a call: strict JSON within the limits, whatever decodes it.
 
 Two C decoders share the work. msgspec (2 GB/s, integers exact, no NaN, no infinities, no lone surrogates) reads short
-texts, where counting the colons is enough to say that no key is there twice. stdlib json (0.9 GB/s) reads the others: it
-hands over the pairs of each object, and it reads in place, so that the text itself says where its value ends. What it
-lets through is checked here. (orjson would turn integers past 2**64 into floats; jiter takes 1e400.)
+texts, where counting the colons is enough to say that no key is there twice. stdlib json (0.9 GB/s) reads the others:
+it hands over the pairs of each object, and it reads in place, so that the text itself says where its value ends. What
+it lets through is checked here. (orjson would turn integers past 2**64 into floats; jiter takes 1e400.)
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 SHORT: Final = 2048
 """Characters up to which msgspec and two counts are faster than stdlib json in one pass."""
-_FIRST_WINDOW: Final = 16_384  # characters; an error costs stdlib json its place in the text, so it sees a piece at a time
+_FIRST_WINDOW: Final = 16_384  # characters: an error costs stdlib json O(text), so it sees a piece at a time
 
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
 
@@ -32,7 +33,7 @@ _TRUNCATED: Final = "Input data was truncated"
 
 
 class Undecodable(ValueError):  # noqa: N818  # never leaves reading
-    """The text is no JSON that a call may hold; `code` is one of `MALFORMED_CODES`, `cut` whether it only ends early."""
+    """The text is no JSON that a call may hold: `code` is of `MALFORMED_CODES`, `cut` tells whether it only ends early."""
 
     def __init__(self, code: str, *, cut: bool = False) -> None:
         super().__init__(code)
@@ -83,7 +84,7 @@ def decode_at(text: str, at: int, depth_limit: int) -> tuple[JsonValue, int]:
 
 
 def _is_cut(error: BaseException, piece: str) -> bool:
-    """Whether what is wrong may only be that the piece ends: a string that is not over, or an error in its last token."""
+    """Whether what is wrong may only be that the piece ends: in an open string, or in its last token."""
     if isinstance(error, StopIteration):
         return int(error.value) >= len(piece) - _TOKEN
     return isinstance(error, json.JSONDecodeError) and (
@@ -124,7 +125,7 @@ def _keys(value: JsonValue) -> int:
 
 
 def _look_at(value: JsonValue, limit: int) -> tuple[int, bool]:
-    """Return how deep containers are nested, at most `limit` + 1, and whether all strings are ASCII (each knows that)."""
+    """Return how deep containers are nested, at most `limit` + 1, and whether all strings are ASCII."""
     depth = 0
     is_ascii = True
     level: list[Any] = [value]
@@ -164,4 +165,6 @@ def _refuse(_: str) -> None:
     raise Undecodable("unexpected-text")
 
 
-_scan = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse).scan_once
+_scan: Callable[[str, int], tuple[JsonValue, int]] = json.JSONDecoder(  # type: ignore[attr-defined]
+    object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse
+).scan_once

@@ -1,24 +1,24 @@
 """The fast paths: whole markers that are there to their end, read without the incremental readers.
 
 Each accepts a part of its body language with the same meaning, the same previews included (held to the grammar and to
-the readers by properties in `tests/test_laws.py`); for anything else it returns None, and the reader decides. An attempt
-ends at the first character that it does not know, so it costs no more than the reader's own way to the same place.
+the readers by properties in `tests/test_laws.py`); for anything else it returns None, and the reader decides. An
+attempt ends at the first character that it does not know, so it costs no more than the reader's own way there.
 """
 
 from __future__ import annotations
 
 import re
+from json.encoder import encode_basestring as quoted
 from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
-from callmark.reading.parameters import HOLD, plain_value, quoted
+from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.patterns import Patterns
 from callmark.reading.schemas import Parameters, scalar
 
-
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
-"""Name (of an envelope, else ""), source text of the arguments, their JSON text, their value, index behind the marker."""
+"""Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""
 
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
@@ -37,8 +37,10 @@ _CDATA: Final = "<![CDATA["
 _SEPARATOR = re.compile(r"[ \t\r\n]*+(?:(,)|(?=\)))")
 
 
-def read(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int, parameters: Parameters | None) -> Read | None:
-    """Read the body that begins at index `at`, and the tail behind it; `guess` is the index of its likely end, or -1."""
+def read(
+    parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int, parameters: Parameters | None
+) -> Read | None:
+    """Read the body that begins at index `at`, and the tail behind it; `guess` is where it likely ends, or -1."""
     body = parts.form.body
     try:
         if body == "parameters":

@@ -14,12 +14,22 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from callmark.reading.values import COLON, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, RUN_DOUBLE, VALUE, holds_escape_prefix
+from callmark.reading.values import (
+    COLON,
+    FIRST_ITEM,
+    FIRST_KEY,
+    ITEM,
+    KEY,
+    NEXT,
+    RUN_DOUBLE,
+    VALUE,
+    holds_escape_prefix,
+)
 
 OPEN, DONE, STUCK = 0, 1, 2  # status
 
 _SMALL: Final = 48  # characters: up to here a loop over the characters is faster than one match per string
-_HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again; longer ones are for others
+_HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again
 
 _BLANKS: Final = " \t\r\n"
 _ASCII: Final = [chr(code) for code in range(0x20, 0x80) if chr(code) not in '"\\']

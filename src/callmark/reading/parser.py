@@ -17,28 +17,33 @@ what stands in the strings of a call that was cut is data and is not run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from callmark.errors import UsageError
 from callmark.events import (
-    MALFORMED_CODES,
     ArgumentsDelta,
     Call,
-    CallStart,
-    Channel,
     Event,
     Malformed,
     Markup,
     Notice,
-    Repair,
     Span,
     Text,
 )
-from callmark.reading import fast
-from callmark.reading.contexts import Context, Contexts
-from callmark.reading.decoder import Undecodable, decode
-from callmark.reading.diagnosis import explain, nearest
+from callmark.reading.calls import (
+    IN_BROKEN,
+    IN_CALL,
+    IN_OVERFLOW,
+    IN_SECTION,
+    IN_SOLE,
+    IN_TAIL,
+    IN_TEXT,
+    CallReading,
+    Reader,
+)
+from callmark.reading.contexts import Context
+from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
     DEFAULT_LIMITS,
     NOTICES,
@@ -48,26 +53,19 @@ from callmark.reading.options import (
     Tolerance,
     checked_policies,
 )
-from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import Pattern
-from callmark.reading.objects import STUCK, ObjectReader, last_token
-from callmark.reading.pieces import TOGETHER, Pieces
-from callmark.reading.scanner import Entry, Plan, Search, plan
-from callmark.reading.schemas import Parameters, known_tools
-from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
-
-Reader: TypeAlias = ObjectReader | ParametersReader | ValueReader
+from callmark.reading.pieces import TOGETHER
+from callmark.reading.scanner import Entry, plan
+from callmark.reading.schemas import known_tools
+from callmark.reading.values import DONE, OPEN
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
-_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
-_EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
+_IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
-_TEXT, _CALL, _TAIL, _SECTION, _BROKEN, _OVERFLOW, _SOLE = range(7)
 
-
-class Parser:
+class Parser(CallReading):
     """Reads calls out of a text that comes in chunks of any size. One parser for one text.
 
     >>> parser = Parser()
@@ -100,53 +98,19 @@ class Parser:
     ) -> None:
         if tolerance not in ("strict", "lenient", "salvage"):
             raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
-        self._tolerant = tolerance != "strict"
-        self._plan: Plan = plan(dialects, self._tolerant)
-        self._tools: dict[str, Parameters] | None = known_tools(tools)
-        self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
+        tolerant = tolerance != "strict"
         if nonce is not None and not re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce):
             raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r}")
+        super().__init__(plan(dialects, tolerant), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
+        self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
-        self._limits = limits or DEFAULT_LIMITS
-        self._channel: Channel = "reasoning" if starts_in_reasoning else "content"
         self._reasoning_depth = 1 if starts_in_reasoning else 0
-        self._contexts = Contexts()
-        self._events: list[Event] = []
-        self._finished = False
-        self._mode = _TEXT
-        self._buffer = ""  # what was not decided about
-        self._base = 0  # position of the buffer's first character
-        self._at = 0  # index of the buffer up to which it was read
-        self._hit = -1  # index of an entry that `feed` has found in it
-        self._shown = 0  # in text: index up to which it was emitted
-        self._passed = 0  # in text: index up to which the contexts know it
-        self._search = Search(self._plan)
-        self._reread = 0
-        self._index = 0  # of the next call
-        self._calls = 0
+        if starts_in_reasoning:
+            self._channel = "reasoning"
+        self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._limit_told = False
-        self._explained = 0
-        self._section: Entry | None = None
         self._between = False  # whether a separator or the section's closer comes next, not a call
-        self._sole = ""  # the run of the fence whose only content must be the call that is read
-        self._sole_events: list[Event] = []
-        # The call that is read:
-        self._entry: Entry = self._plan.first
-        self._reader: Reader | None = None
-        self._plain: Callable[[str], object] | None = None  # in a string: tells whether a chunk passes as it is
-        self._overflow: ValueReader | ParametersReader | None = None
-        self._start = 0  # position of its first character
-        self._body = 0  # position of its arguments' first character
-        self._room_end = 0  # position that they must not go beyond
-        self._pieces = Pieces()  # its text up to the buffer
-        self._recent = self._pieces.recent
-        self._json: Pieces | None = None  # its arguments as JSON, up to what was emitted; None where that is their text
-        self._name: str | None = None
-        self._id: str | None = None
-        self._repairs: tuple[Repair, ...] = ()
-        self._begun = False  # whether CallStart was emitted
-        self._error: tuple[str, str, int] = ("", "", 0)  # code, what was expected, position
 
     @property
     def steps(self) -> int:
@@ -188,7 +152,7 @@ class Parser:
             self._reread += len(held)
             chunk = held + chunk
         mode = self._mode
-        if mode == _TEXT:
+        if mode == IN_TEXT:
             plan = self._plan
             stop, cut = -1, True
             if plan.any(chunk) is not None:
@@ -209,7 +173,7 @@ class Parser:
                 self._base = end = base + len(chunk)
                 self._contexts.pass_text(chunk)
                 return (Text(Span(base, end), chunk, self._channel),)
-        elif mode == _CALL and not self._sole and base + len(chunk) <= self._room_end:
+        elif mode == IN_CALL and not self._sole and base + len(chunk) <= self._room_end:
             reader = self._reader
             at = 0
             if reader is None:
@@ -223,7 +187,7 @@ class Parser:
                     return self._went_on(chunk, at, stop, reader)
                 if stop > at and type(reader) is ObjectReader:
                     self._events.append(ArgumentsDelta(self._index, chunk[at:stop]))
-                    self._mode = _TAIL if reader.status == DONE else _CALL
+                    self._mode = IN_TAIL if reader.status == DONE else IN_CALL
                 self._at = stop
         self._buffer = chunk
         self._plain = None
@@ -250,7 +214,7 @@ class Parser:
         if len(recent) >= TOGETHER:
             self._pieces.fold()
         json = self._json
-        if json is not None:
+        if json is not None and not isinstance(reader, ObjectReader):
             out = reader.out
             if not out:
                 return self._take_events()
@@ -274,7 +238,7 @@ class Parser:
         return self._end("")
 
     def _end(self, text: str) -> Sequence[Event]:
-        """Read the last chunk. A whole text need not be held back first: feed and finish in one, with the same events."""
+        """Read the last chunk: feed and finish in one, as a whole text need not be held back first."""
         self._finished = True
         self._plain = None
         self._buffer += text
@@ -287,39 +251,39 @@ class Parser:
     def _advance(self, *, final: bool) -> None:
         while True:
             mode = self._mode
-            if mode == _TEXT:
+            if mode == IN_TEXT:
                 more = self._in_text(final)
-            elif mode == _CALL:
+            elif mode == IN_CALL:
                 more = self._in_call()
-            elif mode == _TAIL:
+            elif mode == IN_TAIL:
                 more = self._in_tail()
-            elif mode == _SECTION:
+            elif mode == IN_SECTION:
                 more = self._in_section(final)
-            elif mode == _BROKEN:
+            elif mode == IN_BROKEN:
                 more = self._in_broken(final)
-            elif mode == _OVERFLOW:
+            elif mode == IN_OVERFLOW:
                 more = self._in_overflow()
             else:
                 more = self._in_sole(final)
             if not more:
-                if not final or self._mode == _TEXT:
+                if not final or self._mode == IN_TEXT:
                     break
                 self._cut()
         at = self._at
         mode = self._mode
-        if mode == _CALL or mode == _TAIL or mode == _BROKEN:
+        if mode in _IN_MARKER:
             start = self._start - self._base
             self._pieces.append(self._buffer[start if start > 0 else 0 : at])
         self._base += at
         self._buffer = self._buffer[at:]
         self._at = self._shown = self._passed = 0
-        if mode == _CALL and not self._buffer and self._begun and not self._sole and self._reader is not None:
+        if mode == IN_CALL and not self._buffer and self._begun and not self._sole and self._reader is not None:
             self._plain = self._reader.plain
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
         size = len(self._buffer)
-        if self._mode == _OVERFLOW:
+        if self._mode == IN_OVERFLOW:
             self._show(size)
         else:
             self._error = ("unclosed-marker", "the rest of the marker", self._base + size)
@@ -395,7 +359,7 @@ class Parser:
                 self._markup(hit, found.end())
                 self._section = entry
                 self._between = entry.section is not None and not entry.section.separated
-                self._mode = _SECTION
+                self._mode = IN_SECTION
             else:
                 self._begin(entry, found)
             return True
@@ -448,15 +412,6 @@ class Parser:
             return "too-many-calls", f"the limit of {self._limits.calls} calls is reached: later markers are text"
         return None
 
-    def _show(self, stop: int) -> None:
-        """Emit the text up to index `stop`."""
-        start = self._shown
-        if stop > start:
-            base = self._base
-            text = self._buffer[start:stop]
-            self._events.append(Text(Span(base + start, base + stop), text, self._channel))
-            self._shown = stop
-
     def _markup(self, at: int, stop: int) -> None:
         if stop > at:
             raw = self._buffer[at:stop]
@@ -465,258 +420,6 @@ class Parser:
         self._at = self._shown = self._passed = stop
 
     # In a call.
-
-    def _begin(self, entry: Entry, found: re.Match[str]) -> None:
-        """A head was read: a call begins."""
-        base = self._base
-        at = found.end()
-        self._entry = entry
-        self._start = base + found.start()
-        self._body = base + at
-        self._room_end = base + at + self._limits.arguments
-        self._name = found["name"] if entry.has_name else None
-        self._id = found["id"] if entry.has_id else None
-        self._repairs = (Repair("opener-spelling", Span(self._start, self._body)),) if entry.kind == "loose" else ()
-        self._begun = False
-        self._at = at
-        if entry.has_empty and found["empty"] is not None:
-            self._start_call()
-            self._events.append(ArgumentsDelta(self._index, "{}"))
-            self._end_call(at, "", "{}", self._raw(at))
-            return
-        self._mode = _CALL
-        self._reader = None
-        if self._name is not None:
-            self._start_call()
-
-    def _open(self) -> bool:
-        """Choose the reader of the call's arguments; return whether their first characters are there to decide."""
-        parts = self._entry.patterns
-        form = parts.form
-        buffer, at = self._buffer, self._at
-        nesting = self._limits.nesting
-        parameters = self._tools.get(self._name) if self._tools and self._name else None
-        self._json = None
-        if form.body == "parameters":
-            self._reader = ParametersReader(
-                parts, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
-            )
-            self._json = Pieces()
-            return True
-        begin = parts.begin
-        if begin is not None:
-            found = begin.match(buffer, at)
-            if found is not None:
-                self._at = at = found.end()
-                if found.lastgroup == "name":
-                    self._name = found["name"]
-                    self._start_call()
-                self._reader = ObjectReader(self._base + at, nesting)
-                return True
-            if not self._finished and begin.may_match(buffer, at):
-                return False
-        self._reader = ValueReader(
-            form, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
-        )
-        self._json = Pieces()
-        return True
-
-    def _hand_over(self, reader: ObjectReader) -> None:
-        """Let the general reader go on: from here on the arguments are no plain JSON."""
-        json = self._so_far()[reader.start - self._start :]
-        state, in_string = reader.state
-        self._json = Pieces()
-        self._json.append(json)
-        self._reader = ValueReader.behind(
-            self._entry.form,
-            reader.start,
-            reader.frames,
-            state,
-            in_string=in_string,
-            sound=reader.start + last_token(json),
-            depth_limit=self._limits.nesting,
-            tolerant=self._tolerant,
-            parameters=self._tools.get(self._name) if self._tools and self._name else None,
-            name=self._name,
-        )
-        self._mode = _CALL
-
-    def _so_far(self) -> str:
-        """Return the text of the call up to where it was read."""
-        inside = self._buffer[max(self._start - self._base, 0) : self._at]
-        return inside if self._start >= self._base else self._pieces.text() + inside
-
-    def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:
-        """Read a call whose closing literal is there already, if nothing else begins before it: the fast path.
-
-        The literal may stand in a string; then what lies before it is no JSON, and the incremental reader decides.
-        Returns the index behind the call, -1 where it was not read.
-        """
-        buffer, base = self._buffer, self._base
-        start, at = found.span()
-        guess = -1
-        if entry.guess:
-            guess = self._search.next_literal(entry.guess, buffer, at, base)
-            if guess >= len(buffer):
-                return -1
-        name = found["name"] if entry.has_name else ""
-        limits = self._limits
-        value = fast.simple(buffer, at, guess, limits.nesting) if entry.simple else None
-        if value is not None:
-            source = json = buffer[at:guess]
-            end = guess + entry.closing
-        elif entry.has_empty and found["empty"] is not None:
-            return -1
-        else:
-            tools = self._tools
-            read = fast.read(entry.patterns, buffer, at, guess, limits.nesting, tools.get(name) if tools else None)
-            if read is None:
-                return -1
-            named, source, json, value, end = read
-            name = name or named
-        if end - at > limits.arguments:
-            return -1
-        raw = buffer[start:end]
-        index = self._index
-        span = Span(base + start, base + end)
-        call_id = found["id"] if entry.has_id else None
-        self._events += (
-            CallStart(index, name, entry.name),
-            ArgumentsDelta(index, json),
-            Call(span, raw, index, name, value, source, entry.name, (), call_id),
-        )
-        self._index = index + 1
-        self._calls += 1
-        if self._tools is not None and name not in self._tools:
-            self._unknown(span, name)
-        self._contexts.pass_marker(raw)
-        return end
-
-    def _unknown(self, span: Span, name: str) -> None:
-        message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"
-        self._events.append(Notice(span, "unknown-tool", message))
-
-    def _in_call(self) -> bool:
-        if self._reader is None and ((self._at == len(self._buffer) and not self._finished) or not self._open()):
-            return False
-        reader = self._current()
-        buffer, at, base = self._buffer, self._at, self._base
-        room = self._room_end - base - at
-        windowed = len(buffer) - at > room
-        if windowed:
-            window = buffer[at : at + min(room, _WINDOW)]
-            stop = at + reader.feed(window, 0, base + at)
-        else:
-            stop = reader.feed(buffer, at, base)
-        self._at = stop
-        if isinstance(reader, ObjectReader):
-            if stop > at:
-                self._events.append(ArgumentsDelta(self._index, buffer[at:stop]))
-            if reader.status == STUCK or (windowed and room <= _WINDOW and reader.status == OPEN):
-                self._hand_over(reader)
-                return True
-        elif reader.out or not self._begun:
-            self._preview(reader)
-        if reader.status == DONE:
-            self._mode = _TAIL
-            return True
-        if isinstance(reader, ObjectReader):
-            return windowed
-        if reader.status == DEAD:
-            self._break(reader.code, reader.expected, reader.sound)
-            return True
-        if windowed and room <= _WINDOW:
-            self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
-            self._overflow = reader
-            if self._sole:
-                self._not_sole()
-            self._mode = _OVERFLOW
-            return True
-        return windowed
-
-    def _current(self) -> Reader:
-        if self._reader is None:
-            raise AssertionError("a call is being read")
-        return self._reader
-
-    def _preview(self, reader: ValueReader | ParametersReader) -> None:
-        if not self._begun:
-            if reader.name is None:
-                return
-            self._name = reader.name
-            self._start_call()
-        if reader.out and self._json is not None:
-            json = "".join(reader.out)
-            reader.out.clear()
-            self._json.append(json)
-            self._events.append(ArgumentsDelta(self._index, json))
-
-    def _start_call(self) -> None:
-        dialect = self._entry.dialect
-        self._events.append(CallStart(self._index, self._name or "", dialect.name))
-        self._begun = True
-
-    def _in_tail(self) -> bool:
-        reader = self._current()
-        parts = self._entry.patterns
-        is_object = type(reader) is ObjectReader
-        tail = parts.closing if is_object else parts.tail
-        end = self._at
-        if tail is not None:
-            found = tail.match(self._buffer, end)
-            if found is None:
-                if not self._finished and tail.may_match(self._buffer, end):
-                    return False
-                if is_object and parts.closing is not parts.tail:
-                    self._hand_over(reader)
-                elif tail.may_match(self._buffer, end):
-                    return False
-                else:
-                    closing = f"the end of the marker, as in {self._entry.dialect.title}"
-                    self._break("unexpected-text", closing, self._base + end)
-                return True
-            end = found.end()
-        if not is_object:
-            self._id = reader.id or self._id
-            self._repairs += tuple(reader.repairs)
-        raw = self._raw(end)
-        source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
-        json = source if self._json is None else self._json.take()
-        self._end_call(end, source, json, raw)
-        return True
-
-    def _raw(self, end: int) -> str:
-        """Return the text of the call up to index `end`, and forget it."""
-        if self._start >= self._base:
-            return self._buffer[self._start - self._base : end]
-        self._recent.append(self._buffer[:end])
-        return self._pieces.take()
-
-    def _end_call(self, end: int, source: str, json: str, raw: str) -> None:
-        """The marker is complete: decode its arguments."""
-        try:
-            value = decode(json, self._limits.nesting)
-        except Undecodable as error:
-            self._malformed(end, error.code, MALFORMED_CODES[error.code], "", raw)
-            self._leave(end)
-            return
-        span = Span(self._start, self._base + end)
-        name = self._name or ""
-        self._events.append(
-            Call(span, raw, self._index, name, value, source, self._entry.name, self._repairs, self._id)
-        )
-        self._index += 1
-        self._calls += 1
-        if self._tools is not None and name not in self._tools:
-            self._unknown(span, name)
-        self._contexts.pass_marker(raw)
-        self._leave(end)
-
-    def _leave(self, end: int) -> None:
-        """Go on behind a call at index `end`."""
-        self._reader = None
-        self._at = end
-        self._mode = _SECTION if self._section else _SOLE if self._sole else _TEXT
 
     # Between the calls of a section.
 
@@ -748,25 +451,10 @@ class Parser:
                 if not final and head.head.may_match(buffer, at):
                     return False
         self._section = None
-        self._mode = _SOLE if self._sole else _TEXT
+        self._mode = IN_SOLE if self._sole else IN_TEXT
         return True
 
     # Behind a broken marker.
-
-    def _break(self, code: str, expected: str, sound: int) -> None:
-        """The marker can no longer be one. Go back to where the last token began, and look where to go on."""
-        self._error = (code, expected, self._base + self._at)
-        back = sound - self._base
-        self._reread += self._at - back
-        if back < 0:
-            text = self._pieces.take()
-            cut = len(text) + back
-            self._pieces.append(text[:cut])
-            self._buffer = text[cut:] + self._buffer
-            self._base = sound
-            back = 0
-        self._at = back
-        self._mode = _BROKEN
 
     def _in_broken(self, final: bool) -> bool:
         buffer, sound = self._buffer, self._at
@@ -795,42 +483,7 @@ class Parser:
         self._leave(end)
         return True
 
-    def _malformed(self, end: int, code: str, expected: str, found: str, raw: str | None = None) -> None:
-        raw = self._raw(end) if raw is None else raw
-        self._json = None
-        at = min(self._error[2], self._base + end) - self._start if code == self._error[0] else len(raw)
-        explained = self._explained < _EXPLAIN
-        self._explained += 1
-        dialect = self._entry.dialect
-        message = explain(dialect, raw, at, code, expected, found, with_grammar=explained)
-        index = None
-        if self._begun:
-            index = self._index
-            self._index += 1
-        span = Span(self._start, self._start + len(raw))
-        self._events.append(Malformed(span, raw, code, message, dialect.name, index, self._name))
-        self._contexts.pass_marker(raw)
-        self._reader = None
-        self._begun = False
-
     # Behind arguments over the limit: text, but what stands in its strings begins no marker.
-
-    def _in_overflow(self) -> bool:
-        reader = self._overflow
-        if reader is None:
-            raise AssertionError("arguments over the limit are being read")
-        at = self._at
-        stop = max(at, reader.feed(self._buffer, at, self._base))
-        reader.out.clear()
-        self._shown = self._passed = at
-        self._show(stop)
-        self._contexts.pass_marker(self._buffer[at:stop])
-        self._at = stop
-        if reader.status == OPEN:
-            return False
-        self._overflow = None
-        self._leave(stop)
-        return True
 
     # Behind a call that must be alone in its fence.
 
@@ -850,23 +503,11 @@ class Parser:
             self._sole_events, self._sole = [], ""
         else:
             self._not_sole()
-        self._mode = _TEXT
+        self._mode = IN_TEXT
         return True
 
     def _calls_broken(self) -> bool:
         return any(isinstance(event, Malformed) for event in self._events)
-
-    def _not_sole(self) -> None:
-        """Something else stands in the fence: what was read of the call is text."""
-        events, self._events = self._events, self._sole_events
-        self._sole_events, self._sole = [], ""
-        tiles = [event for event in events if isinstance(event, Call | Malformed | Markup)]
-        raw = "".join(tile.raw for tile in tiles)
-        span = Span(tiles[0].span.start, tiles[0].span.start + len(raw))
-        self._events.append(Notice(span, *NOTICES["fence"]))
-        self._events.append(Text(span, raw, self._channel))
-        self._index -= sum(isinstance(event, CallStart) for event in events)
-        self._calls -= sum(isinstance(event, Call) for event in events)
 
     def _take_events(self) -> list[Event]:
         """Return what is certain: not what a call that may not be alone in its fence has given so far."""

@@ -102,6 +102,7 @@ class Patterns:
 
     guess    the literal that most likely closes a marker, "" where none is fixed
     closing  what closes a marker behind its arguments, the brackets of the body included; None for nothing
+    bracketed  whether it begins with such a bracket
     whole    of `parameters`: the value is the whole of the arguments
     marks    of `parameters`: literals without which nothing in a value looks like markup
     """
@@ -125,6 +126,7 @@ class Patterns:
         if form.body == "envelope" and not ("name" in form.name_keys and "arguments" in form.arguments_keys):
             self.begin = None
         close = {"arguments": r"[ \t\r\n]*+\)", "envelope": r"[ \t\r\n]*+\}"}.get(form.body, "")
+        self.bracketed = bool(close)
         self.closing = Pattern(close + tail) if close or tail else None
         if form.body == "parameters":
             parameter = expand(form.parameter)
