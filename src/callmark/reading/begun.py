@@ -42,7 +42,7 @@ def begun(raw: str, dialect: Dialect) -> Begun:
     first = starts[0].index
     text = "".join(event.json for event in events if isinstance(event, ArgumentsDelta) and event.index == first)
     whole, closers = _cut(text)
-    return Begun(starts[0].name, json.loads(whole, object_pairs_hook=_unique) if whole else {}, closers)
+    return Begun(starts[0].name, json.loads(whole, object_pairs_hook=_unique) if whole[:1] == "{" else {}, closers)
 
 
 def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -54,24 +54,26 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 def _cut(text: str) -> tuple[str, str]:
     """Return the members of a JSON object of which `text` is a prefix that are whole, as an object; and what closes it.
 
-    A member is whole where a comma or the object's end stands behind it.
+    A string or container is whole where its end was seen, anything else where a comma or the object's end was.
     """
     stack: list[str] = []
     whole = ""
-    in_string = escaped = False
+    in_string = escaped = is_value = False
     for at, char in enumerate(text):
         if in_string:
             in_string = escaped or char != '"'
             escaped = char == "\\" and not escaped
+            if not in_string and is_value and len(stack) == 1:
+                whole = text[: at + 1] + stack[0]
         elif char == '"':
             in_string = True
         elif char in "{[":
             stack.append("}" if char == "{" else "]")
-            whole = whole or (char + "}" if char == "{" else "")
         elif char in "}]":
             stack.pop()
-            if not stack:
-                whole = text[: at + 1]
-        elif char == "," and len(stack) == 1:
-            whole = text[:at] + stack[0]
+            if len(stack) <= 1:
+                whole = text[: at + 1] + "".join(stack)
+        elif char in ",:" and len(stack) == 1:
+            is_value = char == ":"
+            whole = whole if is_value else text[:at] + stack[0]
     return whole, ('"' if in_string else "") + "".join(reversed(stack))

@@ -114,8 +114,9 @@ def _translated(words: str, language: Language) -> str:
     if language == "en":
         return words
     which = 0 if language == "zh-Hans" else 1
-    pattern = "|".join(map(re.escape, sorted(WORDS, key=len, reverse=True)))
-    return re.sub(rf"\b(?:{pattern})\b", lambda found: WORDS[found[0]][which], words)
+    phrases = "|".join(map(re.escape, sorted(WORDS, key=len, reverse=True)))
+    pattern = rf"""'[^']*+'|"[^"]*+"|(?<!\w)(?:{phrases})(?!\w)"""  # what is in quotes stands for itself
+    return re.sub(pattern, lambda found: WORDS.get(found[0], (found[0],) * 2)[which], words)
 
 
 def _closing(raw: str, dialect: Dialect, came: Begun) -> str:
