@@ -11,6 +11,7 @@ reorder the line are shown as pictures or escapes. Colours follow NO_COLOR and t
 from __future__ import annotations
 
 import json
+import os
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -42,10 +43,11 @@ _PARAGRAPH_END = re.compile(r"\n\r?\n")
 
 
 class Transcript:
-    """Shows a stream of events on standard output, which is a terminal. `shown` is None, "calls" or "text"."""
+    """Shows a stream of events on standard output. `shown` is None, "calls" or "text"."""
 
     def __init__(self, shown: str | None) -> None:
-        file = open(1, "w", errors="replace", closefd=False)  # noqa: SIM115 -- open for as long as the process
+        encoding = None if os.isatty(1) else "utf-8"  # a terminal shows what it can; a pipe gets what was written
+        file = open(1, "w", encoding=encoding, errors="replace", closefd=False)  # noqa: SIM115 -- open with the process
         self._console = Console(file=file, highlight=False, markup=False, emoji=False)
         self._shown = shown
         self._lines = [""]

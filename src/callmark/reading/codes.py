@@ -143,7 +143,7 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
     "python-literal": (_READ, '[CALL: look({"far": True})]', {}),
     "bare-key": (_READ, "[CALL: look({at: 1})]", {}),
     "bare-value": (_READ, '[CALL: look({"at": sea})]', {}),
-    "colon-for-equals": (_READ, '[CALL: look(at: "sea")]', {}),
+    "colon-for-equals": (_READ, '[CALL: look("at": "sea")]', {}),
     "missing-comma": (_READ, '[CALL: look({"at": 1 "far": 2})]', {}),
     "extra-comma": (_READ, '[CALL: look({"at": 1,})]', {}),
     "comment": (_READ, '[CALL: look({"at": 1 /* there */})]', {}),

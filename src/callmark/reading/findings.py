@@ -147,7 +147,7 @@ def _repairs(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
                 span=repair.span,
                 dialect=call.dialect,
                 name=call.name,
-                seen=_excerpt(text, repair.span),
+                seen=_excerpt(text, repair.span) or "nothing",
                 expected=WANTED[repair.code],
                 done=f"read as a call: {REPAIR_CODES[repair.code]}",
             )
@@ -180,7 +180,7 @@ def _near_misses(text: str, lines: _Lines, options: dict[str, Any]) -> Iterator[
         name="",
         seen=_excerpt(text, Span(miss.at, len(text))) or "the end of the text",
         expected=miss.expected,
-        done=f"left as text; a call of {miss.dialect} looks like {titles[miss.dialect]}",
+        done=f"left as text; the dialect {miss.dialect} looks like {titles[miss.dialect]}",
     )
 
 
