@@ -273,6 +273,17 @@ def test_the_end_of_a_cdata_section_is_escaped():
     assert parse(form).calls[0].arguments == {"a": "x]]>y"}
 
 
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1, "b" 2}}]', '[TOOL_CALLS]f[ARGS]{"a": 1}'),
+        ("<|tool_call_start|>[f(a=1, b=)]<|tool_call_end|>", "<|tool_call_start|>[f(a=1)]<|tool_call_end|>"),
+    ],
+)
+def test_a_call_that_never_stands_alone_is_read_again_in_its_section(text, form):
+    assert form in lines(text)
+
+
 def test_endings():
     assert ending(NAMED["call"]) == ")]"
     assert ending(NAMED["react"]) == ""

@@ -191,11 +191,8 @@ class Transcript:
         for row in self._excerpt(Span(at, max(end, at + 1)), style):
             self._console.print(row, no_wrap=True, overflow="ignore", crop=False)
         for label in ("seen", "expected", "done"):
-            words = getattr(finding, label)
-            if words:
-                self._console.print(
-                    Line.assemble((f"  {label:<9} ", "dim"), words.translate(_IN_LINE)), soft_wrap=True
-                )
+            words = getattr(finding, label).translate(_IN_LINE)
+            self._console.print(Line.assemble((f"  {label:<9} ", "dim"), words), soft_wrap=True)
         self._console.line()
 
     def _excerpt(self, span: Span, style: str) -> Sequence[Line]:

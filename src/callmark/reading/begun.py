@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect
 from callmark.events import ArgumentsDelta, CallStart, JsonValue
+from callmark.reading.forms import section_opening
 from callmark.reading.options import ContextPolicy
 from callmark.reading.parser import Parser
 
@@ -35,9 +36,12 @@ def begun(raw: str, dialect: Dialect) -> Begun:
     >>> begun('[CALL: save({"path": "a.txt", "body": ["Once', select("call")[0])
     Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
     """
-    events = Parser(dialects=dialect, contexts=EVERYWHERE).feed(raw)
-    starts = [event for event in events if isinstance(event, CallStart)]
-    if not starts:
+    for opening in dict.fromkeys(("", section_opening(dialect))):
+        events = Parser(dialects=dialect, contexts=EVERYWHERE).feed(opening + raw)
+        starts = [event for event in events if isinstance(event, CallStart)]
+        if starts:
+            break
+    else:
         return Begun(None, {}, "")
     first = starts[0].index
     text = "".join(event.json for event in events if isinstance(event, ArgumentsDelta) and event.index == first)

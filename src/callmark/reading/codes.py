@@ -170,6 +170,26 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
 
 
 WANTED: Final[Mapping[str, str]] = {
+    "unclosed-marker": "the rest of the marker",
+    "unexpected-text": "what the dialect's grammar allows",
+    "bad-escape": r"a backslash that is doubled: \\",
+    "bad-number": "a finite number of at most 4,300 digits",
+    "control-character": r"an escape, such as \n",
+    "lone-surrogate": "a character",
+    "duplicate-key": "each key once",
+    "nested-marker": "the end of the first call before the next one",
+    "missing-name": "the name of a tool",
+    "bad-arguments": "arguments that are a JSON object, or have names",
+    "nesting-too-deep": "fewer nested brackets",
+    "arguments-too-long": "shorter arguments",
+    "marker-in-fence": "a call that is meant, outside of code fences",
+    "marker-in-code": "a call that is meant, without backticks around it",
+    "marker-in-quote": "a call that is meant, outside of block quotes",
+    "marker-in-reasoning": "a call that is meant, behind the reasoning",
+    "unknown-nonce": "the nonce that was asked for",
+    "too-many-calls": "fewer calls",
+    "unknown-tool": "the name of a tool that was given",
+    "snapshot-replaced": "a snapshot that begins with the last one",
     "opener-spelling": "the opener as the dialect spells it",
     "full-width-punctuation": "ASCII punctuation",
     "curly-quotes": "straight double quotes",
@@ -189,7 +209,7 @@ WANTED: Final[Mapping[str, str]] = {
     "null-arguments": "the arguments as an object",
     "raw-arguments": "arguments with names",
 }
-"""What the grammar wants in the place of each repair."""
+"""What should stand in the place that a code is about, where the message of a problem does not say it better."""
 
 
 def codes() -> dict[str, Code]:

@@ -58,7 +58,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     span            what the finding is about, in code points from the start
     dialect, name   of the call; "" where there is none
     seen            what stands there
-    expected        what should stand there; for a notice, its message
+    expected        what should stand there
     done            what was made of it
     """
 
@@ -106,11 +106,11 @@ def findings(text: str, **options: Any) -> tuple[Finding, ...]:
 def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
     for problem in parsed.problems:
         dialect = name = ""
-        at, expected = problem.span.start, problem.message
+        at, expected = problem.span.start, WANTED[problem.code]
         seen = _excerpt(text, problem.span)
         if isinstance(problem, Notice):
             unknown = problem.code == "unknown-tool"
-            done = "read as a call; no other name was guessed" if unknown else "left as text"
+            done = f"{'read as a call' if unknown else 'left as text'}: {problem.message}"
         else:
             dialect, name = problem.dialect, problem.name or ""
             parts = mismatch(problem.message)

@@ -19,12 +19,14 @@ class _Form(NamedTuple):
     """How a call is written: `$name`, `$arguments`; and where these are not one JSON object, each of them.
 
     value   how a value is written: as JSON; as "raw" text, where a string stands for itself; in "braces"
+    section what stands before calls that never stand alone, as some of the dialect's do
     """
 
     call: str
     argument: str = ""
     between: str = ""
     value: str = "json"
+    section: str = ""
 
 
 _FORMS: Final = {
@@ -40,8 +42,8 @@ _FORMS: Final = {
         "<arg_key>$key</arg_key>\n<arg_value>$value</arg_value>\n",
         value="raw",
     ),
-    "mistral": _Form("[TOOL_CALLS]$name[ARGS]$arguments"),
-    "pythonic": _Form("<|tool_call_start|>[$name($arguments)]<|tool_call_end|>", "$key=$value", ", "),
+    "mistral": _Form("[TOOL_CALLS]$name[ARGS]$arguments", section="[TOOL_CALLS] ["),
+    "pythonic": _Form("<|tool_call_start|>[$name($arguments)]<|tool_call_end|>", "$key=$value", ", ", section="["),
     "deepseek": _Form(
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>$name<｜tool▁sep｜>$arguments<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
     ),
@@ -84,6 +86,12 @@ def ending(dialect: Dialect) -> str | None:
     """Return what closes a call of `dialect` behind arguments that are a JSON object, None where it is not known."""
     form = _FORMS.get(dialect.name)
     return None if form is None or form.argument else form.call.partition("$arguments")[2]
+
+
+def section_opening(dialect: Dialect) -> str:
+    """Return what stands before a call of `dialect` that never stands alone, "" where all do or it is not known."""
+    form = _FORMS.get(dialect.name)
+    return "" if form is None else form.section
 
 
 def _is(text: str, dialect: Dialect, name: str, arguments: dict[str, JsonValue]) -> bool:
