@@ -64,6 +64,7 @@ def test_a_broken_marker_is_found_where_it_breaks():
 def test_a_cut_marker_is_found_at_the_end():
     (found,) = findings('[CALL: f({"a": "x\ny')
     assert (found.line, found.column, found.seen) == (2, 2, "the end of the text")
+    assert [(found.line, found.column) for found in findings("[CALL: f(a=1,\n\n")] == [(1, 14)]
     assert found.done == "not read as a call: a marker that the end of the text cuts is never one"
 
 

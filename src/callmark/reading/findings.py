@@ -119,6 +119,7 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             after, _ = lines.place(problem.span.end)
             done = f"not read as a call; reading went on in line {after}, behind {len(problem.raw)} characters"
             if problem.code == "unclosed-marker":
+                at = problem.span.start + len(problem.raw.rstrip())  # where the model wrote last
                 done = "not read as a call: a marker that the end of the text cuts is never one"
         line, column = lines.place(at)
         yield Finding(
