@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import callmark
 from callmark import Call, Malformed, Notice, Span, UsageError, feedback, parse
@@ -10,6 +12,7 @@ from callmark.dialects import Dialect, Form
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES
 from callmark.reading.codes import WANTED, codes, explained
 from callmark.reading.findings import CLUES, SHOWN, findings
+from strategies import good_markers, hostile_texts, mutated, options, sloppy_markers
 from test_cases import CASES
 from test_house import repairs_made
 
@@ -156,6 +159,18 @@ def test_a_dialect_of_ones_own_may_have_no_grammar():
 
 def test_a_problem_leaves_no_near_miss():
     assert told("`[CALL: f()]` [CALL: 1]") == [("notice", "marker-in-code", 1, 2)]
+
+
+# Every text.
+
+
+@given(st.one_of(hostile_texts, mutated(good_markers | sloppy_markers), st.text()), options)
+def test_every_text_can_be_told(text, options):
+    for found in findings(text, **options):
+        assert 0 <= found.span.start <= found.span.end <= len(text)
+        assert found.seen
+    for problem in parse(text, **options).problems:
+        assert feedback(problem, language="zh-Hant")
 
 
 # All cases.
