@@ -26,7 +26,7 @@ import callmark
 from callmark import Parser
 from callmark.cli import main
 from callmark.dialects import dialects
-from callmark.events import Event, Malformed, Text
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Event, Malformed, Text
 
 SAMPLE = Path(str(files("callmark") / "samples" / "transcript.txt"))
 COMMAND = [sys.executable, "-m", "callmark"]
@@ -245,6 +245,9 @@ def test_exit_code_is_one_where_there_is_no_call() -> None:
         (["parse", "--allow", "everything"], "everything"),
         (["grammar", "klingon"], "call, hermes, qwen_xml"),
         (["detect", "no-such-file"], "no-such-file: No such file or directory"),
+        (["explain", "no-such-file"], "no-such-file: No such file or directory"),
+        (["explain", "--dialect", "klingon"], "call, hermes, qwen_xml"),
+        (["explain", "--code", "no-such-code"], "expected a code (unclosed-marker, "),
         (["pars"], "parse"),
     ],
 )
@@ -494,11 +497,108 @@ def test_dialects_are_listed_for_programs() -> None:
     assert [(row["name"], row["explicit"]) for row in rows] == [(row.name, row.explicit) for row in dialects()]
 
 
+def test_explain_shows_what_was_seen_expected_and_done(tmp_path: Path) -> None:
+    path = tmp_path / "answer.txt"
+    path.write_text("Sure.\n[CALL: f({'城' \"x\"})] [CALL: g({a: 1})]\n", encoding="utf-8")
+    result = run("explain", path)
+    shown = result.stdout.decode().replace(str(path), "answer.txt")
+    assert (result.returncode, shown) == (
+        0,
+        "answer.txt:2:15  malformed unexpected-text f (call)\n"
+        "  2 │ [CALL: f({'城' \"x\"})] [CALL: g({a: 1})]\n"
+        "    │                ^\n"
+        "  seen      \"\n"
+        '  expected  ":"\n'
+        "  done      not read as a call; reading went on in line 2, behind 20 characters\n"
+        "\n"
+        "answer.txt:2:32  repair bare-key g (call)\n"
+        "  2 │ [CALL: f({'城' \"x\"})] [CALL: g({a: 1})]\n"
+        "    │                                 ^\n"
+        "  seen      a\n"
+        "  expected  a key in double quotes\n"
+        "  done      read as a call: a key without quotes was read\n"
+        "\n"
+        "More: callmark explain --code bare-key, or unexpected-text\n",
+    )
+
+
+def test_explain_says_why_there_is_no_call() -> None:
+    result = run("explain", text='Like so:\n[CALL: {"city": "Oslo"}]\n')
+    assert result.returncode == 0
+    assert result.stdout.decode().startswith(
+        "standard input:2:8  near-miss (call)\n"
+        '  2 │ [CALL: {"city": "Oslo"}]\n'
+        "    │        ^\n"
+        '  seen      {"city": "Oslo"}]\n'
+        "  expected  a name\n"
+        "  done      left as text; the dialect call looks like [CALL: name("
+    )
+    assert b"More:" not in result.stdout
+
+
+def test_explain_says_where_there_is_nothing_to_say() -> None:
+    result = run("explain", text=GREETING)
+    assert (result.returncode, result.stdout.decode()) == (
+        1,
+        "Every call is well-formed, and nothing else looks like one.\n",
+    )
+
+
+def test_explain_takes_the_options_of_reading() -> None:
+    text = "[CALL: f({'a': 1})] `[CALL: g()]`"
+    assert [record["code"] for record in records(run("explain", "--json", text=text).stdout)] == [
+        "single-quotes",
+        "marker-in-code",
+    ]
+    found = records(run("explain", "--json", "--strict", "--allow", "code", text=text).stdout)
+    assert [(record["kind"], record["code"], record["line"], record["column"]) for record in found] == [
+        ("malformed", "unexpected-text", 1, 11)
+    ]
+    assert run("explain", "--json", "--dialect", "hermes", text="prose").stdout == b""
+
+
+def test_explain_prints_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text('[CALL: 天气({"a" 1})]', encoding="utf-8")
+    process = subprocess.run(
+        [*COMMAND, "explain", path],
+        capture_output=True,
+        env=ENVIRONMENT | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        timeout=DEADLINE_SECONDS,
+        check=True,
+    )
+    assert "│ [CALL: 天气(" in process.stdout.decode()
+
+
+def test_explain_never_lets_the_model_command_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "nasty.txt"
+    nasty = "\x1b]0;x\x07\x9b31m\u202e"
+    path.write_text(f'{nasty}[CALL: f({{"{nasty}" 1}})] [CALL: {nasty}')
+    _, output = run_on_terminal("explain", path)
+    bare = plain(output)
+    assert "\x1b" not in bare
+    assert not {"\x07", "\x9b", "\u202e"} & set(bare)
+    assert "malformed unexpected-text f (call)" in bare or "malformed control-character" in bare
+
+
+def test_every_code_is_explained_with_its_example() -> None:
+    for name in (*MALFORMED_CODES, *NOTICE_CODES, *REPAIR_CODES):
+        result = run("explain", "--code", name)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.decode().startswith(f"{name} (")
+        assert "\n  │ " in result.stdout.decode()
+    shown = run("explain", "--code", "single-quotes").stdout.decode().split("\n")
+    assert shown[-3:] == ["  │ [CALL: look({'at': 1})]", '  read as a call of look with {"at": 1}', ""]
+    shown = run("explain", "--code", "marker-in-quote").stdout.decode().split("\n")
+    assert shown[-3:] == ["  │ > [CALL: look()]", "  marker-in-quote: a marker in a block quote is not a call", ""]
+
+
 def test_version_and_help_are_printed() -> None:
     runner = CliRunner()
     assert version("callmark") in runner.invoke(main, ["--version"]).output
-    for arguments in [["--help"], ["parse", "--help"], ["detect", "-h"], ["grammar", "-h"], ["dialects", "-h"]]:
-        assert "Example: " in runner.invoke(main, arguments).output
+    for command in ("parse", "detect", "explain", "grammar", "dialects"):
+        assert "Example: " in runner.invoke(main, [command, "-h"]).output
+    assert "Example: " in runner.invoke(main, ["--help"]).output
 
 
 def test_importing_the_main_module_runs_nothing() -> None:

@@ -19,6 +19,7 @@ from callmark.events import (
     Span,
     Text,
 )
+from callmark.reading.feedback import feedback
 from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
@@ -49,6 +50,7 @@ __all__ = [
     "UsageError",
     "detect",
     "dialects",
+    "feedback",
     "load_dialect",
     "parse",
 ]

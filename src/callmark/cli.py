@@ -21,6 +21,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
@@ -31,7 +32,6 @@ from callmark.events import Call, Event, Text
 
 if TYPE_CHECKING:
     from callmark.dialects import Dialect
-    from callmark.reading.options import Tolerance
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
@@ -64,6 +64,55 @@ class _Commands(click.Group):
             raise _Failure(str(error)) from error
 
 
+def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading, as the argument `options` of `callmark.parse`."""
+
+    @wraps(command)
+    def with_options(
+        *arguments: Any,
+        names: tuple[str, ...],
+        tolerance: str | None,
+        tools: str | None,
+        allow: tuple[str, ...],
+        nonce: str | None,
+        starts_in_reasoning: bool,
+        **others: Any,
+    ) -> None:
+        options = {
+            "dialects": [_dialect(name) for name in names] or None,
+            "tools": None if tools is None else _tools(tools),
+            "tolerance": tolerance or "lenient",
+            "contexts": dict.fromkeys(allow, "allow") or None,
+            "nonce": nonce,
+            "starts_in_reasoning": starts_in_reasoning,
+        }
+        command(*arguments, options=options, **others)
+
+    for option in reversed(_OPTIONS):
+        with_options = option(with_options)
+    return with_options
+
+
+_OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
+    click.option(
+        "--dialect", "names", multiple=True, metavar="NAME|FILE.toml", help="Listen for this dialect. Repeatable."
+    ),
+    click.option("--strict", "tolerance", flag_value="strict", help="Read only what is in a dialect's grammar."),
+    click.option(
+        "--salvage", "tolerance", flag_value="salvage", help="Also read what is a call only by its tool's name."
+    ),
+    click.option("--tools", metavar="TOOLS.json", help="The tools that may be called, in any usual shape."),
+    click.option(
+        "--allow",
+        multiple=True,
+        type=click.Choice(["fence", "code", "quote", "reasoning"]),
+        help="Take calls in code fences, inline code, block quotes or reasoning. Repeatable.",
+    ),
+    click.option("--nonce", help="Take only calls that carry this nonce: [CALL#nonce: ...]."),
+    click.option("--starts-in-reasoning", is_flag=True, help="The prompt has opened the reasoning already."),
+)
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="callmark")
 def main() -> None:
@@ -80,20 +129,7 @@ def main() -> None:
 @click.option("--calls", "shown", flag_value="calls", help="Print only the calls.")
 @click.option("--text", "shown", flag_value="text", help="Print only the visible text, without markers and reasoning.")
 @click.option("--follow", is_flag=True, help="Go on reading as the file grows, until Ctrl-C.")
-@click.option(
-    "--dialect", "names", multiple=True, metavar="NAME|FILE.toml", help="Listen for this dialect. Repeatable."
-)
-@click.option("--strict", "tolerance", flag_value="strict", help="Read only what is in a dialect's grammar.")
-@click.option("--salvage", "tolerance", flag_value="salvage", help="Also read what is a call only by its tool's name.")
-@click.option("--tools", metavar="TOOLS.json", help="The tools that may be called, in any usual shape.")
-@click.option(
-    "--allow",
-    multiple=True,
-    type=click.Choice(["fence", "code", "quote", "reasoning"]),
-    help="Take calls in code fences, inline code, block quotes or reasoning. Repeatable.",
-)
-@click.option("--nonce", help="Take only calls that carry this nonce: [CALL#nonce: ...].")
-@click.option("--starts-in-reasoning", is_flag=True, help="The prompt has opened the reasoning already.")
+@_reading_options
 @click.pass_context
 def parse(
     ctx: click.Context,
@@ -101,12 +137,7 @@ def parse(
     as_json: bool,
     shown: str | None,
     follow: bool,
-    names: tuple[str, ...],
-    tolerance: Tolerance | None,
-    tools: str | None,
-    allow: tuple[str, ...],
-    nonce: str | None,
-    starts_in_reasoning: bool,
+    options: dict[str, Any],
 ) -> None:
     """Print the calls and the text of model output from FILE or standard input.
 
@@ -122,14 +153,7 @@ def parse(
         raise click.UsageError("--json prints events and --text prints text: expected one of them, found both")
     if follow and file == "-":
         raise click.UsageError("--follow wants a file that grows; standard input is read to its end anyway")
-    parser = Parser(
-        dialects=[_dialect(name) for name in names] or None,
-        tools=None if tools is None else _tools(tools),
-        tolerance=tolerance or "lenient",
-        contexts=dict.fromkeys(allow, "allow") or None,
-        nonce=nonce,
-        starts_in_reasoning=starts_in_reasoning,
-    )
+    parser = Parser(**options)
     found = False
     with _output(as_json, shown) as show:
         for chunk in _chunks(file, follow=follow):
@@ -159,6 +183,42 @@ def detect(ctx: click.Context, file: str) -> None:
     with _standard_output() as output:
         output.writelines(f"{name}\n".encode() for name in names)
     ctx.exit(0 if names else 1)
+
+
+@main.command(short_help="Say what went wrong in model output, and why.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@click.option("--code", metavar="CODE", help="Explain this code, with an example, instead of reading a file.")
+@click.option("--json", "as_json", is_flag=True, help="Print findings as JSON Lines.")
+@_reading_options
+@click.pass_context
+def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, options: dict[str, Any]) -> None:
+    """Say what was seen in FILE or standard input, what was expected, and what was made of it.
+
+    Each broken marker, each repair and each marker that was left as text is shown with its place; where there is no
+    call at all, what looks most like one and what it lacks. Exit code 0 means that there was something to explain, 1
+    that there was not, 2 that something failed.
+
+    \b
+    Example: callmark explain answer.txt
+    Example: callmark explain --code unexpected-text
+    """
+    if code is not None:
+        from callmark.display import show_code
+        from callmark.reading.codes import explained
+
+        show_code(explained(code))
+        return
+    from callmark.display import show_findings
+    from callmark.reading.findings import findings
+
+    text = "".join(_chunks(file))
+    found = findings(text, **options)
+    if as_json:
+        with _standard_output() as output:
+            output.writelines(msgspec.json.encode(finding) + b"\n" for finding in found)
+    else:
+        show_findings(text, found, "standard input" if file == "-" else click.format_filename(file))
+    ctx.exit(0 if found else 1)
 
 
 @main.command(short_help="Print the Lark grammar of a dialect.")

@@ -1,4 +1,4 @@
-"""Events for eyes: what `callmark parse` shows on a terminal.
+"""Events for eyes: what `callmark parse` shows on a terminal, and what `callmark explain` says anywhere.
 
 Text is dim and stands as the model wrote it, but for blank lines around calls; a call shows its name and arguments, one
 to a row; a problem shows where it is, the line of the source and a caret. The source is kept for that, so memory grows
@@ -11,10 +11,12 @@ reorder the line are shown as pictures or escapes. Colours follow NO_COLOR and t
 from __future__ import annotations
 
 import json
+import os
 import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -24,6 +26,10 @@ from rich.text import Text as Line
 
 from callmark.dialects import Dialect
 from callmark.events import Call, Event, JsonValue, Malformed, Notice, Span, Text
+
+if TYPE_CHECKING:
+    from callmark.reading.codes import Code
+    from callmark.reading.findings import Finding
 
 _PICTURES = (
     {code: chr(0x2400 + code) for code in range(0x20)}
@@ -37,10 +43,11 @@ _PARAGRAPH_END = re.compile(r"\n\r?\n")
 
 
 class Transcript:
-    """Shows a stream of events on standard output, which is a terminal. `shown` is None, "calls" or "text"."""
+    """Shows a stream of events on standard output. `shown` is None, "calls" or "text"."""
 
     def __init__(self, shown: str | None) -> None:
-        file = open(1, "w", errors="replace", closefd=False)  # noqa: SIM115 -- open for as long as the process
+        encoding = None if os.isatty(1) else "utf-8"  # a terminal shows what it can; a pipe gets what was written
+        file = open(1, "w", encoding=encoding, errors="replace", closefd=False)  # noqa: SIM115 -- open with the process
         self._console = Console(file=file, highlight=False, markup=False, emoji=False)
         self._shown = shown
         self._lines = [""]
@@ -163,6 +170,31 @@ class Transcript:
         for row in self._excerpt(event.span, style):
             self._console.print(row, no_wrap=True, overflow="ignore", crop=False)
 
+    def say(self, words: str, style: str = "") -> None:
+        """Print words of our own, or of the model's, on lines of their own; "" prints nothing."""
+        if words:
+            self._console.print(Line(words.translate(_IN_TEXT), style), soft_wrap=True)
+
+    def explain(self, finding: Finding, source: str) -> None:
+        """Print a finding: where, what, the line with a caret, what was seen, expected and done."""
+        style = {"malformed": "bold red", "repair": "green"}.get(finding.kind, "yellow")
+        parts = [finding.kind, finding.code, finding.name, f"({finding.dialect})" if finding.dialect else ""]
+        self._console.print(
+            Line.assemble(
+                (f"{source}:{finding.line}:{finding.column}  ", "dim"),
+                (" ".join(part for part in parts if part).translate(_IN_LINE), style),
+            ),
+            soft_wrap=True,
+        )
+        at = self._starts[finding.line - 1] + finding.column - 1
+        end = finding.span.end if finding.kind == "repair" else at + 1
+        for row in self._excerpt(Span(at, max(end, at + 1)), style):
+            self._console.print(row, no_wrap=True, overflow="ignore", crop=False)
+        for label in ("seen", "expected", "done"):
+            words = getattr(finding, label).translate(_IN_LINE)
+            self._console.print(Line.assemble((f"  {label:<9} ", "dim"), words), soft_wrap=True)
+        self._console.line()
+
     def _excerpt(self, span: Span, style: str) -> Sequence[Line]:
         """Return the source line in which `span` begins, cut to the terminal, and a caret under the span."""
         line, column = self._place(span.start)
@@ -209,6 +241,38 @@ def show_dialects(dialects: Sequence[Dialect]) -> None:
         listens = Line("by default", "green") if dialect.explicit else Line("by name", "yellow")
         table.add_row(dialect.name, listens, Line.assemble(dialect.title, "\n", (dialect.models, "dim")))
     Console(markup=False, emoji=False, highlight=False).print(table)
+
+
+def show_findings(text: str, findings: Sequence[Finding], source: str) -> None:
+    """Print what there is to say about `text`, which came from `source`, on standard output."""
+    transcript = Transcript(None)
+    transcript.show(text, ())
+    for finding in findings:
+        transcript.explain(finding, source)
+    codes = sorted({finding.code for finding in findings} - {""})
+    if codes:
+        others = f", or {', '.join(codes[1:])}" if codes[1:] else ""
+        hint = f"More: callmark explain --code {codes[0]}{others}"
+    else:
+        hint = "Every call is well-formed, and nothing else looks like one." if not findings else ""
+    transcript.say(hint)
+
+
+def show_code(code: Code) -> None:
+    """Print a code, explained, with its example and what reading says of that, on standard output."""
+    transcript = Transcript(None)
+    transcript.say(f"{code.code} ({code.kind})", "bold")
+    transcript.say(f"  {code.meaning}\n  {code.advice}\n")
+    for text in code.example:
+        for row in text.split("\n"):
+            transcript.say(f"  │ {row}", "dim")
+    for event in code.read():
+        match event:
+            case Malformed() | Notice():
+                transcript.say(f"  {event.code}: {event.message}")
+            case Call():
+                arguments = json.dumps(event.arguments, ensure_ascii=False)
+                transcript.say(f"  read as a call of {event.name} with {arguments}")
 
 
 def _value(value: JsonValue, width: int) -> Line:

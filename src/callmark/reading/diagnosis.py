@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from callmark.dialects import Dialect
 
@@ -34,3 +36,31 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name[:128], list(known)[:512], n=1)
     return f"; did it mean {near[0]!r}?" if near else ""
+
+
+class Mismatch(NamedTuple):
+    """The parts of a message of `explain`: what was `expected`, what was `found`, and where in the marker."""
+
+    expected: str
+    found: str
+    at: int
+
+
+def mismatch(message: str) -> Mismatch | None:
+    """Return the parts of a message of `explain`, None where it names no place.
+
+    >>> mismatch('expected ":", found ", 27 characters into the marker')
+    Mismatch(expected='":"', found='"', at=27)
+    """
+    found = re.fullmatch(r"expected (.+), found (.+), ([0-9]+) characters into the marker", message, re.DOTALL)
+    return Mismatch(found[1], found[2], int(found[3])) if found else None
+
+
+def unknown_tool(message: str) -> tuple[str, str]:
+    """Return the name in the message of a Notice `unknown-tool` and the nearest known name, "" for none.
+
+    >>> unknown_tool("no tool 'forcast' was given; did it mean 'forecast'?")
+    ('forcast', 'forecast')
+    """
+    found = re.fullmatch(r"no tool (['\"])(.*)\1 was given(?:; did it mean (['\"])(.*)\3\?)?", message, re.DOTALL)
+    return (found[2], found[4] or "") if found else ("", "")

@@ -1,0 +1,83 @@
+"""Says how far a broken call came: which of its arguments are whole, and what would close the rest.
+
+The previews of a call are JSON text (law 8), also of one that breaks or is cut, so this reads a prefix of JSON,
+whatever the dialect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from callmark.dialects import Dialect
+from callmark.events import ArgumentsDelta, CallStart, JsonValue
+from callmark.reading.forms import section_opening
+from callmark.reading.options import ContextPolicy
+from callmark.reading.parser import Parser
+
+EVERYWHERE: Final[Mapping[str, ContextPolicy]] = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+"""A broken marker was read where it stood, so that it is read again wherever that was."""
+
+
+class Begun(NamedTuple):
+    """A call that was begun: its name, the arguments that are whole, and what closes those that are not as JSON."""
+
+    name: str | None
+    arguments: dict[str, JsonValue]
+    closers: str
+
+
+def begun(raw: str, dialect: Dialect) -> Begun:
+    """Return how far the first call in `raw`, the text of a broken marker, came.
+
+    >>> from callmark.dialects import select
+    >>> begun('[CALL: save({"path": "a.txt", "body": ["Once', select("call")[0])
+    Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
+    """
+    for opening in dict.fromkeys(("", section_opening(dialect))):
+        events = Parser(dialects=dialect, contexts=EVERYWHERE).feed(opening + raw)
+        starts = [event for event in events if isinstance(event, CallStart)]
+        if starts:
+            break
+    else:
+        return Begun(None, {}, "")
+    first = starts[0].index
+    text = "".join(event.json for event in events if isinstance(event, ArgumentsDelta) and event.index == first)
+    whole, closers = _cut(text)
+    return Begun(starts[0].name, json.loads(whole, object_pairs_hook=_unique) if whole[:1] == "{" else {}, closers)
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return the object without the keys that are given twice: which of their values was meant is not known."""
+    counts = Counter(key for key, _ in pairs)
+    return {key: value for key, value in pairs if counts[key] == 1}
+
+
+def _cut(text: str) -> tuple[str, str]:
+    """Return the members of a JSON object of which `text` is a prefix that are whole, as an object; and what closes it.
+
+    A string or container is whole where its end was seen, anything else where a comma or the object's end was.
+    """
+    stack: list[str] = []
+    whole = ""
+    in_string = escaped = is_value = False
+    for at, char in enumerate(text):
+        if in_string:
+            in_string = escaped or char != '"'
+            escaped = char == "\\" and not escaped
+            if not in_string and is_value and len(stack) == 1:
+                whole = text[: at + 1] + stack[0]
+        elif char == '"':
+            in_string = True
+        elif char in "{[":
+            stack.append("}" if char == "{" else "]")
+        elif char in "}]":
+            stack.pop()
+            if len(stack) <= 1:
+                whole = text[: at + 1] + "".join(stack)
+        elif char in ",:" and len(stack) == 1:
+            is_value = char == ":"
+            whole = whole if is_value else text[:at] + stack[0]
+    return whole, ('"' if in_string else "") + "".join(reversed(stack))

@@ -1,0 +1,240 @@
+"""Explains the codes: the closed set of what reading says of a text, each with advice and an example.
+
+The sentences of `callmark.events` say what each code means. Here stands what a person does about it, and a text that
+gives exactly this code, which the tests read. `callmark explain --code` prints both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from callmark.errors import UsageError
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Event
+from callmark.reading.options import Limits
+from callmark.reading.whole import SnapshotFeeder, parse
+
+Kind = Literal["malformed", "notice", "repair"]
+
+
+class Code(NamedTuple):
+    """A code, explained.
+
+    code      kebab-case
+    kind      "malformed": the marker was not read; "notice": a remark; "repair": the call was read, and this changed
+    meaning   one sentence without a capital and a period
+    advice    what to do about it: sentences
+    example   a text that gives this code and no other; several: snapshots of one text, in order
+    options   the options of `parse` with which it does
+    """
+
+    code: str
+    kind: Kind
+    meaning: str
+    advice: str
+    example: tuple[str, ...]
+    options: Mapping[str, Any]
+
+    def read(self) -> list[Event]:
+        """Read the example and return its events."""
+        if len(self.example) == 1:
+            return list(parse(self.example[0], **self.options).events)
+        feeder = SnapshotFeeder(**self.options)
+        return [event for snapshot in self.example for event in feeder.feed(snapshot)] + list(feeder.finish())
+
+
+_STRICT: Final = {"tolerance": "strict"}
+_IN_TEXT = "It is text for people. Where such calls are meant, allow it with the option `contexts`."
+_WRITE = "Ask the model for the whole call again; `feedback` has the words."
+_READ = "Nothing to do, unless it happens often: then show the model the correct form in its prompt."
+
+_MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
+    # Malformed
+    "unclosed-marker": (
+        "The model stopped, or ran out of tokens: let it go on. `feedback` says where.",
+        '[CALL: save({"path": "a.txt", "body": "Once',
+        {},
+    ),
+    "unexpected-text": (
+        f"The message says what was expected and where. {_WRITE}",
+        '[CALL: get_weather({"city" "Oslo"})]',
+        {},
+    ),
+    "bad-escape": (
+        r'Backslashes are doubled in JSON: "\\d". Tolerant reading keeps them, so this is seen when reading is strict.',
+        r'[CALL: find({"pattern": "\d+"})]',
+        _STRICT,
+    ),
+    "bad-number": (
+        f"A larger number belongs in a string. {_WRITE}",
+        '[CALL: pay({"amount": 1e400})]',
+        {},
+    ),
+    "control-character": (
+        r"A line break is written \n in JSON. Tolerant reading keeps it, so this is seen when reading is strict.",
+        '[CALL: say({"text": "one\ntwo"})]',
+        _STRICT,
+    ),
+    "lone-surrogate": (
+        f"Characters beyond U+FFFF are two escapes, or the character itself. {_WRITE}",
+        r'[CALL: say({"text": "\ud83d"})]',
+        {},
+    ),
+    "duplicate-key": (
+        f"Which of the two values was meant is never guessed. {_WRITE}",
+        "[CALL: get_weather(city=Oslo, city=Bergen)]",
+        {},
+    ),
+    "nested-marker": (
+        "The outer call was never closed; the inner one is read.",
+        "<tool_call><function=say><parameter=text>hello<tool_call><function=look></function></tool_call>",
+        {},
+    ),
+    "missing-name": (
+        f"An argument called `name` never names the tool. {_WRITE}",
+        '<tool_call>{"arguments": {"city": "Oslo"}}</tool_call>',
+        {},
+    ),
+    "bad-arguments": (
+        "Give `tools` with schemas, which bind values without keys, or have the model name its arguments.",
+        '[CALL: translate("good morning", "fr")]',
+        {},
+    ),
+    "nesting-too-deep": (
+        "Raise `limits.nesting` if such arguments are real; here it is 2.",
+        '[CALL: draw({"points": [[1, 2]]})]',
+        {"limits": Limits(nesting=2)},
+    ),
+    "arguments-too-long": (
+        "Raise `limits.arguments` if such arguments are real; here it is 16 characters.",
+        '[CALL: save({"body": "more than sixteen characters"})]',
+        {"limits": Limits(arguments=16)},
+    ),
+    # Notices
+    "marker-in-fence": (_IN_TEXT, "```\n[CALL: look()]\n```", {}),
+    "marker-in-code": (_IN_TEXT, "The form is `[CALL: look()]`.", {}),
+    "marker-in-quote": (_IN_TEXT, "> [CALL: look()]", {}),
+    "marker-in-reasoning": (_IN_TEXT, "<think>I could [CALL: look()]</think>", {}),
+    "unknown-nonce": (
+        "Someone else wrote this marker, or the model forgot the nonce; here it is 7f3a.",
+        "[CALL: look()]",
+        {"nonce": "7f3a"},
+    ),
+    "too-many-calls": (
+        "Raise `limits.calls` if so many calls are real; here it is 1.",
+        "[CALL: look()] [CALL: look()]",
+        {"limits": Limits(calls=1)},
+    ),
+    "unknown-tool": (
+        "Do not run the call; tell the model which tools there are. The nearest name is a hint, nothing more.",
+        "[CALL: forcast(city=Oslo)]",
+        {"tools": ["forecast"]},
+    ),
+    "snapshot-replaced": (
+        "Throw away what was shown so far. Calls that were reported before are not reported again.",
+        ("Well, let me see", "Well: let me see"),
+        {},
+    ),
+    # Repairs
+    "opener-spelling": (_READ, "[Call: look()]", {}),
+    "full-width-punctuation": (_READ, '[CALL: look（{"at": "sea"})]', {}),
+    "curly-quotes": (_READ, "[CALL: look({“at”: 1})]", {}),
+    "single-quotes": (_READ, "[CALL: look({'at': 1})]", {}),
+    "python-literal": (_READ, '[CALL: look({"far": True})]', {}),
+    "bare-key": (_READ, "[CALL: look({at: 1})]", {}),
+    "bare-value": (_READ, '[CALL: look({"at": sea})]', {}),
+    "colon-for-equals": (_READ, '[CALL: look("at": "sea")]', {}),
+    "missing-comma": (_READ, '[CALL: look({"at": 1 "far": 2})]', {}),
+    "extra-comma": (_READ, '[CALL: look({"at": 1,})]', {}),
+    "comment": (_READ, '[CALL: look({"at": 1 /* there */})]', {}),
+    "raw-control-character": (_READ, '[CALL: say({"text": "one\ntwo"})]', {}),
+    "literal-backslash": (
+        r"Look whether the path or pattern is right: a model that forgets to double \d may have meant \n so too.",
+        r'[CALL: find({"pattern": "\d+"})]',
+        {},
+    ),
+    "inner-quotes": (_READ, """[CALL: measure({"size": "5" tall"})]""", {}),
+    "missing-closer": (
+        _READ,
+        "<tool_call>\n<function=say>\n<parameter=text>\nhello\n</function>\n</tool_call>",
+        {},
+    ),
+    "string-arguments": (_READ, r'<tool_call>{"name": "look", "arguments": "{\"at\": 1}"}</tool_call>', {}),
+    "null-arguments": (_READ, '<tool_call>{"name": "look", "arguments": null}</tool_call>', {}),
+    "raw-arguments": (
+        "Give `tools` with a schema, which binds the text to a parameter.",
+        "[CALL: look(over there)]",
+        {},
+    ),
+}
+
+
+WANTED: Final[Mapping[str, str]] = {
+    "unclosed-marker": "the rest of the marker",
+    "unexpected-text": "what the dialect's grammar allows",
+    "bad-escape": r"a backslash that is doubled: \\",
+    "bad-number": "a finite number of at most 4,300 digits",
+    "control-character": r"an escape, such as \n",
+    "lone-surrogate": "a character",
+    "duplicate-key": "each key once",
+    "nested-marker": "the end of the first call before the next one",
+    "missing-name": "the name of a tool",
+    "bad-arguments": "arguments that are a JSON object, or have names",
+    "nesting-too-deep": "fewer nested brackets",
+    "arguments-too-long": "shorter arguments",
+    "marker-in-fence": "a call that is meant, outside of code fences",
+    "marker-in-code": "a call that is meant, without backticks around it",
+    "marker-in-quote": "a call that is meant, outside of block quotes",
+    "marker-in-reasoning": "a call that is meant, behind the reasoning",
+    "unknown-nonce": "the nonce that was asked for",
+    "too-many-calls": "fewer calls",
+    "unknown-tool": "the name of a tool that was given",
+    "snapshot-replaced": "a snapshot that begins with the last one",
+    "opener-spelling": "the opener as the dialect spells it",
+    "full-width-punctuation": "ASCII punctuation",
+    "curly-quotes": "straight double quotes",
+    "single-quotes": "double quotes",
+    "python-literal": "true, false, null or an array",
+    "bare-key": "a key in double quotes",
+    "bare-value": "a string in double quotes",
+    "colon-for-equals": '"="',
+    "missing-comma": '","',
+    "extra-comma": "no comma",
+    "comment": "no comment",
+    "raw-control-character": r"an escape, such as \n",
+    "literal-backslash": r"a backslash that is doubled: \\",
+    "inner-quotes": r'an escaped quote: \"',
+    "missing-closer": "what closes the value or the marker",
+    "string-arguments": "the arguments as an object",
+    "null-arguments": "the arguments as an object",
+    "raw-arguments": "arguments with names",
+}
+"""What should stand in the place that a code is about, where the message of a problem does not say it better."""
+
+
+def codes() -> dict[str, Code]:
+    """Return every code by its name, in the order of the tables in `callmark.events`."""
+    kinds: tuple[tuple[Kind, dict[str, str]], ...] = (
+        ("malformed", MALFORMED_CODES),
+        ("notice", NOTICE_CODES),
+        ("repair", REPAIR_CODES),
+    )
+    found = {}
+    for kind, table in kinds:
+        for name, meaning in table.items():
+            advice, example, options = _MORE[name]
+            texts = (example,) if isinstance(example, str) else example
+            found[name] = Code(name, kind, meaning, advice, texts, options)
+    return found
+
+
+def explained(name: str) -> Code:
+    """Return a code, explained. Raises UsageError that lists all codes.
+
+    >>> explained("duplicate-key").meaning
+    'an object or argument list names the same key twice'
+    """
+    known = codes()
+    if name not in known:
+        raise UsageError(f"expected a code ({', '.join(known)}), found {name!r}")
+    return known[name]

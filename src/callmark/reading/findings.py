@@ -1,0 +1,233 @@
+"""Says what was seen in a text, what was expected and what was done: what `callmark explain` shows.
+
+Each problem and each repair is a finding. Where a text holds no call, a finding says what looks most like one and what
+it lacks. That is found with the grammars: of the dialects that are listened for, the one whose grammar goes along with
+the text furthest. What has no opener at all is found by CLUES.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from callmark.dialects import Dialect, dialects, select
+from callmark.errors import DialectError
+from callmark.events import REPAIR_CODES, Notice, Span
+from callmark.reading import grammar
+from callmark.reading.codes import WANTED
+from callmark.reading.diagnosis import mismatch
+from callmark.reading.whole import Parsed, parse
+
+Kind = Literal["malformed", "notice", "repair", "near-miss"]
+
+SHOWN: Final = 60
+"""Characters of the text that a finding quotes: less than a line."""
+_PROBED: Final = 512  # characters of a text behind an opener that the grammar is asked about
+_PROBES: Final = 64  # places of a text where it is asked: a millisecond each
+_ALONG: Final = 5  # characters that a grammar must go along with: `[CALL` and `<tool`, but no `[1]`
+
+CLUES: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        r"^[ \t]*[(<{【]?(?:CALL|Call|call)[ \t]*[:：][ \t]*[^\W\d][\w.:/\-]{0,127}[ \t]*[(（]",
+        "call",
+        "the square brackets around it: [CALL: name(...)]",
+    ),
+    (
+        r'\{\s{0,64}"(?:name|tool_name|function)"\s{0,64}:\s{0,64}"[^"\n]{1,128}"\s{0,64},'
+        r'\s{0,64}"(?:arguments|parameters|args|input)"',
+        "hermes",
+        "the tags around it: <tool_call> and </tool_call>",
+    ),
+    (r"</(?:tool_call|function_calls?|function|invoke)>", "hermes", "an opening tag with a body that belongs to it"),
+    (r"^[ \t]*[^\W\d][\w.:/\-]{0,127}\(\s{0,64}\{", "call", "the marker around it: [CALL: name({...})]"),
+)
+"""What looks like a call without an opener: pattern, the dialect that comes nearest, and what is missing."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a reader of a text may want to know.
+
+    kind            malformed, notice, repair (of a call that was read), or near-miss (in a text without any call)
+    code            one of the codes of `callmark.events`; a near-miss has none
+    line, column    where the caret stands, from 1, in code points
+    span            what the finding is about, in code points from the start
+    dialect, name   of the call; "" where there is none
+    seen            what stands there
+    expected        what should stand there
+    done            what was made of it
+    """
+
+    kind: Kind
+    code: str
+    line: int
+    column: int
+    span: Span
+    dialect: str
+    name: str
+    seen: str
+    expected: str
+    done: str
+
+
+class _Lines:
+    """Turns offsets into lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def place(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+
+def findings(text: str, **options: Any) -> tuple[Finding, ...]:
+    """Return what there is to say about `text`, in its order; the options are those of `parse`.
+
+    >>> (finding,) = findings("See: [CALL: 2 + 2]")
+    >>> finding.dialect, finding.column, finding.expected
+    ('call', 13, 'a name')
+
+    Nothing for a text whose calls are all well-formed. Loads lark; some milliseconds, and for a text without calls up
+    to a second.
+    """
+    parsed = parse(text, **options)
+    lines = _Lines(text)
+    found = [*_problems(text, parsed, lines), *_repairs(text, parsed, lines)]
+    if not parsed.calls and not parsed.problems:
+        found += _near_misses(text, lines, options)
+    return tuple(sorted(found, key=lambda finding: finding.span.start))
+
+
+def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
+    for problem in parsed.problems:
+        dialect = name = ""
+        at, expected = problem.span.start, WANTED[problem.code]
+        seen = _excerpt(text, problem.span)
+        if isinstance(problem, Notice):
+            unknown = problem.code == "unknown-tool"
+            done = f"{'read as a call' if unknown else 'left as text'}: {problem.message}"
+        else:
+            dialect, name = problem.dialect, problem.name or ""
+            parts = mismatch(problem.message)
+            if parts is not None:
+                at, seen, expected = at + parts.at, parts.found, parts.expected
+            after, _ = lines.place(problem.span.end)
+            done = f"not read as a call; reading went on in line {after}, behind {len(problem.raw)} characters"
+            if problem.code == "unclosed-marker":
+                at = problem.span.start + len(problem.raw.rstrip())  # where the model wrote last
+                done = "not read as a call: a marker that the end of the text cuts is never one"
+        line, column = lines.place(at)
+        yield Finding(
+            kind="notice" if isinstance(problem, Notice) else "malformed",
+            code=problem.code,
+            line=line,
+            column=column,
+            span=problem.span,
+            dialect=dialect,
+            name=name,
+            seen=seen,
+            expected=expected,
+            done=done,
+        )
+
+
+def _repairs(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
+    for call in parsed.calls:
+        for repair in call.repairs:
+            line, column = lines.place(repair.span.start)
+            yield Finding(
+                kind="repair",
+                code=repair.code,
+                line=line,
+                column=column,
+                span=repair.span,
+                dialect=call.dialect,
+                name=call.name,
+                seen=_excerpt(text, repair.span) or "nothing",
+                expected=WANTED[repair.code],
+                done=f"read as a call: {REPAIR_CODES[repair.code]}",
+            )
+
+
+class _Miss(NamedTuple):
+    """What looks like a call: where it starts, where it stops being one, of which dialect, and what is missing."""
+
+    start: int
+    at: int
+    dialect: str
+    expected: str
+
+
+def _near_misses(text: str, lines: _Lines, options: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what looks most like a call: one finding, or none."""
+    miss = _of_another_dialect(text, options) or _along_a_grammar(text, options) or _by_clues(text)
+    if miss is None:
+        return
+    titles = {dialect.name: dialect.title for dialect in (*dialects(), *select(options.get("dialects")))}
+    line, column = lines.place(miss.at)
+    end = max(miss.at, miss.start + 1)
+    yield Finding(
+        kind="near-miss",
+        code="",
+        line=line,
+        column=column,
+        span=Span(miss.start, end),
+        dialect=miss.dialect,
+        name="",
+        seen=_excerpt(text, Span(miss.at, len(text))) or "the end of the text",
+        expected=miss.expected,
+        done=f"left as text; the dialect {miss.dialect} looks like {titles[miss.dialect]}",
+    )
+
+
+def _of_another_dialect(text: str, options: dict[str, Any]) -> _Miss | None:
+    """Return the first call of a dialect that was not listened for."""
+    others = parse(text, **{**options, "dialects": dialects()}).calls
+    if not others:
+        return None
+    start, name = others[0].span.start, others[0].dialect
+    return _Miss(start, start, name, f"the dialect {name} among those listened for")
+
+
+def _along_a_grammar(text: str, options: dict[str, Any]) -> _Miss | None:
+    """Return the place from which a grammar of the dialects listened for goes along with the text furthest."""
+    best: _Miss | None = None
+    for dialect in select(options.get("dialects")):
+        if not _has_grammar(dialect):
+            continue
+        begins = "".join({char for form in dialect.forms for char in form.begins})
+        for place in islice(re.finditer(f"[{re.escape(begins)}]", text), _PROBES):
+            start = place.start()
+            stop = grammar.load(dialect).explain(text[start : start + _PROBED], "marker")
+            along = stop.position if stop is not None else 0
+            if stop is not None and along >= (_ALONG if best is None else best.at - best.start + 1):
+                best = _Miss(start, start + along, dialect.name, " or ".join(stop.expected))
+    return best
+
+
+def _has_grammar(dialect: Dialect) -> bool:
+    try:
+        grammar.load(dialect)
+    except DialectError:  # of the caller's own, without one
+        return False
+    return True
+
+
+def _by_clues(text: str) -> _Miss | None:
+    """Return the first clue to a call that has no opener."""
+    for pattern, dialect, missing in CLUES:
+        found = re.search(pattern, text, re.MULTILINE)
+        if found is not None:
+            start = found.end() - len(found[0].lstrip())
+            return _Miss(start, start, dialect, missing)
+    return None
+
+
+def _excerpt(text: str, span: Span) -> str:
+    piece = text[span.start : min(span.end, span.start + SHOWN)]
+    return piece.partition("\n")[0] or piece[:1]

@@ -1,0 +1,331 @@
+"""The words for a model: true of its text, in its language, with a form that reads as the call that was meant."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import callmark
+from callmark import Notice, UsageError, feedback, parse
+from callmark.dialects import Dialect, Form, dialects
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed
+from callmark.reading import grammar
+from callmark.reading.begun import begun
+from callmark.reading.codes import codes
+from callmark.reading.diagnosis import explain, mismatch, unknown_tool
+from callmark.reading.feedback import _translated
+from callmark.reading.forms import correct_form, ending
+from callmark.reading.texts import PHRASES, WORDS
+
+each_language = pytest.mark.parametrize("language", PHRASES)
+each_dialect = pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
+NAMED = {dialect.name: dialect for dialect in dialects()}
+
+
+def problem(text, **options):
+    (found,) = parse(text, **options).problems
+    return found
+
+
+def lines(text, dialect=None, language="en", **options):
+    return feedback(problem(text, **options), dialect, language).split("\n")
+
+
+# The words.
+
+
+def test_every_language_has_every_phrase():
+    assert set(PHRASES) == {"en", "zh-Hans", "zh-Hant"}
+    for phrases in PHRASES.values():
+        assert phrases.keys() == PHRASES["en"].keys()
+        assert phrases.keys() >= MALFORMED_CODES.keys() | NOTICE_CODES.keys()
+        for key, phrase in phrases.items():
+            assert phrase or key in ("between", "unclosed-marker", "unknown-tool")
+
+
+def test_places_in_phrases_are_the_same_in_every_language():
+    for key, phrase in PHRASES["en"].items():
+        for place in ("{name}", "{near}", "{expected}", "{found}", "{excerpt}"):
+            assert {place in phrases[key] for phrases in PHRASES.values()} == {place in phrase}
+
+
+def test_languages_are_not_mixed():
+    assert all("个" not in phrase and "调用" not in phrase for phrase in PHRASES["zh-Hant"].values())
+    assert all("個" not in phrase and "呼叫" not in phrase for phrase in PHRASES["zh-Hans"].values())
+    assert all(phrase.isascii() or "⟦" in phrase for phrase in PHRASES["en"].values())
+
+
+@each_language
+@pytest.mark.parametrize("code", MALFORMED_CODES)
+def test_every_broken_marker_has_its_words(code, language):
+    (found,) = [event for event in codes()[code].read() if isinstance(event, Malformed)]
+    told = feedback(found, language=language)
+    assert PHRASES[language][code] in told
+    assert PHRASES[language]["cut" if code == "unclosed-marker" else "broken"].format(name=found.name) in told or (
+        code == "missing-name" and PHRASES[language]["broken-nameless"] in told
+    )
+
+
+@each_language
+@pytest.mark.parametrize("code", NOTICE_CODES)
+def test_every_notice_has_its_words(code, language):
+    (found,) = [event for event in codes()[code].read() if isinstance(event, Notice)]
+    assert PHRASES[language][code] in feedback(found, language=language)
+
+
+# What they say.
+
+
+def test_a_broken_call_is_told_where_it_breaks():
+    assert lines('[CALL: look({"at": "sea", "far" 3})]') == [
+        "Your call of `look` could not be read, so it was not run.",
+        "Something stands where it is not allowed. "
+        'Expected ":", found `3`, where ⟦ ⟧ stand: {"at": "sea", "far" ⟦3⟧})]',
+        "The correct form, with the arguments that could be read:",
+        '[CALL: look({"at": "sea"})]',
+        "Write the whole call again, exactly in this form.",
+    ]
+
+
+def test_it_is_told_in_chinese_too():
+    assert lines('[CALL: look({"at": "sea" 3})]', language="zh-Hans") == [
+        "你对 `look` 的调用无法读取，因此没有执行。",
+        '有内容出现在不允许的位置。在 ⟦ ⟧ 处应为 "," 或 "}"，实际是 `3`：: look({"at": "sea" ⟦3⟧})]',
+        "正确的格式（已填入能读出的参数）：",
+        '[CALL: look({"at": "sea"})]',
+        "请严格按照此格式重新写出完整的调用。",
+    ]
+    assert "一個數字 或 一個字串，實際是 `}`：" in lines('[CALL: look({"at": })]', language="zh-Hant")[1]
+
+
+def test_a_cut_call_is_told_how_to_go_on():
+    assert lines('[CALL: save({"path": "a.txt", "lines": ["Once') == [
+        "Your message ended in the middle of a call of `save`, so it was not run.",
+        "Go on exactly behind these last characters, and repeat nothing:",
+        '[CALL: save({"path": "a.txt", "lines": ["Once',
+        "If nothing is missing in the arguments, what closes the call is:",
+        '"]})]',
+        "The correct form, with the arguments that could be read:",
+        '[CALL: save({"path": "a.txt"})]',
+        "If you cannot go on, write the whole call again, exactly in the correct form.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[CALL: save({"path": "a.txt", "lines": ["Once',
+        '<tool_call>\n{"name": "save", "arguments": {"a": {"b": "x',
+        '[TOOL_CALLS]save[ARGS]{"a": [1, {"b": 2',
+        '<｜tool▁call▁begin｜>save<｜tool▁sep｜>{"a": 1',
+        '<|tool_call_begin|>functions.save:0<|tool_call_argument_begin|>{"a": "x\\"y',
+    ],
+)
+def test_what_closes_a_cut_call_makes_a_call_of_it(text):
+    told = lines(text)
+    at = told.index("If nothing is missing in the arguments, what closes the call is:")
+    end = told.index("If you cannot go on, write the whole call again, exactly in the correct form.")
+    closing = "\n".join(told[at + 1 : end]).split("\nThe correct form")[0]
+    (call,) = parse(text + closing).calls
+    assert (call.name, call.repairs) == ("save", ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[CALL: save({"path"',  # a key without a value
+        "[CALL: save({'path': 'a",  # only a repair would read it
+        "<function=save>\n<parameter=a>\nx",  # no JSON, so brackets close nothing
+    ],
+)
+def test_what_would_not_close_a_call_is_not_shown(text):
+    assert "If nothing is missing in the arguments, what closes the call is:" not in lines(text)
+
+
+def test_only_the_end_of_a_long_call_is_quoted():
+    text = '[CALL: save({"body": "' + "word " * 100
+    assert lines(text)[2] == text[-60:]
+
+
+def test_a_call_without_a_name_is_told_the_form():
+    assert lines('<tool_call>{"arguments": {"name": "Bob"}}</tool_call>') == [
+        "You began a tool call that could not be read, so it was not run.",
+        "The call does not say which tool it is for.",
+        "The correct form looks like this:",
+        NAMED["hermes"].title,
+        "Write the whole call again, exactly in this form.",
+    ]
+    assert lines('<tool_call>{"na')[0] == "Your message ended in the middle of a tool call, so it was not run."
+
+
+def test_a_key_given_twice_is_left_out_of_the_form():
+    assert '[CALL: f({"b": 3})]' in lines("[CALL: f(a=1, b=3, a=2)]")
+
+
+def test_too_long_arguments_are_not_asked_for_again():
+    text = '[CALL: save({"body": "more than sixteen characters"})]'
+    told = lines(text, limits=callmark.Limits(arguments=16))
+    assert told == [
+        "Your call of `save` could not be read, so it was not run.",
+        "The arguments are too long. Write less, or split it into several calls.",
+    ]
+
+
+def test_an_unknown_tool_is_told_with_the_nearest_name():
+    assert lines("[CALL: forcast()]", tools=["forecast"]) == [
+        "There is no tool `forcast`. Did you mean `forecast`? Use only the tools that you were given."
+    ]
+    assert lines("[CALL: xyz()]", tools=["forecast"]) == [
+        "There is no tool `xyz`. Use only the tools that you were given."
+    ]
+
+
+def test_a_marker_left_as_text_is_told_why():
+    assert lines("```\n[CALL: f()]\n```") == [
+        "You wrote something that looks like a tool call, but it was not run.",
+        "It stands in a code fence, where calls are examples.",
+        "If you meant it, write it again as plain text, exactly in the correct form.",
+    ]
+    assert lines("```\n[CALL: f()]\n```", "hermes")[2:4] == [
+        "The correct form looks like this:",
+        NAMED["hermes"].title,
+    ]
+
+
+def test_the_form_is_that_of_the_dialect_that_is_wanted():
+    told = lines('[CALL: look({"at": "sea", "far" 3})]', "hermes")
+    assert told[3:6] == ["<tool_call>", '{"name": "look", "arguments": {"at": "sea"}}', "</tool_call>"]
+
+
+def test_a_problem_in_a_dialect_of_ones_own():
+    hermes = NAMED["hermes"]
+    own = Dialect(name="own", title="TITLE", models="m", source="s", forms=hermes.forms, grammar="hermes.lark")
+    found = problem('<tool_call>{"name": "f", "arguments": {"a" 1}}</tool_call>', dialects=own)
+    assert feedback(found, own).split("\n")[2:4] == ["The correct form looks like this:", "TITLE"]
+    with pytest.raises(callmark.UnknownDialectError):
+        feedback(found)
+    assert own.forms[0] == Form(head=r"<tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</tool_call>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((problem("[CALL: f("), None, "de"), "language: expected one of en, zh-Hans, zh-Hant, found 'de'"),
+        (("a text",), "problem: expected a Malformed or a Notice, found str"),
+    ],
+)
+def test_misuse_raises(arguments, told):
+    with pytest.raises(UsageError, match="^" + told.replace("|", r"\|")):
+        feedback(*arguments)
+
+
+def test_a_dialect_that_is_not_registered_raises():
+    with pytest.raises(callmark.UnknownDialectError):
+        feedback(problem("[CALL: f("), "nope")
+
+
+def test_all_words_of_the_grammars_are_translated():
+    assert all(chinese and traditional for chinese, traditional in WORDS.values())
+    words = {re.sub('"[^"]*"', "", phrase).strip() for phrase in grammar._WORDS.values()}
+    assert len(words) > 10
+    for phrase in words:
+        assert not re.search("[a-z]", _translated(phrase, "zh-Hans")), phrase
+    assert _translated("a value", "en") == "a value"
+
+
+def test_words_in_quotes_stand_for_themselves():
+    assert _translated('a value or "a key"', "zh-Hans") == '一个值 或 "a key"'
+    assert _translated("""'"' or a number""", "zh-Hant") == """'"' 或 一個數字"""
+    assert _translated("a valued or", "zh-Hans") == "a valued 或"
+
+
+# Forms, and what was begun.
+
+
+@each_dialect
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"city": "Oslo", "days": 2},
+        {"list": [1, {"a": True, "b": [None, "x"]}], "far": False, "none": None, "ratio": 1.5},
+        {"text": 'it\'s "q" \\d ]] > & 你好'},
+    ],
+    ids=["none", "flat", "nested", "signs"],
+)
+def test_a_form_reads_as_the_call(dialect, arguments):
+    form = correct_form(dialect, "look", arguments)
+    assert form != dialect.title
+    (call,) = parse(form, dialects=dialect, tolerance="strict").calls
+    assert (call.name, call.arguments, call.repairs) == ("look", arguments, ())
+
+
+def test_a_form_that_would_not_read_so_is_the_title():
+    assert correct_form(NAMED["gemma4"], "f", {"a": '<|"|>'}) == NAMED["gemma4"].title
+    assert correct_form(NAMED["qwen_xml"], "f", {"a": "1"}) == NAMED["qwen_xml"].title
+    assert correct_form(NAMED["call"], "not a name", {}) == NAMED["call"].title
+    assert correct_form(NAMED["call"], None, {}) == NAMED["call"].title
+
+
+def test_the_end_of_a_cdata_section_is_escaped():
+    form = correct_form(NAMED["toolify"], "f", {"a": "x]]>y"})
+    assert parse(form).calls[0].arguments == {"a": "x]]>y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1, "b" 2}}]', '[TOOL_CALLS]f[ARGS]{"a": 1}'),
+        ("<|tool_call_start|>[f(a=1, b=)]<|tool_call_end|>", "<|tool_call_start|>[f(a=1)]<|tool_call_end|>"),
+    ],
+)
+def test_a_call_that_never_stands_alone_is_read_again_in_its_section(text, form):
+    assert form in lines(text)
+
+
+def test_endings():
+    assert ending(NAMED["call"]) == ")]"
+    assert ending(NAMED["react"]) == ""
+    assert ending(NAMED["qwen_xml"]) is None
+    assert ending(Dialect(name="own", title="t", models="m", source="s", forms=NAMED["call"].forms)) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("[CALL: f(", ("f", {}, "")),
+        ('[CALL: f({"a": 1, "b": {"c": [2', ("f", {"a": 1}, "]}}")),
+        ('[CALL: f({"a": "x\\"y", "b": "\\\\", "c', ("f", {"a": 'x"y', "b": "\\"}, '"}')),
+        ('[CALL: f({"a": 1})', ("f", {"a": 1}, "")),
+        ('[CALL: f({"a": {"b": "x"}', ("f", {"a": {"b": "x"}}, "}")),
+        ('[CALL: f({"a": "x"', ("f", {"a": "x"}, "}")),
+        ('[CALL: f({"a": ["x"', ("f", {}, "]}")),
+        ('[CALL: f({"a": 12', ("f", {}, "}")),
+        ('[CALL: f(["a", "b', ("f", {}, '"]')),
+        ("[CALL: f(a=1, b=2, a=3, c=", ("f", {"b": 2}, "}")),
+        ('<tool_call>{"arguments":', (None, {}, "")),
+    ],
+)
+def test_what_was_begun(raw, expected):
+    dialect = NAMED["hermes" if raw.startswith("<") else "call"]
+    assert begun(raw, dialect) == expected
+
+
+# Messages.
+
+
+def test_the_parts_of_a_message_are_those_it_was_made_of():
+    message = explain(NAMED["call"], "[CALL: f(])", 9, "unexpected-text", "a value", "]", with_grammar=False)
+    assert mismatch(message) == ("a value", "]", 9)
+    assert mismatch(MALFORMED_CODES["duplicate-key"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "near"), [("forcast", "forecast", "forecast"), ("it's", "it's a", "it's a"), ("天气", "f", "")]
+)
+def test_the_names_in_the_message_of_an_unknown_tool(name, tool, near):
+    (call, notice) = parse(f'<tool_call>{{"name": "{name}"}}</tool_call>', tools=[tool]).events[-2:]
+    assert (call.name, notice.code) == (name, "unknown-tool")
+    assert unknown_tool(notice.message) == (name, near)
+    assert unknown_tool("something else") == ("", "")

@@ -1,0 +1,198 @@
+"""What is said about a text: every code with an example that gives it, every place where it is, and near-misses."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import callmark
+from callmark import Call, Malformed, Notice, Span, UsageError, feedback, parse
+from callmark.dialects import Dialect, Form
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES
+from callmark.reading.codes import WANTED, codes, explained
+from callmark.reading.findings import CLUES, SHOWN, findings
+from strategies import good_markers, hostile_texts, mutated, options, sloppy_markers
+from test_cases import CASES
+from test_house import repairs_made
+
+
+def told(text, **options):
+    return [(found.kind, found.code, found.line, found.column) for found in findings(text, **options)]
+
+
+# Codes.
+
+
+def test_the_codes_are_those_of_the_events():
+    assert list(codes()) == [*MALFORMED_CODES, *NOTICE_CODES, *REPAIR_CODES]
+    assert list(WANTED) == list(codes())
+
+
+@pytest.mark.parametrize("code", codes().values(), ids=lambda code: code.code)
+def test_a_code_is_explained_and_its_example_gives_it(code):
+    assert code.meaning == {**MALFORMED_CODES, **NOTICE_CODES, **REPAIR_CODES}[code.code]
+    assert code.advice.endswith(".")
+    given = [event.code for event in code.read() if isinstance(event, Malformed | Notice)]
+    given += [repair.code for event in code.read() if isinstance(event, Call) for repair in event.repairs]
+    if code.kind == "repair" and code.code not in repairs_made():
+        assert code.code not in given, "reading makes it by now"
+    else:
+        assert given == [code.code]
+
+
+def test_kinds_are_those_of_the_tables():
+    kinds = {code.kind: set() for code in codes().values()}
+    for code in codes().values():
+        kinds[code.kind].add(code.code)
+    assert kinds == {"malformed": set(MALFORMED_CODES), "notice": set(NOTICE_CODES), "repair": set(REPAIR_CODES)}
+
+
+def test_an_unknown_code_is_misuse():
+    with pytest.raises(UsageError, match=r"^expected a code \(unclosed-marker, .*\), found 'nope'$"):
+        explained("nope")
+
+
+# Findings.
+
+
+def test_a_broken_marker_is_found_where_it_breaks():
+    (found,) = findings('One.\nTwo: [CALL: f({"a" 1})]\n')
+    assert (found.kind, found.code, found.line, found.column) == ("malformed", "unexpected-text", 2, 20)
+    assert (found.dialect, found.name, found.seen, found.expected) == ("call", "f", "1", '":"')
+    assert found.done == "not read as a call; reading went on in line 2, behind 18 characters"
+    assert found.span == Span(10, 28)
+
+
+def test_a_cut_marker_is_found_at_the_end():
+    (found,) = findings('[CALL: f({"a": "x\ny')
+    assert (found.line, found.column, found.seen) == (2, 2, "the end of the text")
+    assert [(found.line, found.column) for found in findings("[CALL: f(a=1,\n\n")] == [(1, 14)]
+    assert found.done == "not read as a call: a marker that the end of the text cuts is never one"
+
+
+def test_a_problem_without_a_place_is_found_where_its_marker_begins():
+    (found,) = findings("x [CALL: f(a=1, a=2)]")
+    assert (found.code, found.column) == ("duplicate-key", 3)
+    assert (found.seen, found.expected) == ("[CALL: f(a=1, a=2)]", "each key once")
+
+
+def test_repairs_are_found_in_the_order_of_the_text():
+    text = "`[CALL: f()]`\n[CALL: f({'a': 1,})] [CALL: g({\"b\":})]"
+    assert told(text) == [
+        ("notice", "marker-in-code", 1, 2),
+        ("repair", "single-quotes", 2, 11),
+        ("repair", "extra-comma", 2, 17),
+        ("malformed", "unexpected-text", 2, 36),
+    ]
+    found = findings(text)[1]
+    assert (found.seen, found.expected, found.dialect, found.name) == ("'", "double quotes", "call", "f")
+    assert found.done == "read as a call: a single-quoted string was read where the dialect wants double quotes"
+
+
+def test_a_notice_says_what_was_done():
+    (found,) = findings("`[CALL: f()]`")
+    assert found.expected == "a call that is meant, without backticks around it"
+    assert found.done == "left as text: a marker in inline code is not a call"
+    (found,) = findings("[CALL: forcast()]", tools=["forecast"])
+    assert found.done == "read as a call: no tool 'forcast' was given; did it mean 'forecast'?"
+
+
+def test_only_the_beginning_of_a_long_place_is_quoted():
+    assert findings("x [CALL: f(a=1, a=" + "2" * 100 + ")]")[0].seen == "[CALL: f(a=1, a=" + "2" * (SHOWN - 16)
+    assert findings("[CALL: f(\na=1,\na=2)]")[0].seen == "[CALL: f("
+
+
+@pytest.mark.parametrize("text", ["", "Hello.", "See [1] and [x](y), a < b.", '[CALL: f({"a": 1})] ok', "- f({a: 1})"])
+def test_there_is_nothing_to_say_about_good_calls_and_prose(text):
+    assert findings(text) == ()
+
+
+# Near-misses.
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "place", "seen", "expected"),
+    [
+        ('Hi\n[CALL: {"city": 1}]', "call", (2, 8), '{"city": 1}]', "a name"),
+        ("[CALL: I love tea]", "call", (1, 10), "love tea]", '"(" or "]"'),
+        ("[CALL: pin", "call", (1, 11), "the end of the text", '"(" or "]"'),
+        ("<tool_call>\n[1]", "hermes", (2, 1), "[1]", '"{"'),
+        ("[TOOL_CALLS] {}", "mistral", (1, 14), "{}", '"[" or a name'),
+        ("<|tool_call_begin|>f{}", "kimi_k2", (1, 21), "{}", '":" and a number or "<|tool_call_argument_begin|>"'),
+        ("I will [f(a=1)]", "pythonic", (1, 9), "f(a=1)]", "the dialect pythonic among those listened for"),
+        ("Action: f\nAction Input: {}", "react", (1, 1), "Action: f", "the dialect react among those listened for"),
+        ("Now\n CALL: f(a=1)", "call", (2, 2), "CALL: f(a=1)", CLUES[0][2]),
+        ('{"name": "f", "arguments": {}}', "hermes", (1, 1), '{"name": "f", "arguments": {}}', CLUES[1][2]),
+        ("done </tool_call>", "hermes", (1, 6), "</tool_call>", CLUES[2][2]),
+        ('ok\n\nf({"a": 1})', "call", (3, 1), 'f({"a": 1})', CLUES[3][2]),
+    ],
+)
+def test_a_near_miss_is_told_with_what_it_lacks(text, dialect, place, seen, expected):
+    (found,) = findings(text)
+    assert (found.kind, found.code, found.dialect, (found.line, found.column)) == ("near-miss", "", dialect, place)
+    assert (found.seen, found.expected) == (seen, expected)
+    assert found.done.startswith(f"left as text; the dialect {dialect} looks like ")
+
+
+def test_every_clue_tells_of_something():
+    assert len(CLUES) == 4
+    assert {dialect for _, dialect, _ in CLUES} == {"call", "hermes"}
+
+
+def test_the_grammar_that_goes_along_furthest_is_told():
+    assert [found.dialect for found in findings("<tool_call>f(x)")] == ["glm"]
+    assert [found.column for found in findings("[CALL x] [CALL: 1]")] == [17]
+
+
+def test_near_misses_are_of_the_dialects_listened_for():
+    assert [found.dialect for found in findings("[CALL: 1] <tool_call>x y", dialects="hermes")] == ["hermes"]
+
+
+def test_a_dialect_of_ones_own_may_have_no_grammar():
+    own = Dialect(name="own", title="=>f{}", models="m", source="s",
+                  forms=(Form(head=r"=>{name}(?=\{)", begins="=", body="json"),))  # fmt: skip
+    assert findings("=>f no", dialects=own) == ()
+    (found,) = findings("x </function>", dialects=own)
+    assert found.dialect == "hermes"
+
+
+def test_a_problem_leaves_no_near_miss():
+    assert told("`[CALL: f()]` [CALL: 1]") == [("notice", "marker-in-code", 1, 2)]
+
+
+# Every text.
+
+
+@given(st.one_of(hostile_texts, mutated(good_markers | sloppy_markers), st.text()), options)
+def test_every_text_can_be_told(text, options):
+    for found in findings(text, **options):
+        assert 0 <= found.span.start <= found.span.end <= len(text)
+        assert found.seen
+    for problem in parse(text, **options).problems:
+        assert feedback(problem, language="zh-Hant")
+
+
+# All cases.
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_whatever_is_read_can_be_told(case):
+    text, options = case["input"], case["options"]
+    parsed = parse(text, **options)
+    for problem in parsed.problems:
+        for language in ("en", "zh-Hans", "zh-Hant"):
+            assert feedback(problem, language=language)
+    found = findings(text, **options)
+    starts = [finding.span.start for finding in found]
+    assert starts == sorted(starts)
+    repairs = sum(len(call.repairs) for call in parsed.calls)
+    assert len(found) - len(parsed.problems) - repairs == sum(finding.kind == "near-miss" for finding in found)
+    lines = text.split("\n")
+    for finding in found:
+        assert 1 <= finding.line <= len(lines)
+        assert 1 <= finding.column <= len(lines[finding.line - 1]) + 1
+        assert finding.seen
+        assert finding.expected
+        assert finding.done
+    assert callmark.parse(text, **options).events == parsed.events
