@@ -33,7 +33,7 @@ _TRUNCATED: Final = "Input data was truncated"
 
 
 class Undecodable(ValueError):  # noqa: N818  # never leaves reading
-    """The text is no JSON that a call may hold: `code` is of `MALFORMED_CODES`, `cut` tells whether it only ends early."""
+    """The text is no JSON that a call may hold: `code` is of `MALFORMED_CODES`, `cut`: it only ends early."""
 
     def __init__(self, code: str, *, cut: bool = False) -> None:
         super().__init__(code)

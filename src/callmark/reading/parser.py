@@ -68,6 +68,7 @@ _SMALL: Final = 256  # characters: up to here a chunk is looked at place by plac
 class Parser(CallReading):
     """Reads calls out of a text that comes in chunks of any size. One parser for one text.
 
+    >>> from callmark import Call, CallStart, Parser
     >>> parser = Parser()
     >>> [event.name for event in parser.feed('Hi [CALL: greet({"who": "Mi') if isinstance(event, CallStart)]
     ['greet']

@@ -42,7 +42,7 @@ def necessary(pattern: str) -> frozenset[str]:
     The empty literal, which stands in every text, where there are none to be found.
 
     >>> sorted(necessary(r"<a>[ ]*(?=<b=)|\r?\n<c=[a-z]"))
-    ['<a>', '\n<c=']
+    ['\n<c=', '<a>']
     """
     return _necessary(list(_parser.parse(pattern))) or frozenset([""])
 
