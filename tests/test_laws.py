@@ -360,13 +360,15 @@ def read_fast(dialect: Dialect, text: str) -> int:
         if head is None:
             continue
         guess = text.find(parts.guess, head.end()) if parts.guess else -1
-        simple = fast.simple(text, head.end(), guess, 64) if form.body in ("json", "arguments") and guess > 0 else None
+        simple = fast.simple(text, head.end(), guess, 64) if form.body in ("json", "arguments") and guess > 0 else -1
         read = fast.read(parts, text, head.end(), guess, 64, None)
-        if simple is not None:
+        if not isinstance(simple, int):
             source = text[head.end() : guess]
+            assert not isinstance(read, int)
             assert (read[1], read[2], read[4]) == (source, source, guess + len(parts.guess))
             assert exactly(read[3]) == exactly(simple)
-        if read is None:
+        if isinstance(read, int):
+            assert read >= head.end()
             continue
         name, source, written, value, end = read
         nonce = head["nonce"] if "nonce" in head.re.groupindex else None

@@ -177,16 +177,18 @@ class CallReading:
                 return -1
         name = found["name"] if entry.has_name else ""
         limits = self._limits
-        value = fast.simple(buffer, at, guess, limits.nesting) if entry.simple else None
-        if value is not None:
+        value = fast.simple(buffer, at, guess, limits.nesting) if entry.simple else -1
+        if not isinstance(value, int):
             source = json = buffer[at:guess]
             end = guess + entry.closing
-        elif entry.has_empty and found["empty"] is not None:
+        elif value >= 0 or (entry.has_empty and found["empty"] is not None):
+            self._reread += max(value - at, 0)
             return -1
         else:
             tools = self._tools
             read = fast.read(entry.patterns, buffer, at, guess, limits.nesting, tools.get(name) if tools else None)
-            if read is None:
+            if isinstance(read, int):
+                self._reread += min(read, len(buffer)) - at
                 return -1
             named, source, json, value, end = read
             name = name or named

@@ -29,16 +29,22 @@ _TOKEN: Final = 16  # characters: longer than every token of JSON whose end deci
 _BLANK = re.compile(r"[ \t\r\n]*+")
 _CONTAINERS: Final = (dict, list)
 _BLANK_COLON = re.compile(r"[ \t\r\n]:")
+_PLACE = re.compile(r"([0-9]+)\)?\Z")  # msgspec says "(byte 7)"; a StopIteration holds its index
 _TRUNCATED: Final = "Input data was truncated"
 
 
 class Undecodable(ValueError):  # noqa: N818  # never leaves reading
-    """The text is no JSON that a call may hold: `code` is of `MALFORMED_CODES`, `cut`: it only ends early."""
+    """The text is no JSON that a call may hold.
 
-    def __init__(self, code: str, *, cut: bool = False) -> None:
+    `code` is one of `MALFORMED_CODES`; `cut` tells whether the text only ends early; `reached` is the index up to which
+    it was looked at, where that is known (else 0: the whole text).
+    """
+
+    def __init__(self, code: str, *, cut: bool = False, reached: int = 0) -> None:
         super().__init__(code)
         self.code = code
         self.cut = cut
+        self.reached = reached
 
 
 def decode(text: str, depth_limit: int) -> JsonValue:
@@ -97,8 +103,12 @@ def _undecodable(error: BaseException) -> Undecodable:
         return error
     if isinstance(error, RecursionError):  # more brackets than C's stack
         return Undecodable("nesting-too-deep")
-    if isinstance(error, msgspec.DecodeError | json.JSONDecodeError | UnicodeEncodeError | StopIteration):
-        return Undecodable("unexpected-text", cut=str(error) == _TRUNCATED)
+    if isinstance(error, json.JSONDecodeError):
+        return Undecodable("unexpected-text", reached=error.pos)
+    if isinstance(error, msgspec.DecodeError | UnicodeEncodeError | StopIteration):
+        message = str(error)
+        place = _PLACE.search(message)
+        return Undecodable("unexpected-text", cut=message == _TRUNCATED, reached=int(place[1]) if place else 0)
     return Undecodable("bad-number")  # an integer over 4,300 digits
 
 

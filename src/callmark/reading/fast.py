@@ -39,43 +39,49 @@ _SEPARATOR = re.compile(r"[ \t\r\n]*+(?:(,)|(?=\)))")
 
 def read(
     parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int, parameters: Parameters | None
-) -> Read | None:
-    """Read the body that begins at index `at`, and the tail behind it; `guess` is where it likely ends, or -1."""
+) -> Read | int:
+    """Read the body that begins at index `at`, and the tail behind it; `guess` is where it likely ends, or -1.
+
+    Returns the index at which the attempt ended where it was not read.
+    """
     body = parts.form.body
     try:
         if body == "parameters":
             return _tags(parts, buffer, at, depth_limit, parameters)
         if body == "braces":
-            return None
+            return at
         if body == "arguments" and not buffer.startswith("{", at):
             return _pairs(parts, buffer, at, depth_limit, parameters)
         return _object(parts, buffer, at, guess, depth_limit)
-    except Undecodable:
-        return None
+    except Undecodable as error:
+        return at + error.reached
 
 
 def simple(buffer: str, at: int, guess: int, depth_limit: int) -> JsonValue:
-    """Return the JSON object that reaches from index `at` to `guess`; None where it is none, or not that simple."""
+    """Return the JSON object that reaches from index `at` to `guess`.
+
+    Where it is none, the index at which it ceases to be one; -1 where it is not that simple, and `read` must decide.
+    """
     if guess - at > SHORT or not buffer.startswith(_BEGINNINGS, at) or buffer[guess - 1] != "}":
-        return None
+        return -1
     try:
         return decode(buffer[at:guess], depth_limit)
-    except Undecodable:
-        return None
+    except Undecodable as error:
+        return -1 if error.cut else at + error.reached
 
 
-def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int) -> Read | None:
+def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int) -> Read | int:
     """Read a JSON object, that of an envelope's arguments where the body is one."""
     name = ""
     envelope = parts.form.body == "envelope"
     if envelope:
         head = _ENVELOPE.match(buffer, at)
         if head is None or "name" not in parts.form.name_keys or "arguments" not in parts.form.arguments_keys:
-            return None
+            return at
         name = head[1]
         at = head.end()
     if _OBJECT.match(buffer, at) is None:
-        return None
+        return at
     if 0 <= guess - at <= SHORT:
         source = buffer[at:guess]
         if envelope or source[-1:] != "}":
@@ -87,7 +93,7 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
                 return name, source, source, decode(source, depth_limit), guess + len(parts.guess)
             except Undecodable as error:
                 if not error.cut:  # cut: the guessed end stands in a string
-                    return None
+                    return at + error.reached
     value, end = decode_at(buffer, at, depth_limit)
     source = buffer[at:end]
     return _closed(parts, buffer, end, name, source, source, value)
@@ -95,22 +101,22 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
 
 def _closed(
     parts: Patterns, buffer: str, at: int, name: str, source: str, json: str, value: JsonValue
-) -> Read | None:
+) -> Read | int:
     """Return what was read where the marker closes at index `at`."""
     if parts.closing is None:
         return name, source, json, value, at
     closing = parts.closing.match(buffer, at)
-    return None if closing is None else (name, source, json, value, closing.end())
+    return at if closing is None else (name, source, json, value, closing.end())
 
 
-def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | None:
+def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read `key=value` pairs whose values are JSON, simple single-quoted strings, or bare words."""
     pieces = []
     start = at
     while True:
         key = _KEY.match(buffer, at)
         if key is None:
-            return None
+            return at
         at = key.end()
         found = _VALUE.match(buffer, at)
         if found is not None:
@@ -126,11 +132,11 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             json = buffer[at:end]
             at = end
         else:
-            return None
+            return at
         pieces.append(f'"{key[1]}":{json}')
         separator = _SEPARATOR.match(buffer, at)
         if separator is None:
-            return None
+            return at
         if separator[1] is None:
             break
         at = separator.end()
@@ -138,7 +144,7 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
     return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, decode(json, depth_limit))
 
 
-def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | None:
+def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read values between tags, where nothing in them looks like markup."""
     form = parts.form
     pieces = []
@@ -146,23 +152,21 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     while True:
         found = parts.between.match(buffer, at)
         if found is None:
-            return None
+            return at
         if found["tail"] is not None:
             break
         begin = found.end()
-        end = buffer.find(form.value_end, begin)
+        end = buffer.find(form.value_end, begin, begin + HOLD)  # what is longer is text, or the reader's own affair
         if end < 0 or any(buffer.find(mark, begin, end) >= 0 for mark in parts.marks):
-            return None
+            return begin + HOLD
         at = end + len(form.value_end)
         if parts.whole:
             return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
         if form.encoding == "xml":
-            return None
+            return at
         if form.trim:
             begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
             end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
-        if end - begin > HOLD:  # such a value is text, or a container that its schema declares: the reader decides
-            return None
         key = found["key"]
         declared = parameters.declared(key) if parameters is not None else None
         pieces.append(f"{quoted(key)}:{plain_value(buffer[begin:end], declared, depth_limit - 1)}")
@@ -170,16 +174,16 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, decode(json, depth_limit))
 
 
-def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: int) -> Read | None:
+def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: int) -> Read | int:
     """Read a value that is the whole of the arguments as JSON, perhaps in one CDATA section."""
     json = source
     if parts.form.encoding == "xml":
         if source.startswith(_CDATA):
             json = source[len(_CDATA) : -3].strip(_BLANK)
             if not source.endswith("]]>") or "]]>" in json:
-                return None
+                return at
         elif "&" in source or "<![" in source:
-            return None
+            return at
     if not json.startswith("{"):
-        return None
+        return at
     return _closed(parts, buffer, at, "", source, json, decode(json, depth_limit))
