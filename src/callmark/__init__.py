@@ -5,7 +5,7 @@
 {'city': 'Oslo'}
 """
 
-from callmark.dialects import Dialect, Form, dialects, load_dialect
+from callmark.dialects import Dialect, Form, Writing, dialects, load_dialect
 from callmark.errors import CallmarkError, DialectError, ToolsError, UnknownDialectError, UsageError
 from callmark.events import (
     ArgumentsDelta,
@@ -22,6 +22,7 @@ from callmark.events import (
 from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
+from callmark.writing.calls import WrittenCall, render_call, render_calls
 
 __version__ = "0.1.0"
 
@@ -47,8 +48,12 @@ __all__ = [
     "ToolsError",
     "UnknownDialectError",
     "UsageError",
+    "Writing",
+    "WrittenCall",
     "detect",
     "dialects",
     "load_dialect",
     "parse",
+    "render_call",
+    "render_calls",
 ]

@@ -10,11 +10,11 @@ test hands them generated texts and cuts. Keyword arguments that are not named h
     check_never_raises     3: model text never raises
     check_little_is_withheld  4: what is certain is emitted
     check_grammar          5: a member of the grammar is read as it says, and what is read without repairs is a member
+    check_inverse          6: what is written is read back
     check_linear           7: time is linear, counted in steps
     check_previews         8: previews tell the truth
     check_dialect          what a dialect's row must be for the laws to hold at all
 
-Law 6 (reading and writing are inverse) and law 9 (written content cannot call) are about writing.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from types import TracebackType
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form, dialects, expand, select
-from callmark.errors import DialectError
+from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.grammar import GrammarCall, Mismatch, load
 from callmark.reading.options import Limits
 from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.parser import RECOVERY, Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
+from callmark.writing.calls import render_call
 
 __all__ = [
     "STEPS_PER_CHARACTER",
@@ -44,6 +45,7 @@ __all__ = [
     "check_chunking",
     "check_dialect",
     "check_grammar",
+    "check_inverse",
     "check_linear",
     "check_little_is_withheld",
     "check_never_raises",
@@ -429,6 +431,35 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
         same = same and call.raw_arguments == said.raw_arguments.strip(" \t\r\n")
     if not same:
         raise AssertionError(f"{law}: expected {said!r}, found {call!r}")
+
+
+# Writing.
+
+
+def check_inverse(
+    name: str, arguments: dict[str, JsonValue], dialect: str | Dialect, *, tools: Any = None, refusals: bool = True
+) -> None:
+    """Check law 6: a call is written and read back strictly as that very call, with nothing else in its text.
+
+    A dialect may refuse to write a call that it cannot express, unless `refusals` is False: then UsageError is raised.
+
+    >>> check_inverse("get_weather", {"city": "</parameter>", "days": 2}, "qwen_xml")
+    """
+    law = "law 6, reading and writing are inverse"
+    try:
+        text = render_call(name, arguments, dialect, tools=tools)
+    except UsageError:
+        if refusals:
+            return
+        raise
+    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+    events = in_chunks([text], dialects=dialect, tools=tools, contexts=everywhere, tolerance="strict")
+    calls = [event for event in events if isinstance(event, Call)]
+    texts = "".join(event.text for event in events if isinstance(event, Text))
+    rest = texts.strip() or any(isinstance(event, Malformed) for event in events)
+    expected = (name, _exactly(arguments))
+    if rest or [(call.name, _exactly(call.arguments)) for call in calls] != [expected]:
+        raise AssertionError(f"{law}: expected {name!r} with {arguments!r}, found {events!r}\ntext: {text!r}")
 
 
 # Time.
