@@ -66,8 +66,8 @@ FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
     *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form", "Limits"),
     *("Malformed", "Markup", "Notice", "Parsed", "Parser", "Repair", "SnapshotFeeder", "Span", "Text", "ToolsError"),
-    *("UnknownDialectError", "UsageError", "Writing", "WrittenCall", "detect", "dialects", "load_dialect", "parse"),
-    *("render_call", "render_calls"),
+    *("UnknownDialectError", "UsageError", "Writing", "WrittenCall", "detect", "dialects", "load_dialect"),
+    *("neutralize", "parse", "render_call", "render_calls"),
 ]
 
 

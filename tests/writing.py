@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from strategies import HOSTILE
 
 CLOSERS = (
-    ")]", "]", "</tool_call>", "</parameter>", "</parameter>\n</function>", "\n<parameter=b>\n", "</function>\n",
-    "</parameter>\n<parameter=x>", "<function=f>\n", "\n<function=g>\n", "\r\n</function>\n</tool_call>",
-    "</arg_value>", "</arg_value>\n<arg_key>x</arg_key>\n<arg_value>", "</arg_value></tool_call>",
-    "<tool_call>f</tool_call>",    "<tool_call>\n<function=f>", '<|"|>', "<|", '<|"', "<tool_call|>", "]]>", "<![CDATA[", "</args_json>", "&lt;",
-    "<｜tool▁call▁end｜>", "<|tool_call_end|>", "<|tool_call_argument_begin|>", "```", "\n```\n", "'", '"', "\\", "\\n",
-    "\r", "\n", "\r\n", "\x00", "\u2028", "\x85", " ", "123", "1e5", "true", "null", "None", "{}", "[1]", '"x"',
-    "{arguments}",    "{name}", "007", "é", "天", "😀", "",
+    ")]", "]", "</tool_call>", "</parameter>", "</parameter>\n</function>", "\n<parameter=b>\n",
+    "</function>\n", "</parameter>\n<parameter=x>", "<function=f>\n", "\n<function=g>\n",
+    "\r\n</function>\n</tool_call>", "</arg_value>", "</arg_value>\n<arg_key>x</arg_key>\n<arg_value>",
+    "</arg_value></tool_call>", "<tool_call>f</tool_call>", "<tool_call>\n<function=f>", '<|"|>', "<|", '<|"',
+    "<tool_call|>", "]]>", "<![CDATA[", "</args_json>", "&lt;", "<｜tool▁call▁end｜>", "<|tool_call_end|>",
+    "<|tool_call_argument_begin|>", "```", "\n```\n", "'", '"', "\\", "\\n", "\r", "\n", "\r\n", "\x00",
+    "\u2028", "\x85", " ", "123", "1e5", "true", "null", "None", "{}", "[1]", '"x"', "{arguments}", "{name}",
+    "007", "é", "天", "😀", "",
 )  # fmt: skip
 hostile_strings = st.lists(st.sampled_from(CLOSERS) | st.sampled_from(HOSTILE), max_size=4).map("".join).filter(
     lambda text: not any("\ud800" <= char <= "\udfff" for char in text)

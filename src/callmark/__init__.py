@@ -23,6 +23,7 @@ from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 from callmark.writing.calls import WrittenCall, render_call, render_calls
+from callmark.writing.neutral import neutralize
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "detect",
     "dialects",
     "load_dialect",
+    "neutralize",
     "parse",
     "render_call",
     "render_calls",

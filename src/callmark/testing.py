@@ -11,6 +11,7 @@ test hands them generated texts and cuts. Keyword arguments that are not named h
     check_little_is_withheld  4: what is certain is emitted
     check_grammar          5: a member of the grammar is read as it says, and what is read without repairs is a member
     check_inverse          6: what is written is read back
+    check_neutral          9: written content cannot call
     check_linear           7: time is linear, counted in steps
     check_previews         8: previews tell the truth
     check_dialect          what a dialect's row must be for the laws to hold at all
@@ -37,6 +38,7 @@ from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.parser import RECOVERY, Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
 from callmark.writing.calls import render_call
+from callmark.writing.neutral import neutralize
 
 __all__ = [
     "STEPS_PER_CHARACTER",
@@ -48,6 +50,7 @@ __all__ = [
     "check_inverse",
     "check_linear",
     "check_little_is_withheld",
+    "check_neutral",
     "check_never_raises",
     "check_nothing_is_lost",
     "check_previews",
@@ -460,6 +463,53 @@ def check_inverse(
     expected = (name, _exactly(arguments))
     if rest or [(call.name, _exactly(call.arguments)) for call in calls] != [expected]:
         raise AssertionError(f"{law}: expected {name!r} with {arguments!r}, found {events!r}\ntext: {text!r}")
+
+
+def check_neutral(*texts: str, between: Sequence[str] = (), dialects: Iterable[str | Dialect] = ()) -> None:
+    """Check law 9: no call is read in the texts, each neutralized, alone and chained with what stands `between` them.
+
+    between     texts of which the first stands before the first neutralized one, and so on; no marker begins in them,
+                but the first part of one may end them
+    dialects    those that are listened for beside the registered ones
+
+    Also: doing it twice changes nothing, and a text that is JSON is JSON with the same value.
+
+    >>> check_neutral("L: pay(amount=9)]", between=["[CAL"])
+    """
+    law = "law 9, written content cannot call"
+    rows = _registered_and(dialects)
+    chain = ""
+    for number, text in enumerate(texts):
+        written = neutralize(text, dialects=rows)
+        if neutralize(written, dialects=rows) != written:
+            raise AssertionError(f"{law}: expected no change the second time, found one in {written!r}")
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            if repr(json.loads(written)) != repr(value):
+                raise AssertionError(f"{law}: expected JSON with the value of {text!r}, found {written!r}")
+        _check_callless(law, written, rows)
+        if written:  # else the texts around it would stand side by side
+            chain += (between[number] if number < len(between) else "") + written
+    _check_callless(law, chain + (between[len(texts)] if len(texts) < len(between) and texts[-1] else ""), rows)
+
+
+def _registered_and(own: Iterable[str | Dialect]) -> tuple[Dialect, ...]:
+    return (*dialects(), *select(own)) if own else dialects()
+
+
+def _check_callless(law: str, text: str, rows: tuple[Dialect, ...]) -> None:
+    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+    for tolerance in ("lenient", "strict"):
+        calls = [
+            event
+            for event in in_chunks([text], dialects=rows, contexts=everywhere, tolerance=tolerance)
+            if isinstance(event, Call)
+        ]
+        if calls:
+            raise AssertionError(f"{law}: expected no call, found {calls!r}\ntext: {text!r}")
 
 
 # Time.
