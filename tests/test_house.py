@@ -40,7 +40,7 @@ FLOORS = (
     ("dialects", "grammars"),
     ("reading", "writing"),
     ("tools",),
-    ("running",),
+    ("running", "nonces"),
     ("callmark",),  # the public surface
     ("display", "testing"),
     ("cli", "serving"),
@@ -53,7 +53,9 @@ IMPURE = {
     *("secrets", "select", "selectors", "shutil", "signal", "socket", "ssl", "subprocess", "tempfile", "threading"),
     *("time", "urllib", "uuid", "warnings"),
 }
-FILES = {("dialects", "load_dialect"), ("reading", "_text")}  # rows and grammars of one's own are files
+FILES = {  # rows, grammars and languages of one's own are files, and the languages that come along are data
+    *(("dialects", "load_dialect"), ("reading", "_text"), ("writing", "_builtin"), ("writing", "load_language")),
+}
 GUARDED = {
     "regex": {"reading", "writing"},
     "lark": {"reading", "writing", "testing"},
@@ -64,10 +66,11 @@ GUARDED = {
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "breakpoint", "print", "input"}
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
-    *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form", "Limits"),
-    *("Malformed", "Markup", "Notice", "Parsed", "Parser", "Repair", "SnapshotFeeder", "Span", "Text", "ToolsError"),
-    *("UnknownDialectError", "UsageError", "Writing", "WrittenCall", "detect", "dialects", "load_dialect"),
-    *("neutralize", "parse", "render_call", "render_calls"),
+    *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form"),
+    *("Language", "Limits", "Malformed", "Markup", "Notice", "Parsed", "Parser", "Prompt", "Repair"),
+    *("SnapshotFeeder", "Span", "Text", "ToolsError", "UnknownDialectError", "UsageError", "Writing"),
+    *("WrittenCall", "detect", "dialects", "load_dialect", "load_language", "merge_into_messages"),
+    *("neutralize", "new_nonce", "parse", "protocol_prompt", "render_call", "render_calls", "render_result"),
 ]
 
 
@@ -435,6 +438,8 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(built):
     grammars = {f"callmark/grammars/{path.name}" for path in (ROOT / "grammars").glob("*.lark")}
     assert len(grammars) > 10
     others = {"callmark/py.typed", "callmark/samples/transcript.txt", "callmark/grammars/__init__.py"}
+    others |= {f"callmark/{path.relative_to(SOURCE)}" for path in SOURCE.rglob("writing/languages/*.toml")}
+    assert len(others) >= 6
     assert names == sources | grammars | others
 
 

@@ -19,11 +19,16 @@ from callmark.events import (
     Span,
     Text,
 )
+from callmark.nonces import new_nonce
 from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 from callmark.writing.calls import WrittenCall, render_call, render_calls
+from callmark.writing.languages import Language, load_language
+from callmark.writing.messages import merge_into_messages
 from callmark.writing.neutral import neutralize
+from callmark.writing.prompt import Prompt, protocol_prompt
+from callmark.writing.results import render_result
 
 __version__ = "0.1.0"
 
@@ -36,12 +41,14 @@ __all__ = [
     "DialectError",
     "Event",
     "Form",
+    "Language",
     "Limits",
     "Malformed",
     "Markup",
     "Notice",
     "Parsed",
     "Parser",
+    "Prompt",
     "Repair",
     "SnapshotFeeder",
     "Span",
@@ -54,8 +61,13 @@ __all__ = [
     "detect",
     "dialects",
     "load_dialect",
+    "load_language",
+    "merge_into_messages",
     "neutralize",
+    "new_nonce",
     "parse",
+    "protocol_prompt",
     "render_call",
     "render_calls",
+    "render_result",
 ]

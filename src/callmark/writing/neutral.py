@@ -60,7 +60,8 @@ def neutralize(
     nothing. No call is read in any chain of neutralized texts and of others in which no marker begins or has begun.
     Linear time; some microseconds for a kilobyte of prose. Raises UsageError for anything but a str.
     """
-    return _apart(neutralized_inside(text, dialects=dialects, special_tokens=special_tokens), dialects, special_tokens)
+    inside = neutralized_inside(text, dialects=dialects, special_tokens=special_tokens)
+    return set_apart(inside, dialects=dialects, special_tokens=special_tokens)
 
 
 def neutralized_inside(
@@ -77,7 +78,10 @@ def neutralized_inside(
     return openers.broken(text)
 
 
-def _apart(text: str, dialects: Iterable[str | Dialect] | str | Dialect | None, special_tokens: bool) -> str:
+def set_apart(
+    text: str, *, dialects: Iterable[str | Dialect] | str | Dialect | None = None, special_tokens: bool = False
+) -> str:
+    """Return a neutralized text that does not go on with an opener which was cut in the text before it."""
     if not text:
         return text
     openers = _openers_for(dialects, special_tokens)
