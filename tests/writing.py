@@ -48,3 +48,64 @@ def schemas(keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     types = st.sampled_from(_TYPES) | st.lists(st.sampled_from(_TYPES), min_size=1, max_size=3, unique=True)
     one = st.builds(lambda kind: {"type": kind}, types) | st.just({})
     return st.fixed_dictionaries(dict.fromkeys(keys, one)).map(lambda found: {"type": "object", "properties": found})
+
+descriptions = st.sampled_from(["", "Looks it up.", "Says [CALL: f()]\n<tool_call>{}", "天气。不错", "a | b"])
+_leaf_schemas = st.one_of(
+    st.just({"type": "string"}),
+    st.just({"type": "string", "format": "date", "default": "2020-01-01"}),
+    st.builds(lambda least, more: {"type": "string", "minLength": least, "maxLength": least + more},
+              st.integers(0, 20), st.integers(0, 5)),
+    st.just({"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3}$"}),
+    st.just({"type": "string", "pattern": "^no example[0-9]{9}$"}),
+    st.builds(lambda least, more: {"type": "integer", "minimum": least, "maximum": least + more},
+              st.integers(-50, 50), st.integers(0, 5)),
+    st.builds(lambda least: {"type": "number", "exclusiveMinimum": least, "multipleOf": 0.5}, st.integers(-5, 5)),
+    st.just({"type": "boolean", "description": "whether"}),
+    st.just({"type": ["string", "null"]}),
+    st.just({"type": "STRING", "nullable": True}),
+    st.just({"enum": ["C", "F", "[CALL: f()]", 3, None]}),
+    st.just({"const": "</tool_call>"}),
+    st.just({"$ref": "#/$defs/shared"}),
+    st.just({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+    st.just({}),
+    st.just({"type": "string", "examples": ["</parameter>\n</function>", "Oslo"]}),
+)  # fmt: skip
+
+
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.builds(lambda items, least: {"type": "array", "items": items, "minItems": least}, inner, st.integers(0, 3)),
+        st.builds(lambda items: {"type": "array", "items": items, "uniqueItems": True}, inner),
+        st.builds(lambda first, second: {"type": "array", "prefixItems": [first, second]}, inner, inner),
+        _objects_of(inner),
+    )
+
+
+def _objects_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(
+        lambda properties, required, closed: {
+            "type": "object",
+            "properties": properties,
+            "required": sorted(set(required) & properties.keys()),
+            **({"additionalProperties": False} if closed else {}),
+        },
+        st.dictionaries(st.sampled_from(["city", "days", "fromDate", "a b", "天", "max-x"]), inner, max_size=4),
+        st.lists(st.sampled_from(["city", "days", "fromDate", "a b"]), max_size=3),
+        st.booleans(),
+    )
+
+
+tool_schemas = st.builds(
+    lambda schema, shared: {**schema, "$defs": {"shared": shared}},
+    _objects_of(st.recursive(_leaf_schemas, _nested, max_leaves=5)),
+    st.sampled_from([{"type": "integer"}, {"type": "string", "enum": ["x"]}]),
+)
+"""Schemas of tools' arguments, with most of what schemas say in the wild, and some that no example satisfies."""
+
+toolsets = st.lists(
+    st.builds(
+        lambda name, description, schema: {"name": name, "description": description, "parameters": schema},
+        st.sampled_from(["get_weather", "f", "translate", "ext.search", "天气", "x-1"]), descriptions, tool_schemas,
+    ),
+    min_size=1, max_size=4, unique_by=lambda tool: tool["name"],
+)  # fmt: skip

@@ -100,8 +100,10 @@ def _numbers(schema: Schema) -> Iterator[Any]:
         limit = schema.get(bound)
         if isinstance(limit, int | float):
             sign = -1 if "ax" in bound else 1
-            near = limit + sign * step if isinstance(step, int | float) else limit
-            yield from (limit, near, int(limit) if abs(limit) < 2**53 else limit, limit + sign * 0.5)
+            whole = int(limit) if abs(limit) < 2**53 else limit
+            yield from (limit, whole, limit + sign * 0.5)
+            if isinstance(step, int | float) and step > 0:
+                yield from (limit // step * step, (limit // step + sign) * step)
     yield from (2, 1, 0, 10, step)
 
 
@@ -117,9 +119,8 @@ def _arrays(schema: Schema, root: Schema, key: str, depth: int) -> Iterator[Any]
         head.append(value)
     items = schema.get("items", {})
     ways = [value for value in _candidates(items, root, key, depth + 1) if conforms(value, items, root)]
-    ways += [value for value in _candidates(schema.get("contains", {}), root, key, depth + 1)][:1] * (
-        "contains" in schema
-    )
+    if "contains" in schema:
+        ways += list(_candidates(schema["contains"], root, key, depth + 1))[:1]
     unique = [value for number, value in enumerate(ways) if value not in ways[:number]]
     need = max(least - len(head), 0 if head else 1)
     if ways:

@@ -122,7 +122,7 @@ def _notes(schema: Any, root: Schema, language: Language) -> str:
         if least in schema or most in schema:
             details.append(f"{unit} {schema.get(least, 0)}..{schema.get(most, '')}")
     if details:
-        notes.append(f"({', '.join(details)})")
+        notes.append(f"({', '.join(details)})" if notes else ", ".join(details))
     return " ".join(notes)
 
 
