@@ -39,7 +39,7 @@ FLOORS = (
     ("events", "errors"),
     ("dialects", "grammars"),
     ("reading", "writing"),
-    ("tools",),
+    ("tools", "conversion"),
     ("running", "nonces"),
     ("callmark",),  # the public surface
     ("display", "testing"),
@@ -69,8 +69,9 @@ PUBLIC = [
     *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form"),
     *("Language", "Limits", "Malformed", "Markup", "Notice", "Parsed", "Parser", "Prompt", "Repair"),
     *("SnapshotFeeder", "Span", "Text", "ToolsError", "UnknownDialectError", "UsageError", "Writing"),
-    *("WrittenCall", "detect", "dialects", "load_dialect", "load_language", "merge_into_messages"),
-    *("neutralize", "new_nonce", "parse", "protocol_prompt", "render_call", "render_calls", "render_result"),
+    *("WrittenCall", "convert", "detect", "dialects", "load_dialect", "load_language", "merge_into_messages"),
+    *("neutralize", "new_nonce", "parse", "protocol_prompt", "render_call", "render_calls", "render_history"),
+    *("render_result", "restore_history"),
 ]
 
 

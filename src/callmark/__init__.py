@@ -5,6 +5,7 @@
 {'city': 'Oslo'}
 """
 
+from callmark.conversion import convert, restore_history
 from callmark.dialects import Dialect, Form, Writing, dialects, load_dialect
 from callmark.errors import CallmarkError, DialectError, ToolsError, UnknownDialectError, UsageError
 from callmark.events import (
@@ -24,6 +25,7 @@ from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 from callmark.writing.calls import WrittenCall, render_call, render_calls
+from callmark.writing.history import render_history
 from callmark.writing.languages import Language, load_language
 from callmark.writing.messages import merge_into_messages
 from callmark.writing.neutral import neutralize
@@ -58,6 +60,7 @@ __all__ = [
     "UsageError",
     "Writing",
     "WrittenCall",
+    "convert",
     "detect",
     "dialects",
     "load_dialect",
@@ -69,5 +72,7 @@ __all__ = [
     "protocol_prompt",
     "render_call",
     "render_calls",
+    "render_history",
     "render_result",
+    "restore_history",
 ]
