@@ -67,11 +67,11 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "bre
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
     *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form"),
-    *("Language", "Limits", "Malformed", "Markup", "Notice", "Parsed", "Parser", "Prompt", "Repair"),
-    *("SnapshotFeeder", "Span", "Text", "ToolsError", "UnknownDialectError", "UsageError", "Writing"),
-    *("WrittenCall", "convert", "detect", "dialects", "load_dialect", "load_language", "merge_into_messages"),
-    *("neutralize", "new_nonce", "parse", "protocol_prompt", "render_call", "render_calls", "render_history"),
-    *("render_result", "restore_history"),
+    *("Grammar", "Language", "Limits", "Malformed", "Markup", "Notice", "Parsed", "Parser", "Prompt"),
+    *("Repair", "SnapshotFeeder", "Span", "Text", "ToolsError", "UnknownDialectError", "UsageError"),
+    *("Writing", "WrittenCall", "convert", "detect", "dialects", "export_grammar", "load_dialect"),
+    *("load_language", "merge_into_messages", "neutralize", "new_nonce", "parse", "protocol_prompt"),
+    *("render_call", "render_calls", "render_history", "render_result", "restore_history"),
 ]
 
 

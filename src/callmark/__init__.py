@@ -25,6 +25,7 @@ from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 from callmark.writing.calls import WrittenCall, render_call, render_calls
+from callmark.writing.export import Grammar, export_grammar
 from callmark.writing.history import render_history
 from callmark.writing.languages import Language, load_language
 from callmark.writing.messages import merge_into_messages
@@ -43,6 +44,7 @@ __all__ = [
     "DialectError",
     "Event",
     "Form",
+    "Grammar",
     "Language",
     "Limits",
     "Malformed",
@@ -63,6 +65,7 @@ __all__ = [
     "convert",
     "detect",
     "dialects",
+    "export_grammar",
     "load_dialect",
     "load_language",
     "merge_into_messages",
