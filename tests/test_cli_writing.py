@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
 
-from callmark import protocol_prompt
+from callmark import export_grammar, protocol_prompt, render_call
 from callmark.writing.lint import lint
 from test_cli import run
 from test_prompt import TOOLS
@@ -111,6 +112,25 @@ def test_convert_writes_another_dialect(tools):
         'Hi! [CALL: get_weather({"town": "Oslo", "days": 2})] Bye.'
     )
     assert run("convert", text=text).returncode == 2
+
+
+def test_grammar_is_for_tools_where_they_are_given(tools):
+    printed = run("grammar", "call", "--tools", tools, "--target", "gbnf", "--single")
+    assert printed.stdout.decode() == export_grammar(TOOLS, target="gbnf", parallel=False).text
+    assert printed.stderr == ""
+    loose = run("grammar", "call", "--tools", "-", text="[]")
+    assert loose.returncode == 2
+    pattern = run(
+        "grammar", "hermes", "--tools", tools, "--target", "regex", "--calls-only", "--tool-choice", "translate"
+    ).stdout.decode()
+    assert re.fullmatch(pattern.rstrip("\n"), render_call("translate", {"text": "x", "to": "en"}, "hermes"))
+    assert b"%llguidance" in run("grammar", "call", "--tools", tools, "--nonce", "7f3a").stdout
+
+
+def test_grammar_says_what_it_does_not_enforce(tmp_path):
+    path = tmp_path / "tools.json"
+    path.write_text('{"f": {"properties": {"a": {"type": "string", "pattern": "x"}}}}', encoding="utf-8")
+    assert run("grammar", "call", "--tools", path).stderr == "not enforced: f.a: pattern\n"
 
 
 def test_lint_says_what_to_do(tools, tmp_path):

@@ -161,20 +161,47 @@ def detect(ctx: click.Context, file: str) -> None:
     ctx.exit(0 if names else 1)
 
 
-@main.command(short_help="Print the Lark grammar of a dialect.")
+@main.command(short_help="Print the grammar of a dialect, or of the calls of one's tools.")
 @click.argument("dialect", metavar="NAME|FILE.toml")
-def grammar(dialect: str) -> None:
+@click.option("--tools", metavar="TOOLS.json", help="Print a grammar of messages that may call these tools.")
+@click.option("--target", default="llguidance", help="llguidance, gbnf, xgrammar, structural-tag or regex.")
+@click.option("--calls-only", is_flag=True, help="Without text around the calls.")
+@click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
+@click.option("--single", is_flag=True, help="At most one call in a message.")
+@click.option("--nonce", help="The code that every call carries.")
+def grammar(
+    dialect: str, tools: str | None, target: Any, calls_only: bool, tool_choice: str, single: bool, nonce: str | None
+) -> None:
     """Print the Lark grammar of one marker of a dialect, with what it imports written out.
 
-    \b
-    Example: callmark grammar hermes > hermes.lark
-    """
-    from callmark.dialects import select
-    from callmark.reading.grammar import flatten
+    With --tools: print a grammar for an engine that constrains a model, and on standard error what it does not enforce.
 
-    (chosen,) = select(_dialect(dialect))
+    \b
+    Example: callmark grammar call --tools tools.json --target gbnf > calls.gbnf
+    """
+    if tools is None:
+        from callmark.dialects import select
+        from callmark.reading.grammar import flatten
+
+        (chosen,) = select(_dialect(dialect))
+        text = flatten(chosen).rstrip("\n")
+    else:
+        from callmark import export_grammar
+
+        exported = export_grammar(
+            _tools(tools),
+            _dialect(dialect),
+            target,
+            free_text=not calls_only,
+            tool_choice=tool_choice,
+            parallel=not single,
+            nonce=nonce,
+        )
+        for note in exported.unenforced:
+            click.echo(f"not enforced: {note}", err=True)
+        text = exported.text.rstrip("\n")
     with _standard_output() as output:
-        output.write(flatten(chosen).rstrip("\n").encode() + b"\n")
+        output.write(text.encode() + b"\n")
 
 
 @main.command(name="dialects", short_help="List the dialects.")
