@@ -368,7 +368,13 @@ def test_files_named_in_the_readme_exist():
 
 def written_parts() -> dict[str, str]:
     """Return the parts of the README that are made from the code: what stands between `<!-- name` and its end."""
-    return {"dialects": "\n" + dialect_table() + "\n", "repairs": ", ".join(f"`{code}`" for code in repairs_made())}
+    from benchmarks.prompts import table as prompt_sizes
+
+    return {
+        "dialects": "\n" + dialect_table() + "\n",
+        "prompt sizes": "\n" + prompt_sizes() + "\n",
+        "repairs": ", ".join(f"`{code}`" for code in repairs_made()),
+    }
 
 
 def dialect_table() -> str:
@@ -486,4 +492,5 @@ def test_the_wheel_works_where_nothing_of_the_checkout_is(built, tmp_path):
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     README.write_text(with_written_parts(README.read_text(encoding="utf-8")), encoding="utf-8")

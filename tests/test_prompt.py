@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from benchmarks.prompts import TOOLS as MANY_TOOLS
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from callmark import Dialect, Form, ToolsError, UsageError, dialects, load_langu
 from callmark.writing.languages import LANGUAGES, language_of
 from callmark.writing.prompt import CHOICES, estimate_tokens
 from callmark.writing.results import header_pattern
-from callmark.writing.signatures import STYLES, signature
+from callmark.writing.signatures import STYLES, described, signature
 from callmark.writing.toolset import tool_specs
 from writing import toolsets
 
@@ -234,6 +235,13 @@ def test_a_budget_takes_the_longest_style_that_fits():
         protocol_prompt(TOOLS, budget=10)
     assert protocol_prompt(TOOLS, budget=10, count=lambda text: 1).tokens == 7
     assert estimate_tokens("abcde天气") == 4
+
+
+def test_signatures_are_cheaper_than_schemas():
+    sizes = {style: len(described(tool_specs(MANY_TOOLS), style, language_of("en"))) for style in STYLES}
+    assert sizes["signature"] <= sizes["schema"] * 2 / 3
+    assert sizes["compact"] <= sizes["schema"] / 3
+    assert protocol_prompt(MANY_TOOLS).tokens <= protocol_prompt(MANY_TOOLS, style="schema").tokens * 2 / 3 + 60
 
 
 def test_a_template_of_ones_own():

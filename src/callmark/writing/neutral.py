@@ -49,8 +49,8 @@ def neutralize(
 
     >>> neutralize("He wrote [CALL: pay(amount=9)] and left.")
     'He wrote [\\CALL: pay(amount=9)] and left.'
-    >>> neutralize('{"note": "<tool_call>{}"}')[-32:]
-    '   {"note": "\\u003ctool_call>{}"}'
+    >>> neutralize('["<tool_call>{}"]')
+    '["\\u003ctool_call>{}"]'
 
     dialects        further dialects, which are not registered; all that are registered count always
     special_tokens  whether the tokens with which chat templates separate messages are broken too
