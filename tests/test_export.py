@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callmark import Dialect, Form, UsageError, WrittenCall, dialects, export_grammar, parse, render_calls
+from callmark import Dialect, Form, UsageError, Writing, WrittenCall, dialects, export_grammar, parse, render_calls
 from callmark.writing.examples import example_arguments
 from callmark.writing.export import TARGETS
 from callmark.writing.toolset import tool_specs
@@ -315,6 +315,21 @@ def test_misuse_raises():
     own = Dialect(name="own", title="", models="", source="", forms=(Form(head="<x>{name}(?=\\{)", body="json"),))
     with pytest.raises(UsageError, match="a dialect for reading only"):
         export_grammar([], own, tool_choice="none")
+
+
+def test_free_text_knows_the_openers_of_ones_own_dialect():
+    """Whatever its pattern holds: ranges, sets, repetitions, groups and look-ahead."""
+    own = Dialect(
+        name="own", title="", models="", source="",
+        forms=(Form(head=r"(?:pre)?@[0-9a]{2}x*(?:!)(?=[^ b])(?P<name>\w++)(?:y)+(?=\{)", body="json", begins="p@"),),
+        writing=Writing(call="@1a!{name}y{arguments}"),
+    )  # fmt: skip
+    grammar = export_grammar(["f"], own, tool_choice="none").text
+    for text in ("", "@1 !f", "@bb!f", "pre@1a", "@1ax", "@1a! f"):
+        assert llguidance_accepts(grammar, text), text
+    for text in ("@1a!f", "-pre@00xxx!g-"):
+        assert not llguidance_accepts(grammar, text), text
+    assert "t0" in export_grammar(["f"], own, "gbnf", tool_choice="none").text
 
 
 @each_dialect

@@ -273,6 +273,7 @@ def test_an_id_is_written_where_the_dialect_can_carry_it(dialect, given, read):
 def test_templates_are_filled_in_once():
     for dialect in dialects():
         check_inverse("f", {"a": "{name}{arguments}{id}{value}\0", "b": "\0"}, dialect, refusals=False)
+        check_inverse("f", {"{value}": "x", "\0": 1, "{key}": None}, dialect, refusals=False)
 
 
 def test_check_inverse_finds_a_dialect_that_is_not():

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from callmark.dialects import Dialect, select
 from callmark.errors import UsageError
-from callmark.events import ArgumentsDelta, Call, CallStart, Malformed, Markup, Notice, Text
+from callmark.events import Call, Malformed, Markup, Text
 from callmark.reading.options import ContextPolicy, Dialects
 from callmark.reading.whole import parse
 from callmark.writing.calls import WrittenCall, render_calls
@@ -68,7 +68,7 @@ def convert(
             case Markup(raw=piece) if _is_reasoning(piece):
                 write_calls()
                 pieces.append(piece)
-            case Markup() | CallStart() | ArgumentsDelta() | Notice():
+            case _:  # previews, remarks, and what opens and closes sections of the other dialect
                 pass
     write_calls()
     return "".join(pieces)

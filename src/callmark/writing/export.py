@@ -193,11 +193,12 @@ class _Export:
 
     def _parameters(self, values: Values, ordered: Schema, schema: Schema) -> Node:
         required = schema.get("required", ())
+        head, _, tail = self._writing.parameter.partition("{value}")
         items = []
         for key, inner in ordered.items():
             if not re.fullmatch(r"[^<>\r\n]{1,256}", key):
                 raise UsageError(f"parameter {key!r:.80}: expected a key that dialect {self._row.name} can write")
-            before, after = fill(self._writing.parameter, {"key": key, "value": "\0"}).split("\0")
+            before, after = (fill(part, {"key": key}) for part in (head, tail))
             item = seq(before, self._raw(values, inner, key), after)
             items.append(item if key in required else maybe(item))
         return seq(*items)

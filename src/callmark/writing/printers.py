@@ -153,7 +153,7 @@ def _regex(node: Node, rules: Mapping[str, Node], inside: tuple[str, ...]) -> st
             if name in inside:
                 raise UsageError("target regex: expected schemas that do not hold themselves, found one that does")
             return _regex(rules[name], rules, (*inside, name))
-        case Free():
+        case _:
             raise UsageError("target regex: expected free_text=False, found free text, which no plain regex can say")
 
 

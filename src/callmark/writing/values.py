@@ -132,13 +132,14 @@ def in_parameters(
     string, which it is where nothing is declared.
     """
     stop = _stop(form)
+    head, _, tail = template.partition("{value}")
     result = behind
     for key, value in reversed(arguments.items()):
         if not _RAW_KEY.fullmatch(key):
             raise Unwritable(f"expected keys of 1 to 256 characters but `<`, `>` and line breaks, found {key!r:.80}")
         for text in _ways(value, declared(key), key):
             line_break = "\r" if form.trim and text.endswith("\r") else ""
-            before, after = fill(template, {"key": key, "value": "\0"}).split("\0")
+            before, after = (fill(part, {"key": key}) for part in (head, tail))
             end = len(before) + len(text)
             written = before + text + line_break + after + result
             found = stop.search(written, len(before))
