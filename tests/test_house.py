@@ -27,7 +27,7 @@ from typing import NamedTuple
 import pytest
 
 import callmark
-from callmark.dialects import Dialect, Form, dialects
+from callmark.dialects import Dialect, Form, Writing, dialects
 from callmark.events import REPAIR_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -219,6 +219,11 @@ def test_the_public_surface_is_this():
     assert all(hasattr(callmark, name) for name in PUBLIC)
 
 
+def test_what_is_not_public_is_no_attribute():
+    with pytest.raises(AttributeError, match="module 'callmark' has no attribute 'nothing'"):
+        _ = callmark.nothing
+
+
 def test_every_public_name_says_what_it_is():
     for name in PUBLIC:
         value = getattr(callmark, name)
@@ -230,7 +235,8 @@ def test_every_public_name_says_what_it_is():
 def test_importing_callmark_and_parsing_prose_load_nothing_heavy():
     program = (
         "import sys, callmark; callmark.parse('Some prose, [1] and a < b.'); callmark.parse('[CALL: f(a=1)]'); "
-        "print(*sorted({'lark', 'regex', 'click', 'rich', 'hypothesis', 'asyncio', 'logging'} & sys.modules.keys()))"
+        "heavy = {'lark', 'regex', 'click', 'rich', 'hypothesis', 'asyncio', 'logging', 'secrets', 'callmark.writing'}"
+        "; print(*sorted(heavy & sys.modules.keys()))"
     )
     assert run([sys.executable, "-c", program]).strip() == ""
 
@@ -299,7 +305,7 @@ def files_of_the_readme(tmp_path):
 
 
 def test_python_in_the_readme_is_true(files_of_the_readme):
-    names = {"Dialect": Dialect, "Form": Form}
+    names = {"Dialect": Dialect, "Form": Form, "Writing": Writing}
     examples = 0
     for block in blocks():
         if block.language != "python":

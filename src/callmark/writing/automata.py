@@ -8,10 +8,11 @@ as right-linear rules. Where a pattern is too rich for that, its beginning is ta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from re import _constants as sre  # as in `infixes`
 from re import _parser
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from callmark.dialects import Dialect, expand
 
@@ -21,37 +22,32 @@ _LAST: Final = "\U0010ffff"
 _NOT_ASCII: Final = ("\x80", _LAST)
 
 
-@dataclass(frozen=True)
-class Lit:
+class Lit(msgspec.Struct, frozen=True):
     """A literal text."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Chars:
+class Chars(msgspec.Struct, frozen=True):
     """One character of some ranges, or with `negated` of none of them."""
 
     ranges: tuple[Range, ...]
     negated: bool = False
 
 
-@dataclass(frozen=True)
-class Seq:
+class Seq(msgspec.Struct, frozen=True):
     """One piece after the other."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Alt:
+class Alt(msgspec.Struct, frozen=True):
     """One of several pieces."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Rep:
+class Rep(msgspec.Struct, frozen=True):
     """A piece `least` to `most` times."""
 
     item: Node
@@ -59,15 +55,13 @@ class Rep:
     most: int
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True):
     """A rule, by its name."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Free:
+class Free(msgspec.Struct, frozen=True):
     """Text in which no marker of the dialect begins, of any length, and then what a marker begins with, or nothing."""
 
     until: str = ""
