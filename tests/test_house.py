@@ -27,7 +27,7 @@ from typing import NamedTuple
 import pytest
 
 import callmark
-from callmark.dialects import Dialect, Form, dialects
+from callmark.dialects import Dialect, Form, Writing, dialects
 from callmark.events import REPAIR_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,8 +39,8 @@ FLOORS = (
     ("events", "errors"),
     ("dialects", "grammars"),
     ("reading", "writing"),
-    ("tools",),
-    ("running",),
+    ("tools", "conversion"),
+    ("running", "nonces"),
     ("callmark",),  # the public surface
     ("display", "testing"),
     ("cli", "serving"),
@@ -53,7 +53,9 @@ IMPURE = {
     *("secrets", "select", "selectors", "shutil", "signal", "socket", "ssl", "subprocess", "tempfile", "threading"),
     *("time", "urllib", "uuid", "warnings"),
 }
-FILES = {("dialects", "load_dialect"), ("reading", "_text")}  # rows and grammars of one's own are files
+FILES = {  # rows, grammars and languages of one's own are files, and the languages that come along are data
+    *(("dialects", "load_dialect"), ("reading", "_text"), ("writing", "_builtin"), ("writing", "load_language")),
+}
 GUARDED = {
     "regex": {"reading", "writing"},
     "lark": {"reading", "writing", "testing"},
@@ -64,9 +66,12 @@ GUARDED = {
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "breakpoint", "print", "input"}
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
-    *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form", "Limits"),
-    *("Malformed", "Markup", "Notice", "Parsed", "Parser", "Repair", "SnapshotFeeder", "Span", "Text", "ToolsError"),
-    *("UnknownDialectError", "UsageError", "detect", "dialects", "feedback", "load_dialect", "parse"),
+    *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form"),
+    *("Grammar", "Language", "Limits", "Malformed", "Markup", "Notice", "Parsed", "Parser", "Prompt"),
+    *("Repair", "SnapshotFeeder", "Span", "Text", "ToolsError", "UnknownDialectError", "UsageError"),
+    *("Writing", "WrittenCall", "convert", "detect", "dialects", "export_grammar", "feedback", "load_dialect"),
+    *("load_language", "merge_into_messages", "neutralize", "new_nonce", "parse", "protocol_prompt"),
+    *("render_call", "render_calls", "render_history", "render_result", "restore_history"),
 ]
 
 
@@ -214,6 +219,11 @@ def test_the_public_surface_is_this():
     assert all(hasattr(callmark, name) for name in PUBLIC)
 
 
+def test_what_is_not_public_is_no_attribute():
+    with pytest.raises(AttributeError, match="module 'callmark' has no attribute 'nothing'"):
+        _ = callmark.nothing
+
+
 def test_every_public_name_says_what_it_is():
     for name in PUBLIC:
         value = getattr(callmark, name)
@@ -225,7 +235,8 @@ def test_every_public_name_says_what_it_is():
 def test_importing_callmark_and_parsing_prose_load_nothing_heavy():
     program = (
         "import sys, callmark; callmark.parse('Some prose, [1] and a < b.'); callmark.parse('[CALL: f(a=1)]'); "
-        "print(*sorted({'lark', 'regex', 'click', 'rich', 'hypothesis', 'asyncio', 'logging'} & sys.modules.keys()))"
+        "heavy = {'lark', 'regex', 'click', 'rich', 'hypothesis', 'asyncio', 'logging', 'secrets', 'callmark.writing'}"
+        "; print(*sorted(heavy & sys.modules.keys()))"
     )
     assert run([sys.executable, "-c", program]).strip() == ""
 
@@ -294,7 +305,7 @@ def files_of_the_readme(tmp_path):
 
 
 def test_python_in_the_readme_is_true(files_of_the_readme):
-    names = {"Dialect": Dialect, "Form": Form}
+    names = {"Dialect": Dialect, "Form": Form, "Writing": Writing}
     examples = 0
     for block in blocks():
         if block.language != "python":
@@ -363,7 +374,13 @@ def test_files_named_in_the_readme_exist():
 
 def written_parts() -> dict[str, str]:
     """Return the parts of the README that are made from the code: what stands between `<!-- name` and its end."""
-    return {"dialects": "\n" + dialect_table() + "\n", "repairs": ", ".join(f"`{code}`" for code in repairs_made())}
+    from benchmarks.prompts import table as prompt_sizes
+
+    return {
+        "dialects": "\n" + dialect_table() + "\n",
+        "prompt sizes": "\n" + prompt_sizes() + "\n",
+        "repairs": ", ".join(f"`{code}`" for code in repairs_made()),
+    }
 
 
 def dialect_table() -> str:
@@ -434,6 +451,8 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(built):
     grammars = {f"callmark/grammars/{path.name}" for path in (ROOT / "grammars").glob("*.lark")}
     assert len(grammars) > 10
     others = {"callmark/py.typed", "callmark/samples/transcript.txt", "callmark/grammars/__init__.py"}
+    others |= {f"callmark/{path.relative_to(SOURCE)}" for path in SOURCE.rglob("writing/languages/*.toml")}
+    assert len(others) >= 6
     assert names == sources | grammars | others
 
 
@@ -479,4 +498,5 @@ def test_the_wheel_works_where_nothing_of_the_checkout_is(built, tmp_path):
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     README.write_text(with_written_parts(README.read_text(encoding="utf-8")), encoding="utf-8")

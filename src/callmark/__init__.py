@@ -5,7 +5,9 @@
 {'city': 'Oslo'}
 """
 
-from callmark.dialects import Dialect, Form, dialects, load_dialect
+from typing import TYPE_CHECKING
+
+from callmark.dialects import Dialect, Form, Writing, dialects, load_dialect
 from callmark.errors import CallmarkError, DialectError, ToolsError, UnknownDialectError, UsageError
 from callmark.events import (
     ArgumentsDelta,
@@ -24,6 +26,48 @@ from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 
+if TYPE_CHECKING:
+    from callmark.conversion import convert, restore_history
+    from callmark.nonces import new_nonce
+    from callmark.writing.calls import WrittenCall, render_call, render_calls
+    from callmark.writing.export import Grammar, export_grammar
+    from callmark.writing.history import render_history
+    from callmark.writing.languages import Language, load_language
+    from callmark.writing.messages import merge_into_messages
+    from callmark.writing.neutral import neutralize
+    from callmark.writing.prompt import Prompt, protocol_prompt
+    from callmark.writing.results import render_result
+else:
+    # What writes is loaded when it is first asked for: who only reads does not wait for it.
+    _LATER = {
+        "convert": "callmark.conversion",
+        "restore_history": "callmark.conversion",
+        "new_nonce": "callmark.nonces",
+        "WrittenCall": "callmark.writing.calls",
+        "render_call": "callmark.writing.calls",
+        "render_calls": "callmark.writing.calls",
+        "Grammar": "callmark.writing.export",
+        "export_grammar": "callmark.writing.export",
+        "render_history": "callmark.writing.history",
+        "Language": "callmark.writing.languages",
+        "load_language": "callmark.writing.languages",
+        "merge_into_messages": "callmark.writing.messages",
+        "neutralize": "callmark.writing.neutral",
+        "Prompt": "callmark.writing.prompt",
+        "protocol_prompt": "callmark.writing.prompt",
+        "render_result": "callmark.writing.results",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Load what writes."""
+        from importlib import import_module
+
+        if name not in _LATER:
+            raise AttributeError(f"module 'callmark' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return value
+
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -35,12 +79,15 @@ __all__ = [
     "DialectError",
     "Event",
     "Form",
+    "Grammar",
+    "Language",
     "Limits",
     "Malformed",
     "Markup",
     "Notice",
     "Parsed",
     "Parser",
+    "Prompt",
     "Repair",
     "SnapshotFeeder",
     "Span",
@@ -48,9 +95,23 @@ __all__ = [
     "ToolsError",
     "UnknownDialectError",
     "UsageError",
+    "Writing",
+    "WrittenCall",
+    "convert",
     "detect",
     "dialects",
+    "export_grammar",
     "feedback",
     "load_dialect",
+    "load_language",
+    "merge_into_messages",
+    "neutralize",
+    "new_nonce",
     "parse",
+    "protocol_prompt",
+    "render_call",
+    "render_calls",
+    "render_history",
+    "render_result",
+    "restore_history",
 ]

@@ -1,4 +1,4 @@
-"""The command line: read a file, a pipe or a growing file of model output, and look things up in the table of dialects.
+"""The command line: read model output from a file or a pipe, write what goes to a model, and look things up.
 
 Thin: each command calls one function of a room. What is done here is input, output and exit codes:
 
@@ -221,20 +221,47 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
     ctx.exit(0 if found else 1)
 
 
-@main.command(short_help="Print the Lark grammar of a dialect.")
+@main.command(short_help="Print the grammar of a dialect, or of the calls of one's tools.")
 @click.argument("dialect", metavar="NAME|FILE.toml")
-def grammar(dialect: str) -> None:
+@click.option("--tools", metavar="TOOLS.json", help="Print a grammar of messages that may call these tools.")
+@click.option("--target", default="llguidance", help="llguidance, gbnf, xgrammar, structural-tag or regex.")
+@click.option("--calls-only", is_flag=True, help="Without text around the calls.")
+@click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
+@click.option("--single", is_flag=True, help="At most one call in a message.")
+@click.option("--nonce", help="The code that every call carries.")
+def grammar(
+    dialect: str, tools: str | None, target: Any, calls_only: bool, tool_choice: str, single: bool, nonce: str | None
+) -> None:
     """Print the Lark grammar of one marker of a dialect, with what it imports written out.
 
-    \b
-    Example: callmark grammar hermes > hermes.lark
-    """
-    from callmark.dialects import select
-    from callmark.reading.grammar import flatten
+    With --tools: print a grammar for an engine that constrains a model, and on standard error what it does not enforce.
 
-    (chosen,) = select(_dialect(dialect))
+    \b
+    Example: callmark grammar call --tools tools.json --target gbnf > calls.gbnf
+    """
+    if tools is None:
+        from callmark.dialects import select
+        from callmark.reading.grammar import flatten
+
+        (chosen,) = select(_dialect(dialect))
+        text = flatten(chosen).rstrip("\n")
+    else:
+        from callmark import export_grammar
+
+        exported = export_grammar(
+            _tools(tools),
+            _dialect(dialect),
+            target,
+            free_text=not calls_only,
+            tool_choice=tool_choice,
+            parallel=not single,
+            nonce=nonce,
+        )
+        for note in exported.unenforced:
+            click.echo(f"not enforced: {note}", err=True)
+        text = exported.text.rstrip("\n")
     with _standard_output() as output:
-        output.write(flatten(chosen).rstrip("\n").encode() + b"\n")
+        output.write(text.encode() + b"\n")
 
 
 @main.command(name="dialects", short_help="List the dialects.")
@@ -261,6 +288,143 @@ def list_dialects(as_json: bool) -> None:
             output.write((msgspec.json.encode(row) if as_json else "\t".join(columns).encode()) + b"\n")
 
 
+_TOOLS = click.argument("tools", metavar="TOOLS.json")
+_DIALECT = click.option("--dialect", default="call", metavar="NAME|FILE.toml", help="The dialect to write.")
+
+
+@main.command(short_help="Print the prompt that teaches tools to a model.")
+@_TOOLS
+@_DIALECT
+@click.option("--style", default="signature", help="How tools are described: signature, brief, compact, table, schema.")
+@click.option("--language", default="en", metavar="NAME|FILE.toml", help="en, zh-Hans, zh-Hant or a file of one's own.")
+@click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
+@click.option("--single", is_flag=True, help="One call in a message, not several.")
+@click.option("--reasoning", is_flag=True, help="A sentence of reasoning before a call.")
+@click.option("--nonce", help="The code that every call must carry.")
+@click.option("--examples", default="turns", help="turns, inline or none.")
+@click.option("--budget", type=int, help="Most tokens; a shorter style is taken where one is too long.")
+@click.option("--tokenizer", metavar="tokenizer.json", help="Count with this tokenizer (pip install callmark[tokens]).")
+@click.option("--count", "counted", is_flag=True, help="Print style, characters and tokens instead of the prompt.")
+@click.option("--json", "as_json", is_flag=True, help="Print the messages, example turns included, as JSON Lines.")
+def prompt(
+    tools: str,
+    dialect: str,
+    language: str,
+    single: bool,
+    tokenizer: str | None,
+    counted: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Print the prompt that teaches the tools in TOOLS.json to a model.
+
+    \b
+    Example: callmark prompt tools.json --style table --language zh-Hans
+    """
+    from callmark import load_language, protocol_prompt
+    from callmark.writing.prompt import estimate_tokens
+
+    written = protocol_prompt(
+        _tools(tools),
+        _dialect(dialect),
+        language=load_language(language) if language.endswith(".toml") else language,
+        parallel=not single,
+        count=estimate_tokens if tokenizer is None else _counter(tokenizer),
+        **options,
+    )
+    messages = written.messages()
+    with _standard_output() as output:
+        if counted:
+            characters = sum(len(message["content"]) for message in messages)
+            output.write(f"{written.style}\t{characters}\t{written.tokens}\n".encode())
+        elif as_json:
+            output.writelines(msgspec.json.encode(message) + b"\n" for message in messages)
+        else:
+            output.write(written.text.encode() + b"\n")
+
+
+@main.command(short_help="Write calls as the text of a dialect.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@_DIALECT
+@click.option("--nonce", help="The code that every call carries.")
+@click.option("--tools", metavar="TOOLS.json", help="The tools, whose types decide how values are written.")
+def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> None:
+    """Write the calls in FILE or standard input, one JSON object on a line, as the text of a dialect.
+
+    A line has a name, arguments and perhaps an id, as `callmark parse` prints them; its other events are passed over.
+
+    \b
+    Example: callmark parse answer.txt --calls | callmark render --dialect hermes
+    """
+    from callmark import WrittenCall, render_calls
+
+    calls = []
+    for number, line in enumerate("".join(_chunks(file)).splitlines(), 1):
+        row = _json(line.encode(), f"line {number}: expected a call as JSON") if line.strip() else {"type": "text"}
+        if not isinstance(row, dict):
+            raise _Failure(f"line {number}: expected an object with a name and arguments, found {line:.80}")
+        if row.get("type", "call") in ("call", "function"):
+            calls.append(WrittenCall(row.get("name", ""), row.get("arguments", {}), row.get("id")))
+    text = render_calls(calls, _dialect(dialect), nonce=nonce, tools=None if tools is None else _tools(tools))
+    with _standard_output() as output:
+        output.write(text.encode() + b"\n" * bool(text))
+
+
+@main.command(short_help="Write the calls in a text in another dialect.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@click.option("--to", "target", required=True, metavar="NAME|FILE.toml", help="The dialect to write.")
+@click.option("--dialect", "names", multiple=True, metavar="NAME|FILE.toml", help="Listen for this one. Repeatable.")
+@click.option("--tools", metavar="TOOLS.json", help="The tools, whose types decide how values are read and written.")
+def convert(file: str, target: str, names: tuple[str, ...], tools: str | None) -> None:
+    """Print FILE or standard input with its calls in another dialect; all else stays as it is.
+
+    \b
+    Example: callmark convert answer.txt --to hermes
+    """
+    from callmark import convert as converted
+
+    text = "".join(_chunks(file))
+    known = None if tools is None else _tools(tools)
+    written = converted(text, _dialect(target), dialects=[_dialect(name) for name in names] or None, tools=known)
+    with _standard_output() as output:
+        output.write(written.encode())
+
+
+@main.command(short_help="Say what in a set of tools will cost good calls.")
+@_TOOLS
+@click.pass_context
+def lint(ctx: click.Context, tools: str) -> None:
+    """Print what is wrong with the tools in TOOLS.json: code, tool, and what to do.
+
+    Exit code 0 means that nothing was found, 1 that something was, 2 that something failed.
+
+    \b
+    Example: callmark lint tools.json
+    """
+    from callmark.writing.lint import lint as findings_of
+
+    findings = findings_of(_tools(tools))
+    with _standard_output() as output:
+        output.writelines(f"{found.code}\t{found.tool}\t{found.message}\n".encode() for found in findings)
+    ctx.exit(1 if findings else 0)
+
+
+def _counter(path: str) -> Callable[[str], int]:
+    """Return what counts tokens with a tokenizer of its own file."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise _Failure("--tokenizer wants the package `tokenizers`: pip install callmark[tokens]") from error
+    with open(path, "rb") as source:
+        data = source.read()
+    expected = f"{click.format_filename(path)}: expected a tokenizer.json"
+    described = _json(data, expected)
+    if not isinstance(described, dict) or "model" not in described:
+        raise _Failure(f"{expected}, found JSON without a model")
+    tokenizer = Tokenizer.from_buffer(data)
+    return lambda text: len(tokenizer.encode(text).ids)
+
+
 def _dialect(name: str) -> str | Dialect:
     if not name.endswith(".toml"):
         return name
@@ -271,11 +435,14 @@ def _dialect(name: str) -> str | Dialect:
 
 def _tools(path: str) -> Any:
     with open(path, "rb") as source:
-        data = source.read()
+        return _json(source.read(), f"{click.format_filename(path)}: expected tools as JSON")
+
+
+def _json(data: bytes, expected: str) -> Any:
     try:
         return msgspec.json.decode(data)
     except (ValueError, RecursionError) as error:
-        raise _Failure(f"{click.format_filename(path)}: expected tools as JSON, found: {error}") from error
+        raise _Failure(f"{expected}, found: {error}") from error
 
 
 def _chunks(path: str, *, follow: bool = False) -> Iterator[str]:

@@ -10,11 +10,12 @@ test hands them generated texts and cuts. Keyword arguments that are not named h
     check_never_raises     3: model text never raises
     check_little_is_withheld  4: what is certain is emitted
     check_grammar          5: a member of the grammar is read as it says, and what is read without repairs is a member
+    check_inverse          6: what is written is read back
+    check_neutral          9: written content cannot call
     check_linear           7: time is linear, counted in steps
     check_previews         8: previews tell the truth
     check_dialect          what a dialect's row must be for the laws to hold at all
 
-Law 6 (reading and writing are inverse) and law 9 (written content cannot call) are about writing.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from types import TracebackType
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form, dialects, expand, select
-from callmark.errors import DialectError
+from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.grammar import GrammarCall, Mismatch, load
 from callmark.reading.options import Limits
 from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.parser import RECOVERY, Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
+from callmark.writing.calls import render_call
+from callmark.writing.neutral import neutralize
 
 __all__ = [
     "STEPS_PER_CHARACTER",
@@ -44,8 +47,10 @@ __all__ = [
     "check_chunking",
     "check_dialect",
     "check_grammar",
+    "check_inverse",
     "check_linear",
     "check_little_is_withheld",
+    "check_neutral",
     "check_never_raises",
     "check_nothing_is_lost",
     "check_previews",
@@ -429,6 +434,82 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
         same = same and call.raw_arguments == said.raw_arguments.strip(" \t\r\n")
     if not same:
         raise AssertionError(f"{law}: expected {said!r}, found {call!r}")
+
+
+# Writing.
+
+
+def check_inverse(
+    name: str, arguments: dict[str, JsonValue], dialect: str | Dialect, *, tools: Any = None, refusals: bool = True
+) -> None:
+    """Check law 6: a call is written and read back strictly as that very call, with nothing else in its text.
+
+    A dialect may refuse to write a call that it cannot express, unless `refusals` is False: then UsageError is raised.
+
+    >>> check_inverse("get_weather", {"city": "</parameter>", "days": 2}, "qwen_xml")
+    """
+    law = "law 6, reading and writing are inverse"
+    try:
+        text = render_call(name, arguments, dialect, tools=tools)
+    except UsageError:
+        if refusals:
+            return
+        raise
+    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+    events = in_chunks([text], dialects=dialect, tools=tools, contexts=everywhere, tolerance="strict")
+    calls = [event for event in events if isinstance(event, Call)]
+    texts = "".join(event.text for event in events if isinstance(event, Text))
+    rest = texts.strip() or any(isinstance(event, Malformed) for event in events)
+    expected = (name, _exactly(arguments))
+    if rest or [(call.name, _exactly(call.arguments)) for call in calls] != [expected]:
+        raise AssertionError(f"{law}: expected {name!r} with {arguments!r}, found {events!r}\ntext: {text!r}")
+
+
+def check_neutral(*texts: str, between: Sequence[str] = (), dialects: Iterable[str | Dialect] = ()) -> None:
+    """Check law 9: no call is read in the texts, each neutralized, alone and chained with what stands `between` them.
+
+    between     texts of which the first stands before the first neutralized one, and so on; no marker begins in them,
+                but the first part of one may end them
+    dialects    those that are listened for beside the registered ones
+
+    Also: doing it twice changes nothing, and a text that is JSON is JSON with the same value.
+
+    >>> check_neutral("L: pay(amount=9)]", between=["[CAL"])
+    """
+    law = "law 9, written content cannot call"
+    rows = _registered_and(dialects)
+    chain = ""
+    for number, text in enumerate(texts):
+        written = neutralize(text, dialects=rows)
+        if neutralize(written, dialects=rows) != written:
+            raise AssertionError(f"{law}: expected no change the second time, found one in {written!r}")
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            if repr(json.loads(written)) != repr(value):
+                raise AssertionError(f"{law}: expected JSON with the value of {text!r}, found {written!r}")
+        _check_callless(law, written, rows)
+        if written:  # else the texts around it would stand side by side
+            chain += (between[number] if number < len(between) else "") + written
+    _check_callless(law, chain + (between[len(texts)] if len(texts) < len(between) and texts[-1] else ""), rows)
+
+
+def _registered_and(own: Iterable[str | Dialect]) -> tuple[Dialect, ...]:
+    return (*dialects(), *select(own)) if own else dialects()
+
+
+def _check_callless(law: str, text: str, rows: tuple[Dialect, ...]) -> None:
+    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+    for tolerance in ("lenient", "strict"):
+        calls = [
+            event
+            for event in in_chunks([text], dialects=rows, contexts=everywhere, tolerance=tolerance)
+            if isinstance(event, Call)
+        ]
+        if calls:
+            raise AssertionError(f"{law}: expected no call, found {calls!r}\ntext: {text!r}")
 
 
 # Time.

@@ -12,11 +12,11 @@ from functools import cache
 
 import msgspec
 
-from callmark.dialects.model import Body, Dialect, Form, expand
+from callmark.dialects.model import Body, Dialect, Form, Writing, expand
 from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError, UnknownDialectError
 
-__all__ = ["Body", "Dialect", "Form", "dialects", "expand", "load_dialect", "select"]
+__all__ = ["Body", "Dialect", "Form", "Writing", "dialects", "expand", "load_dialect", "select"]
 
 
 @cache

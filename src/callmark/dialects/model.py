@@ -119,6 +119,35 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                     raise DialectError(f"{field}: no valid pattern: {error}") from error
 
 
+class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the calls of a dialect are written, so that one of its forms reads them: templates.
+
+    A message of calls is `opener`, the calls with `separator` between them, and `closer`; each call begins with the
+    head of the form. In templates these names are filled in: {name} the tool's name, {quoted_name} as a JSON string,
+    {arguments} in the form's body language, {index} the number of the call in its message, {id} and {nonce}.
+
+    form         which of the dialect's forms it is, counted from 0
+    call         template of one call
+    parameter    template of one parameter, of {key} and {value}, where the body is `parameters` with keys
+    opener, separator, closer   what stands around and between calls, as it is
+    id           template of what is put for {id} where an id is given, of {id} and {quoted_id}
+    default_id   template of the id that a call gets which has none
+    nonce        template of what is put for {nonce} where there is one
+    pairs        whether the body `arguments` is written as `key=value` with Python's words, not as a JSON object
+    """
+
+    call: str
+    form: int = 0
+    parameter: str = ""
+    opener: str = ""
+    separator: str = "\n"
+    closer: str = ""
+    id: str = ""
+    default_id: str = ""
+    nonce: str = ""
+    pairs: bool = False
+
+
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dialect: its forms, the first match of which wins, and what people should know of it.
 
@@ -128,6 +157,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     source    where the rules were read
     forms     the ways it is written
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own
+    writing   how its calls are written; without it the dialect can be read only
     """
 
     name: str
@@ -136,12 +166,16 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     source: str
     forms: tuple[Form, ...]
     grammar: str = ""
+    writing: Writing | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", self.name):
             raise DialectError(f"name {self.name!r}: expected lower-case letters, digits and `_`")
         if not self.forms:
             raise DialectError(f"dialect {self.name}: expected at least one form, found none")
+        if self.writing is not None and not 0 <= self.writing.form < len(self.forms):
+            found = self.writing.form
+            raise DialectError(f"dialect {self.name}: writing.form: expected the number of a form, found {found}")
 
     @property
     def explicit(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callmark.dialects.model import Dialect, Form
+from callmark.dialects.model import Dialect, Form, Writing
 
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
@@ -23,6 +23,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 tail=r"{ws}\]",
             ),
         ),
+        writing=Writing(call="[CALL{nonce}: {name}({arguments})]", nonce="#{nonce}"),
     ),
     Dialect(
         name="hermes",
@@ -30,6 +31,10 @@ BUILTIN: tuple[Dialect, ...] = (
         models="Hermes 2 and 3, Qwen2.5, QwQ, Qwen3",
         source=_SOURCE + ": hermes, qwen25",
         forms=(Form(head=r"<tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</tool_call>"),),
+        writing=Writing(
+            call='<tool_call>\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n</tool_call>',
+            id=', "id": {quoted_id}',
+        ),
     ),
     Dialect(
         name="qwen_xml",
@@ -50,6 +55,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 closer=r"</tool_call>",
             ),
         ),
+        writing=Writing(
+            opener="<tool_call>\n",
+            call="<function={name}>\n{arguments}</function>",
+            parameter="<parameter={key}>\n{value}\n</parameter>\n",
+            separator="\n</tool_call>\n<tool_call>\n",
+            closer="\n</tool_call>",
+        ),
     ),
     Dialect(
         name="glm",
@@ -64,6 +76,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 value_end="</arg_value>",
                 tail=r"{ws}</tool_call>",
             ),
+        ),
+        writing=Writing(
+            call="<tool_call>{name}\n{arguments}</tool_call>",
+            parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
         ),
     ),
     Dialect(
@@ -90,6 +106,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 begins="[",
             ),
         ),
+        writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
     ),
     Dialect(
         name="pythonic",
@@ -117,6 +134,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 explicit=False,
             ),
         ),
+        writing=Writing(
+            opener="<|tool_call_start|>[",
+            call="{name}({arguments})",
+            separator=", ",
+            closer="]<|tool_call_end|>",
+            pairs=True,
+        ),
     ),
     Dialect(
         name="deepseek",
@@ -141,6 +165,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 closer=r"<｜tool▁calls▁end｜>",
             ),
         ),
+        writing=Writing(
+            form=1,
+            opener="<｜tool▁calls▁begin｜>",
+            call="<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
+            separator="",
+            closer="<｜tool▁calls▁end｜>",
+        ),
     ),
     Dialect(
         name="kimi_k2",
@@ -159,6 +190,14 @@ BUILTIN: tuple[Dialect, ...] = (
                 tail=r"{ws}<\|tool_call_end\|>",
                 closer=r"<\|tool_calls?_section_end\|>",
             ),
+        ),
+        writing=Writing(
+            opener="<|tool_calls_section_begin|>",
+            call="<|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
+            separator="",
+            closer="<|tool_calls_section_end|>",
+            id="{id}",
+            default_id="functions.{name}:{index}",
         ),
     ),
     Dialect(
@@ -182,6 +221,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 explicit=False,
             ),
         ),
+        writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),
     ),
     Dialect(
         name="toolify",
@@ -199,6 +239,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 tail=r"{ws}</function_call>",
                 closer=r"</function_calls>",
             ),
+        ),
+        writing=Writing(
+            opener="<function_calls>\n",
+            call=(
+                "<function_call>\n<tool>{name}</tool>\n<args_json><![CDATA[{arguments}]]></args_json>\n</function_call>"
+            ),
+            closer="\n</function_calls>",
         ),
     ),
     Dialect(
@@ -227,6 +274,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 explicit=False,
             ),
         ),
+        writing=Writing(
+            call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',
+            id=', "id": {quoted_id}',
+        ),
     ),
     Dialect(
         name="react",
@@ -242,5 +293,6 @@ BUILTIN: tuple[Dialect, ...] = (
                 explicit=False,
             ),
         ),
+        writing=Writing(call="Action: {name}\nAction Input: {arguments}"),
     ),
 )

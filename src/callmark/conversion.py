@@ -1,0 +1,142 @@
+"""Reads and writes again: a text from one dialect into another, and a conversation in text back into native calls.
+
+Reading and writing do not know each other; this is where they meet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from callmark.dialects import Dialect, select
+from callmark.errors import UsageError
+from callmark.events import Call, Malformed, Markup, Text
+from callmark.reading.options import ContextPolicy, Dialects
+from callmark.reading.whole import parse
+from callmark.writing.calls import WrittenCall, render_calls
+from callmark.writing.languages import Language, language_of
+from callmark.writing.results import header_pattern
+
+Message: TypeAlias = dict[str, Any]
+
+
+def convert(
+    text: str,
+    to: str | Dialect,
+    *,
+    dialects: Dialects = None,
+    tools: Any = None,
+    contexts: Mapping[str, ContextPolicy] | None = None,
+) -> str:
+    """Return a text with its calls written in another dialect; all else stays where it is.
+
+    >>> convert('Well. <tool_call>{"name": "look", "arguments": {"at": "it"}}</tool_call>', "call")
+    'Well. [CALL: look({"at": "it"})]'
+
+    dialects, tools, contexts   as `parse` takes them
+
+    Calls with nothing but white space between them are written as one group. A marker that cannot be read stays as it
+    is, and so does one that is no call where it stands. Raises UsageError where the other dialect cannot express a
+    call.
+    """
+    (target,) = select(to)
+    at_line_start = target.writing is not None and target.forms[target.writing.form].line_start
+    pieces: list[str] = []
+    calls: list[WrittenCall] = []
+    held = ""  # white space behind a call: a part of its group if another one follows
+
+    def write_calls() -> None:
+        nonlocal held
+        if calls:
+            begun = not "".join(pieces[-1:]) or pieces[-1].endswith("\n")
+            pieces.append(("\n" if at_line_start and not begun else "") + render_calls(calls, target, tools=tools))
+            calls.clear()
+        pieces.append(held)
+        held = ""
+
+    for event in parse(text, dialects=dialects, tools=tools, contexts=contexts).events:
+        match event:
+            case Call(name=name, arguments=arguments, id=call_id):
+                held = ""
+                calls.append(WrittenCall(name, arguments, call_id))
+            case Text(text=piece) if calls and not piece.strip():
+                held += piece
+            case Text(text=piece) | Malformed(raw=piece):
+                write_calls()
+                pieces.append(piece)
+            case Markup(raw=piece) if _is_reasoning(piece):
+                write_calls()
+                pieces.append(piece)
+            case _:  # previews, remarks, and what opens and closes sections of the other dialect
+                pass
+    write_calls()
+    return "".join(pieces)
+
+
+def _is_reasoning(raw: str) -> bool:
+    """Whether Markup is a reasoning tag, which stays; what belongs to a section of calls goes with its dialect."""
+    return raw.strip("<>/[]").lower() in ("think", "thinking", "thought", "reasoning")
+
+
+def restore_history(
+    messages: Iterable[Mapping[str, Any]],
+    dialect: str | Dialect = "call",
+    *,
+    nonce: str | None = None,
+    tools: Any = None,
+    language: str | Language = "en",
+) -> list[Message]:
+    """Return a conversation in text as OpenAI's native messages: what `render_history` wrote, back again.
+
+    >>> chat = [{"role": "assistant", "content": "Well. [CALL: look({})]"}]
+    >>> restore_history(chat)[0]["tool_calls"][0]["function"]
+    {'name': 'look', 'arguments': '{}'}
+
+    Only assistant messages are read for calls, and only messages of the user that begin with a result's header for
+    results. A call gets the id of the dialect, or of the result that answers it, or `call_` and a number. Content in
+    parts stays as it is.
+    """
+    headers = header_pattern(language_of(language))
+    result: list[Message] = []
+    open_calls: list[Message] = []
+    number = 0
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
+        role, content = message["role"], message.get("content")
+        if role == "assistant" and isinstance(content, str):
+            parsed = parse(content, dialects=dialect, nonce=nonce, tools=tools)
+            open_calls = []
+            for call in parsed.calls:
+                function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+                open_calls.append({"id": call.id or f"call_{number}", "type": "function", "function": function})
+                number += 1
+            kept = dict(message)
+            if open_calls:
+                kept["content"] = parsed.text.strip() or None
+                kept["tool_calls"] = open_calls
+            result.append(kept)
+        elif role == "user" and isinstance(content, str) and headers.match(content.lstrip("\n ")):
+            result += _results(content, headers, list(open_calls))
+        else:
+            result.append(dict(message))
+    return result
+
+
+def _results(content: str, headers: Any, open_calls: list[Message]) -> list[Message]:
+    """Return tool messages for the results in a message of the user, and give their ids to the calls they answer."""
+    found = list(headers.finditer(content))
+    ends = [following.start() for following in found[1:]] + [len(content)]
+    messages = []
+    for header, end in zip(found, ends, strict=True):
+        text = content[header.end() + 1 : end]
+        text = text if end == len(content) else text.removesuffix("\n\n")
+        name, given = header["name"], header["id"]
+        answered = next((call for call in open_calls if call["function"]["name"] == name), None)
+        if answered is not None:
+            open_calls.remove(answered)
+            answered["id"] = given or answered["id"]
+        call_id = given or (answered["id"] if answered is not None else "")
+        messages.append({"role": "tool", "tool_call_id": call_id, "name": name, "content": text})
+    return messages

@@ -1,0 +1,214 @@
+"""Pieces of grammars, which every target can print, and free text that holds no opener of a dialect.
+
+Grammar engines have no look-ahead. So "text in which no marker begins" is an automaton: the openers of the dialect's
+own row are read as a sequence of characters, sets and repetitions, and the states that have not seen one are written
+as right-linear rules. Where a pattern is too rich for that, its beginning is taken: then more is kept out than need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from re import _constants as sre  # as in `infixes`
+from re import _parser
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from callmark.dialects import Dialect, expand
+
+Range: TypeAlias = tuple[str, str]
+
+_LAST: Final = "\U0010ffff"
+_NOT_ASCII: Final = ("\x80", _LAST)
+
+
+class Lit(msgspec.Struct, frozen=True):
+    """A literal text."""
+
+    text: str
+
+
+class Chars(msgspec.Struct, frozen=True):
+    """One character of some ranges, or with `negated` of none of them."""
+
+    ranges: tuple[Range, ...]
+    negated: bool = False
+
+
+class Seq(msgspec.Struct, frozen=True):
+    """One piece after the other."""
+
+    items: tuple[Node, ...]
+
+
+class Alt(msgspec.Struct, frozen=True):
+    """One of several pieces."""
+
+    items: tuple[Node, ...]
+
+
+class Rep(msgspec.Struct, frozen=True):
+    """A piece `least` to `most` times."""
+
+    item: Node
+    least: int
+    most: int
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """A rule, by its name."""
+
+    name: str
+
+
+class Free(msgspec.Struct, frozen=True):
+    """Text in which no marker of the dialect begins, of any length, and then what a marker begins with, or nothing."""
+
+    until: str = ""
+
+
+Node: TypeAlias = Lit | Chars | Seq | Alt | Rep | Ref | Free
+
+
+def seq(*items: Node | str) -> Node:
+    """Return pieces one after the other; a str is a literal."""
+    return Seq(tuple(Lit(item) if isinstance(item, str) else item for item in items))
+
+
+def alt(items: Iterable[Node | str]) -> Node:
+    """Return one of several pieces."""
+    nodes = tuple(dict.fromkeys(Lit(item) if isinstance(item, str) else item for item in items))
+    return nodes[0] if len(nodes) == 1 else Alt(nodes)
+
+
+def times(item: Node, least: int, most: int) -> Node:
+    """Return a piece `least` to `most` times; engines refuse a repetition that may not be there at all."""
+    return Rep(item, least, most) if most else Lit("")
+
+
+def maybe(item: Node | str) -> Node:
+    """Return a piece that may be left out."""
+    return Rep(Lit(item) if isinstance(item, str) else item, 0, 1)
+
+
+# Openers as steps: a set of characters, and whether it may stand any number of times, none included.
+
+Step: TypeAlias = tuple[Chars, bool]
+
+
+def opener_steps(row: Dialect) -> list[list[Step]]:
+    """Return how the markers of a dialect begin, each as steps."""
+    patterns = [form.head if form.alone else form.opener for form in row.forms]
+    found: list[list[Step]] = []
+    for pattern in patterns:
+        steps: list[Step] = []
+        _append_steps(list(_parser.parse(expand(pattern))), steps)
+        while steps and steps[-1][1]:
+            steps.pop()
+        found.append(steps)
+    return found
+
+
+def _append_steps(items: list[Any], steps: list[Step]) -> bool:
+    """Append the steps of a parsed pattern; False where it has a part that no step can say."""
+    for op, value in items:
+        if op is sre.LITERAL:
+            steps.append((Chars(((chr(value), chr(value)),)), False))
+        elif op is sre.IN:
+            steps.append((_set(value), False))
+        elif op in (sre.MAX_REPEAT, sre.POSSESSIVE_REPEAT, sre.MIN_REPEAT):
+            least, _, sub = value
+            if len(sub) != 1 or sub[0][0] not in (sre.IN, sre.LITERAL):
+                if steps or least:
+                    return False
+                continue  # what may stand first may be missing too
+            chars = _set(sub[0][1]) if sub[0][0] is sre.IN else Chars(((chr(sub[0][1]), chr(sub[0][1])),))
+            steps += [(chars, False)] * least + [(chars, True)]
+        elif op is sre.SUBPATTERN:
+            if not _append_steps(list(value[3]), steps):
+                return False
+        elif op is sre.ASSERT:
+            return _append_steps(list(value[1]), steps) and False
+        else:
+            return False
+    return True
+
+
+def _set(members: list[Any]) -> Chars:
+    ranges: list[Range] = []
+    for op, value in members:
+        if op is sre.LITERAL:
+            ranges.append((chr(value), chr(value)))
+        elif op is sre.RANGE:
+            ranges.append((chr(value[0]), chr(value[1])))
+        elif op is sre.CATEGORY and value is sre.CATEGORY_WORD:
+            ranges += [("0", "9"), ("A", "Z"), ("a", "z"), ("_", "_"), _NOT_ASCII]
+        elif op is sre.CATEGORY and value is sre.CATEGORY_NOT_WORD:  # [^\W\d]: a letter or an underscore
+            return Chars((("A", "Z"), ("a", "z"), ("_", "_"), _NOT_ASCII))
+    return Chars(tuple(ranges), any(op is sre.NEGATE for op, _ in members))
+
+
+def text_rules(openers: list[list[Step]], prefix: str) -> dict[str, Node]:
+    """Return right-linear rules of the texts that hold none of the openers; the first is the one to begin with."""
+    marks = sorted({end for steps in openers for chars, _ in steps for end in _ends(chars)} | {"\x00"})
+    blocks = [(mark, chr(ord(after) - 1)) for mark, after in zip(marks, [*marks[1:], chr(0x110000 - 1)], strict=True)]
+    blocks[-1] = (blocks[-1][0], _LAST)
+    start = frozenset((number, 0) for number in range(len(openers)))
+    names = {_closed(start, openers): f"{prefix}0"}
+    waiting = list(names)
+    rules: dict[str, Node] = {}
+    while waiting:
+        state = waiting.pop(0)
+        targets: dict[frozenset[tuple[int, int]], list[Range]] = {}
+        for block in blocks:
+            following = _closed(start | _after(state, block[0], openers), openers)
+            if not any(place == len(openers[number]) for number, place in following):
+                targets.setdefault(following, []).append(block)
+        for following in targets:
+            if following not in names:
+                names[following] = f"{prefix}{len(names)}"
+                waiting.append(following)
+        ways: list[Node] = [seq(Chars(_joined(ranges)), Ref(names[target])) for target, ranges in targets.items()]
+        rules[names[state]] = Alt((*ways, Lit("")))
+    return rules
+
+
+def _ends(chars: Chars) -> list[str]:
+    """Return the characters from which on being in the set, or not, changes."""
+    return [mark for low, high in chars.ranges for mark in (low, chr(min(ord(high) + 1, 0x10FFFF)))]
+
+
+def _holds(chars: Chars, char: str) -> bool:
+    return any(low <= char <= high for low, high in chars.ranges) != chars.negated
+
+
+def _closed(state: frozenset[tuple[int, int]], openers: list[list[Step]]) -> frozenset[tuple[int, int]]:
+    """Add the places that are reached without a character: behind steps that may be left out."""
+    found = set(state)
+    waiting = list(state)
+    while waiting:
+        number, place = waiting.pop()
+        if place < len(openers[number]) and openers[number][place][1] and (number, place + 1) not in found:
+            found.add((number, place + 1))
+            waiting.append((number, place + 1))
+    return frozenset(found)
+
+
+def _after(state: frozenset[tuple[int, int]], char: str, openers: list[list[Step]]) -> frozenset[tuple[int, int]]:
+    reached = set()
+    for number, place in state:
+        chars, repeated = openers[number][place]
+        if _holds(chars, char):
+            reached.add((number, place if repeated else place + 1))
+    return frozenset(reached)
+
+
+def _joined(ranges: list[Range]) -> tuple[Range, ...]:
+    """Return neighbouring ranges as one, without the surrogates, which are no characters."""
+    result: list[Range] = []
+    for low, high in sorted(ranges):
+        if result and ord(result[-1][1]) + 1 == ord(low):
+            result[-1] = (result[-1][0], high)
+        else:
+            result.append((low, high))
+    return tuple(result)

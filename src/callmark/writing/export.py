@@ -1,0 +1,261 @@
+"""Writes grammars for engines that constrain what a model writes: calls of the given tools, with text around them.
+
+A grammar guarantees the form, not the choice. What is accepted is what strict reading reads as calls of these tools,
+with arguments that their schemas allow as far as a grammar can say; `unenforced` lists what is left to check.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from callmark.dialects import Dialect, Writing, select
+from callmark.errors import UsageError
+from callmark.writing.automata import Chars, Free, Lit, Node, Ref, Rep, alt, maybe, opener_steps, seq, text_rules, times
+from callmark.writing.calls import WrittenCall, fill, render_calls
+from callmark.writing.printers import gbnf, lark, regex
+from callmark.writing.schema_rules import STRING_LIMIT, Values
+from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs, type_of
+
+Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
+TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
+CALLS_LIMIT: Final = 16  # calls in one message: more is a loop, not a plan
+
+
+class Grammar(NamedTuple):
+    """A grammar as an engine takes it, and what it does not enforce: tool, path and keyword of each constraint."""
+
+    text: str
+    unenforced: tuple[str, ...]
+
+
+def export_grammar(
+    tools: Any,
+    dialect: str | Dialect = "call",
+    target: Target = "llguidance",
+    *,
+    free_text: bool = True,
+    tool_choice: str = "auto",
+    parallel: bool = True,
+    nonce: str | None = None,
+) -> Grammar:
+    """Return the grammar of messages that may call `tools` in a dialect.
+
+    >>> grammar = export_grammar({"look": {"properties": {"at": {"enum": ["it"]}}}}, target="regex", free_text=False)
+    >>> import re
+    >>> bool(re.fullmatch(grammar.text, '[CALL: look({"at": "it"})]'))
+    True
+
+    target       "llguidance" (its Lark), "gbnf" (llama.cpp), "xgrammar" (EBNF), "structural-tag" (XGrammar's JSON, for
+                 dialects with JSON arguments), "regex"
+    free_text    whether text may stand around the calls; no plain regex can say that
+    tool_choice  "auto"; "none": text only; "required": at least one call; or the name of the one tool to call, once
+    parallel     whether several calls may stand in one message, at most 16
+    nonce        the code that every call carries (dialect `call`)
+
+    Raises UsageError for options out of range, for what a target cannot say, and as `render_call` does for names.
+    """
+    (row,) = select(dialect)
+    if target not in TARGETS:
+        raise UsageError(f"target: expected one of {', '.join(TARGETS)}, found {target!r:.80}")
+    specs = tool_specs(tools)
+    names = [spec.name for spec in specs]
+    if tool_choice not in ("auto", "none", "required", *names):
+        raise UsageError(f"tool_choice: expected auto, none, required or the name of a tool, found {tool_choice!r:.80}")
+    if tool_choice == "none" and not free_text:
+        raise UsageError("tool_choice: expected calls where free_text is False, found none")
+    if not specs and tool_choice != "none":
+        raise UsageError("tools: expected at least one tool, found none")
+    chosen = [spec for spec in specs if tool_choice in ("auto", "required", spec.name)]
+    export = _Export(row, chosen, nonce)
+    single = not parallel or tool_choice in names
+    if target == "structural-tag":
+        text = export.structural_tag(at_least_one=tool_choice not in ("auto", "none"), single=single)
+        return Grammar(text, export.unenforced())
+    root = export.message(free_text, tool_choice, single)
+    rules = export.rules
+    if target == "regex":
+        return Grammar(regex(root, rules), export.unenforced())
+    if target == "llguidance":
+        return Grammar(lark(root, rules, export.forbidden), export.unenforced())
+    return Grammar(gbnf(root, {**rules, **(export.text_rules() if free_text else {})}), export.unenforced())
+
+
+class _Export:
+    """The pieces of one grammar."""
+
+    def __init__(self, row: Dialect, specs: list[ToolSpec], nonce: str | None) -> None:
+        self._row = row
+        self._specs = specs
+        self._openers = opener_steps(row)
+        self.rules: dict[str, Node] = {}
+        self._values: list[Values] = []
+        self._bodies: dict[int, Node] = {}
+        for spec in specs:  # raises where the dialect cannot write the name or carry the nonce
+            render_calls([WrittenCall(spec.name, {})], row, nonce=nonce)
+        if row.writing is None:
+            raise UsageError(
+                f"dialect {row.name}: expected templates (field `writing`), found a dialect for reading only"
+            )
+        self._writing: Writing = row.writing
+        self._form = row.forms[self._writing.form]
+        self._nonce = nonce
+
+    def unenforced(self) -> tuple[str, ...]:
+        """Return what the grammar does not hold arguments to."""
+        return tuple(dict.fromkeys(note for values in self._values for note in values.unenforced))
+
+    @property
+    def forbidden(self) -> str:
+        """The regex of what free text must not hold."""
+        ways = ("".join(regex(chars, {}) + "*" * repeated for chars, repeated in steps) for steps in self._openers)
+        return "(?:" + "|".join(ways).replace("/", "\\/") + ")"
+
+    def text_rules(self) -> dict[str, Node]:
+        """Return the rules of free text, for engines that have only rules."""
+        return text_rules(self._openers, "t")
+
+    def message(self, free_text: bool, choice: str, single: bool) -> Node:
+        """Return what a whole message looks like."""
+        if choice == "none":
+            return Free()
+        most = 1 if single else CALLS_LIMIT
+        if not free_text:
+            group = self._group(most, "")
+            return group if choice != "auto" else maybe(group)
+        writing = self._writing
+        until = re.split(r"\{[a-z_]+\}", writing.opener + writing.call)[0]
+        # Blocks whose closer may be the beginning of what leads to the next call are one call each, with text between.
+        together = bool(writing.opener) and not writing.separator.startswith(writing.closer)
+        group = self._group(most if together else 1, until)
+        if self._form.line_start:
+            first: Node = alt([seq(until, group), seq(Free("\n" + until), group)])
+            more = seq(Free("\n" + until), group)
+        else:
+            first = more = seq(Free(until), group)
+        some = seq(first, times(more, 0, most - 1), Free())
+        return some if choice != "auto" else alt([Free(), some])
+
+    def _group(self, most: int, until: str) -> Node:
+        """Return calls that stand together, without `until`, with which the first of them begins."""
+        writing = self._writing
+        opener = writing.opener[len(until) :]
+        skipped = max(len(until) - len(writing.opener), 0)
+        first = alt(self._call(spec, number, opener, skipped) for number, spec in enumerate(self._specs))
+        if most == 1:
+            return seq(first, writing.closer)
+        calls = (self._call(spec, number, writing.separator, 0) for number, spec in enumerate(self._specs))
+        self.rules["next"] = alt(calls)
+        return seq(first, Rep(Ref("next"), 0, most - 1), writing.closer)
+
+    def _call(self, spec: ToolSpec, number: int, lead: str, skipped: int) -> Node:
+        """Return one call without its first characters, and with `lead` before it: a lexer wants both at once."""
+        writing = self._writing
+        places = {
+            "name": spec.name,
+            "quoted_name": json.dumps(spec.name, ensure_ascii=False),
+            "nonce": fill(writing.nonce, {"nonce": self._nonce}) if self._nonce else "",
+            "index": "\0",
+        }
+        places["id"] = fill(writing.default_id, places)
+        head, _, tail = writing.call.partition("{arguments}")
+        index = Rep(Chars((("0", "9"),)), 1, 3)
+        written = lead + fill(head, places)[skipped:]
+        before = [piece for part in written.split("\0") for piece in (index, part)][1:]
+        if number not in self._bodies:
+            self._bodies[number] = self._arguments(spec, number)
+        return seq(*before, self._bodies[number], fill(tail, places))
+
+    def _arguments(self, spec: ToolSpec, number: int) -> Node:
+        body, writing = self._form.body, self._writing
+        keyed = body == "parameters" and bool(writing.parameter)
+        cdata = body == "parameters" and not keyed
+        values = Values(
+            spec.name, spec.schema, python=writing.pairs, quote=self._form.quote if body == "braces" else "",
+            closed=">" if cdata else "",
+        )  # fmt: skip
+        self._values.append(values)
+        schema = resolved(spec.schema, spec.schema)
+        properties = {**{name: {} for name in schema.get("required", ())}, **schema.get("properties", {})}
+        ordered = {name: properties[name] for name in [*schema.get("properties", {}), *properties]}
+        if keyed:
+            node = self._parameters(values, ordered, schema)
+        elif writing.pairs:
+            if not all(re.fullmatch(r"[^\W\d]\w{0,127}", name) for name in ordered):
+                raise UsageError(f"tool {spec.name!r}: expected parameters that are names in dialect {self._row.name}")
+            node = values.members(ordered, schema, "", equals=True)
+        else:
+            closed = {**schema, "additionalProperties": False} if not ordered else schema
+            node = values.object(closed, "")
+        self.rules |= {f"v{number}{name}": _renamed(rule, f"v{number}") for name, rule in values.rules.items()}
+        return _renamed(node, f"v{number}")
+
+    def _parameters(self, values: Values, ordered: Schema, schema: Schema) -> Node:
+        required = schema.get("required", ())
+        head, _, tail = self._writing.parameter.partition("{value}")
+        items = []
+        for key, inner in ordered.items():
+            if not re.fullmatch(r"[^<>\r\n]{1,256}", key):
+                raise UsageError(f"parameter {key!r:.80}: expected a key that dialect {self._row.name} can write")
+            before, after = (fill(part, {"key": key}) for part in (head, tail))
+            item = seq(before, self._raw(values, inner, key), after)
+            items.append(item if key in required else maybe(item))
+        return seq(*items)
+
+    def _raw(self, values: Values, schema: Any, key: str) -> Node:
+        """Return a value as it stands between tags: strings as they are, all else as JSON."""
+        inner = resolved(schema, values._root) if isinstance(schema, dict) else {}
+        kinds = inner.get("type")
+        if isinstance(kinds, str) and kinds != "string":
+            return values.value(inner, f".{key}")
+        if kinds == "string" and "enum" not in inner and "const" not in inner:
+            least = inner.get("minLength", 0)
+            most = max(inner.get("maxLength", STRING_LIMIT), least)
+            values._tell(f".{key}", sorted(inner.keys() & {"pattern", "format"}))
+            return times(Chars((("<", "<"), ("\ud800", "\udfff"), ("\r", "\r")), negated=True), least, most)
+        members = inner.get("enum", [inner["const"]] if "const" in inner else [])
+        if members and all(type_of(member) == "string" and "<" not in member for member in members):
+            return alt(members)
+        values._tell(f".{key}", ["type (any JSON scalar)"])
+        return times(Chars((("<", "<"), ("\ud800", "\udfff"), ("\r", "\r")), negated=True), 0, STRING_LIMIT)
+
+    def structural_tag(self, *, at_least_one: bool, single: bool) -> str:
+        """Return XGrammar's structural tag."""
+        writing = self._writing
+        if (self._form.body not in ("json", "envelope") and self._row.name != "call") or writing.opener:
+            raise UsageError(
+                f"target structural-tag: expected a dialect with JSON arguments and no sections, found {self._row.name}"
+            )
+        tags = []
+        for spec in self._specs:
+            head, _, tail = writing.call.partition("{arguments}")
+            places = {
+                "name": spec.name, "quoted_name": json.dumps(spec.name, ensure_ascii=False), "id": "",
+                "nonce": fill(writing.nonce, {"nonce": self._nonce}) if self._nonce else "",
+            }  # fmt: skip
+            content = {"type": "json_schema", "json_schema": spec.schema}
+            tags.append({"type": "tag", "begin": fill(head, places), "content": content, "end": fill(tail, places)})
+        trigger = re.split(r"\{[a-z_]+\}", writing.call)[0]
+        format_: dict[str, Any]
+        if not tags:
+            format_ = {"type": "any_text", "excludes": [trigger]}
+        else:
+            format_ = {
+                "type": "triggered_tags", "triggers": [trigger], "tags": tags, "at_least_one": at_least_one,
+                "stop_after_first": single,
+            }  # fmt: skip
+        return json.dumps({"type": "structural_tag", "format": format_}, ensure_ascii=False)
+
+
+def _renamed(node: Node, prefix: str) -> Node:
+    """Return a piece whose references have a prefix, so that the rules of several tools can stand together."""
+    match node:
+        case Ref(name):
+            return Ref(prefix + name)
+        case Rep(item, least, most):
+            return Rep(_renamed(item, prefix), least, most)
+        case Lit() | Chars() | Free():
+            return node
+        case _:
+            return type(node)(tuple(_renamed(item, prefix) for item in node.items))

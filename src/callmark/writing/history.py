@@ -1,0 +1,161 @@
+"""Writes a conversation with native tool calls as text in the dialect that the prompt teaches.
+
+So that a model sees its own earlier calls in the form that it is asked for: assistant messages get their calls as
+text, and results become one message of the user's role, in the order of the calls. Results are never a system message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from callmark.dialects import Dialect
+from callmark.errors import UsageError
+from callmark.writing.calls import WrittenCall, render_calls
+from callmark.writing.languages import Language
+from callmark.writing.results import render_result
+
+Message: TypeAlias = dict[str, Any]
+
+
+class _Result(NamedTuple):
+    id: str
+    name: str
+    content: Any
+
+
+def render_history(
+    messages: Iterable[Mapping[str, Any]],
+    dialect: str | Dialect = "call",
+    *,
+    nonce: str | None = None,
+    tools: Any = None,
+    language: str | Language = "en",
+    merge_roles: bool = False,
+) -> list[Message]:
+    """Return the messages with their native calls and results as text; the input is left as it is.
+
+    >>> call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    >>> chat = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "a cat"}]
+    >>> for message in render_history(chat):
+    ...     print(message)
+    {'role': 'assistant', 'content': '[CALL: look({})]'}
+    {'role': 'user', 'content': 'Result of look (c1):\\na cat'}
+
+    Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
+    `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
+    those of unknown calls come last, with their own ids. Arguments that are no JSON object are written as
+    `{"_raw": text}`. Other content stays as it is, parts included.
+
+    merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate
+
+    Raises UsageError where the dialect cannot express a call, and for a message that is none.
+    """
+    result: list[Message] = []
+    names: dict[str, str] = {}
+    waiting: list[_Result] = []
+
+    def write_results() -> None:
+        order = {call_id: number for number, call_id in enumerate(names)}
+        waiting.sort(key=lambda found: order.get(found.id, len(order)))
+        texts = [
+            render_result(names.get(found.id, found.name) or "?", found.content, id=found.id or None, language=language)
+            for found in waiting
+        ]
+        if texts:
+            result.append({"role": "user", "content": "\n\n".join(texts)})
+        waiting.clear()
+
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
+        role, content = message["role"], message.get("content")
+        parts = content if isinstance(content, list) else []
+        if role in ("tool", "function"):
+            name = message.get("name") or ""
+            waiting.append(_Result(str(message.get("tool_call_id") or ""), str(name), _plain(content)))
+            continue
+        found = [part for part in parts if _kind(part) == "tool_result"]
+        waiting += [_Result(str(part.get("tool_use_id") or ""), "", _plain(part.get("content"))) for part in found]
+        if found and len(found) == len(parts):
+            continue
+        write_results()
+        kept = {key: value for key, value in message.items() if key != "tool_calls"}
+        calls = _calls(message, parts)
+        if calls or found:
+            names.update({call.id: call.name for call in calls if call.id})
+            others = [part for part in parts if _kind(part) not in ("tool_use", "tool_result")]
+            text = render_calls(calls, dialect, nonce=nonce, tools=tools)
+            kept["content"] = _joined(others if parts else content, text)
+        result.append(kept)
+    write_results()
+    return _merged(result) if merge_roles else result
+
+
+def _kind(part: Any) -> Any:
+    return part.get("type") if isinstance(part, Mapping) else None
+
+
+def _calls(message: Mapping[str, Any], parts: list[Any]) -> list[WrittenCall]:
+    calls = []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise UsageError(f"tool_calls: expected calls with a function that has a name, found {call!r:.80}")
+        calls.append(WrittenCall(function["name"], _arguments(function.get("arguments")), call.get("id")))
+    for part in parts:
+        if _kind(part) == "tool_use":
+            if not isinstance(part.get("name"), str):
+                raise UsageError(f"tool_use: expected a name, found {part!r:.80}")
+            calls.append(WrittenCall(part["name"], _arguments(part.get("input")), part.get("id")))
+    return calls
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not given:
+        return {}
+    try:
+        value = json.loads(given)
+    except (TypeError, ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"_raw": given if isinstance(given, str) else repr(given)}
+
+
+def _plain(content: Any) -> Any:
+    """Return what a result says: the text of its parts, where it is given in parts of text."""
+    if isinstance(content, list) and content and all(_kind(part) == "text" for part in content):
+        return "\n".join(str(part.get("text", "")) for part in content)
+    return "" if content is None else content
+
+
+def _joined(content: Any, text: str) -> Any:
+    """Return content with text on a line of its own behind it."""
+    if isinstance(content, list):
+        if all(_kind(part) == "text" for part in content):
+            content = "".join(str(part.get("text", "")) for part in content)
+        else:
+            return [*content, {"type": "text", "text": text}] if text else content
+    return f"{content.rstrip()}\n{text}" if content and text else (text or content)
+
+
+def _merged(messages: list[Message]) -> list[Message]:
+    result: list[Message] = []
+    for message in messages:
+        last = result[-1] if result else {}
+        if last.get("role") != message["role"]:
+            result.append(message)
+            continue
+        both = [last.get("content"), message.get("content")]
+        if any(isinstance(content, list) for content in both):
+            listed = [content if isinstance(content, list) else _part(content) for content in both]
+            result[-1] = {**last, "content": [*listed[0], *listed[1]]}
+        else:
+            result[-1] = {**last, "content": "\n\n".join(content for content in both if content)}
+    return result
+
+
+def _part(content: Any) -> list[Message]:
+    return [{"type": "text", "text": content}] if content else []

@@ -1,0 +1,221 @@
+"""Makes content harmless: text that is shown to a model and must not be read as a call, wherever it ends up (law 9).
+
+A marker begins with an opener, and the openers are those of the dialects' rows, the very patterns that the scanner
+looks for: each that stands in a text is broken behind its first character, by a backslash in prose and by an escape of
+JSON in the strings of a JSON text, whose value stays as it is. So is one that the end of the text cuts. And where the
+beginning of a text would go on with an opener that was cut in another one, it is set off from it by blanks, which are
+nothing to JSON, or by what nobody sees.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from callmark.dialects import Dialect, dialects, expand, select
+from callmark.errors import UsageError
+from callmark.writing.infixes import continuation
+
+if TYPE_CHECKING:
+    import regex
+
+WINDOW: Final = 1024
+"""Characters: no opener is longer, or reading would not hold it back."""
+
+SPECIAL_TOKENS: Final = (
+    r"<\|[^<>|\s]{1,64}\|>",
+    r"<｜[^<>｜\s]{1,64}｜>",
+    r"</?s>",
+    r"<(?:bos|eos|pad|unk)>",
+    r"<(?:start|end)_of_turn>",
+    r"<</?SYS>>",
+    r"\[/?(?:INST|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT)\]",
+)
+"""What chat templates write between messages, in the families of models that are in use."""
+
+_APART: Final = ("", "\n", "\n" + " " * 65, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
+_APART_IN_PROSE: Final = ("", "\n", "\u200b", "\n\u200b", "\n" + " " * WINDOW)
+_IN_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_CHARACTERS = re.compile(r'\\u[0-9a-fA-F]{4}|\\.|[^"\\]', re.DOTALL)
+
+
+def neutralize(
+    text: str, *, dialects: Iterable[str | Dialect] | str | Dialect | None = None, special_tokens: bool = False
+) -> str:
+    r"""Return `text` such that no call is read in it, in any dialect, alone or joined with other texts.
+
+    >>> neutralize("He wrote [CALL: pay(amount=9)] and left.")
+    'He wrote [\\CALL: pay(amount=9)] and left.'
+    >>> neutralize('["<tool_call>{}"]')
+    '["\\u003ctool_call>{}"]'
+
+    dialects        further dialects, which are not registered; all that are registered count always
+    special_tokens  whether the tokens with which chat templates separate messages are broken too
+
+    A text that is JSON stays JSON with the same value. Text without anything like an opener stays as it is, but one
+    that could be the middle of a marker that begins in the text before it is set off from that. Doing it twice changes
+    nothing. No call is read in any chain of neutralized texts and of others in which no marker begins or has begun.
+    Linear time; some microseconds for a kilobyte of prose. Raises UsageError for anything but a str.
+    """
+    inside = neutralized_inside(text, dialects=dialects, special_tokens=special_tokens)
+    return set_apart(inside, dialects=dialects, special_tokens=special_tokens)
+
+
+def neutralized_inside(
+    text: str, *, dialects: Iterable[str | Dialect] | str | Dialect | None = None, special_tokens: bool = False
+) -> str:
+    """Do as `neutralize` does, but leave the beginning of the text as it is: for what comes behind a text of ours."""
+    if not isinstance(text, str):
+        raise UsageError(f"neutralize: expected a str, found {type(text).__name__}")
+    openers = _openers_for(dialects, special_tokens)
+    if _is_json(text):
+        escaped = openers.escaped(text)
+        if escaped is not None:
+            return escaped
+    return openers.broken(text)
+
+
+def set_apart(
+    text: str, *, dialects: Iterable[str | Dialect] | str | Dialect | None = None, special_tokens: bool = False
+) -> str:
+    """Return a neutralized text that does not go on with an opener which was cut in the text before it."""
+    if not text:
+        return text
+    openers = _openers_for(dialects, special_tokens)
+    ways = _APART if _is_json(text) else _APART_IN_PROSE
+    return next((way + text for way in ways if not openers.go_on(way + text)), ways[-1] + text)
+
+
+class Openers:
+    """What markers of some dialects begin with."""
+
+    def __init__(self, patterns: tuple[tuple[str, str, bool], ...], starts: tuple[str, ...]) -> None:
+        """Take what is broken: the characters that may come first, a pattern, whether only the start of a line counts.
+
+        `starts` are patterns of the same up to where a call has begun, with which a text must not go on.
+        """
+        self._patterns = patterns
+        self._starts = starts
+        anywhere = {char for begins, _, at_line_start in patterns for char in begins if not at_line_start}
+        at_line_start = {char for begins, _, at_line_start in patterns for char in begins if at_line_start}
+        # Behind a reasoning tag a new line begins: a bracket may be the end of one.
+        self._candidates = re.compile(f"{_any_of(anywhere)}|(?<![^\\r\\n>\\]]){_any_of(at_line_start)}").finditer
+        self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
+        self._cut: dict[str, regex.Pattern[str]] = {}
+        self._rest: regex.Pattern[str] | None = None
+
+    def go_on(self, text: str) -> bool:
+        """Whether `text` may go on with an opener that was cut before it."""
+        if self._rest is None:
+            import regex  # 20 ms, and only who writes needs it
+
+            source = "|".join(map(continuation, self._starts))
+            self._rest = regex.compile(source, regex.VERSION0)
+        return self._rest.match(text[: 2 * WINDOW], partial=True) is not None
+
+    def broken(self, text: str) -> str:
+        """Return the text with every opener broken behind its first character."""
+        pieces = []
+        done = 0
+        for start, _ in self._found(text):
+            first = text[start]
+            behind = text[start + 1 : start + WINDOW]
+            ways = (first + "\\", first + "\u200b")
+            way = next((way for way in ways if not self._is_opener(way + behind)), None)
+            pieces += [text[done:start], way if way is not None else _wide(first)]
+            done = start + 1
+        return "".join([*pieces, text[done:]])
+
+    def escaped(self, text: str) -> str | None:
+        """Return JSON with an escape in every opener, None where one stands outside of strings."""
+        found = list(self._found(text))
+        if not found:
+            return text
+        places = {
+            string.start() + 1 + inner.start()
+            for string in _IN_STRINGS.finditer(text)
+            for inner in _CHARACTERS.finditer(string[0][1:-1])
+            if len(inner[0]) == 1
+        }
+        escapes = set()
+        for start, end in found:
+            place = next((at for at in range(start, end) if at in places), None)
+            if place is None:
+                return None
+            escapes.add(place)
+        pieces = []
+        done = 0
+        for place in sorted(escapes):
+            pieces += [text[done:place], f"\\u{ord(text[place]):04x}"]
+            done = place + 1
+        return "".join([*pieces, text[done:]])
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the range of each opener; one that the end of the text cuts reaches to the end."""
+        for candidate in self._candidates(text):
+            start = candidate.start()
+            end = self._end(text, start)
+            if end > start:
+                yield start, end
+
+    def _end(self, text: str, start: int) -> int:
+        first = text[start]
+        if first not in self._whole:
+            import regex  # as above
+
+            source = "|".join(f"(?:{pattern})" for begins, pattern, _ in self._patterns if first in begins)
+            self._whole[first] = re.compile(source).match
+            self._cut[first] = regex.compile(source, regex.VERSION0)
+        found = self._whole[first](text, start)
+        if found is not None:
+            return max(found.end(), start + 1)
+        if len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None:
+            return len(text)
+        return start
+
+    def _is_opener(self, text: str) -> bool:
+        return self._end(text, 0) > 0
+
+
+def _any_of(chars: set[str]) -> str:
+    return "[" + "".join(map(re.escape, sorted(chars))) + "]" if chars else "(?!)"
+
+
+def _wide(char: str) -> str:
+    """Return the full-width form of a character: where it alone is an opener, nothing behind it can break it."""
+    return chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else "\ufffd"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _openers_for(extra: Iterable[str | Dialect] | str | Dialect | None, special_tokens: bool) -> Openers:
+    rows = {row.name: row for row in (*dialects(), *(select(extra) if extra is not None else ()))}
+    return _openers(tuple(rows.values()), special_tokens)
+
+
+@lru_cache(maxsize=16)
+def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
+    patterns = []
+    starts = []
+    for form in (form for row in rows for form in row.forms):
+        for pattern in (form.opener, form.head if form.alone else "", *form.loose_heads):
+            if pattern:
+                patterns.append((form.begins, _anonymous(pattern), form.line_start))
+        starts += [form.head if form.alone else form.opener + "{ws}" + form.head, *form.loose_heads]
+    if special_tokens:
+        patterns += [("<[", pattern, False) for pattern in SPECIAL_TOKENS]
+        starts += SPECIAL_TOKENS
+    return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(_anonymous(start) for start in starts)))
+
+
+def _anonymous(pattern: str) -> str:
+    return re.sub(r"\(\?P<\w+>", "(?:", expand(pattern))

@@ -1,0 +1,205 @@
+"""Prints pieces of grammars for the engines: GBNF (which is XGrammar's EBNF too), llguidance's Lark, one regex."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from callmark.errors import UsageError
+from callmark.writing.automata import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq
+
+_LONG: Final = 120
+"""Characters from which on a piece becomes a rule of its own, so that what occurs often is written once."""
+
+_GBNF_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def gbnf(root: Node, rules: Mapping[str, Node]) -> str:
+    """Return a grammar that llama.cpp and XGrammar read: names without `_`, right recursion, one line a rule."""
+    printer = _Gbnf()
+    lines = {"root": printer.text(root)}
+    for name, node in rules.items():
+        lines[name] = printer.text(node)
+    lines |= printer.rules
+    return "".join(f"{name} ::= {text}\n" for name, text in lines.items())
+
+
+class _Gbnf:
+    def __init__(self) -> None:
+        self.rules: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+
+    def text(self, node: Node) -> str:
+        match node:
+            case Lit(text):
+                return '"' + "".join(_GBNF_ESCAPES.get(char, _visible(char)) for char in text) + '"'
+            case Chars(ranges, negated):
+                return _class(ranges, negated, _gbnf_in_class)
+            case Seq(items):
+                return " ".join(self._inner(item) for item in items if item != Lit("")) or '""'
+            case Alt(items):
+                return " | ".join(map(self.text, items))
+            case Rep(item, least, most):
+                inner = self._inner(item)
+                return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+            case Ref(name):
+                return name
+        return f"t0 {self.text(Lit(node.until))}" if node.until else "t0"
+
+    def _inner(self, node: Node) -> str:
+        text = self.text(node)
+        if isinstance(node, Lit | Chars | Ref):
+            return text
+        if len(text) <= _LONG and not (isinstance(node, Rep) and node.most > 1):
+            return f"({text})"  # a repetition is a rule of its own: llama.cpp refuses large ones inside of each other
+        if text not in self._names:
+            self._names[text] = f"p{len(self._names)}"
+            self.rules[self._names[text]] = text
+        return self._names[text]
+
+
+def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
+    """Return a grammar in llguidance's Lark; `forbidden` is the regex of what `Free` text must not hold."""
+    printer = _Lark(forbidden)
+    lines = {"start": printer.text(root)}
+    for name, node in rules.items():
+        lines[name] = printer.text(node)
+    lines |= printer.rules
+    return "%llguidance {}\n" + "".join(f"{name}: {text}\n" for name, text in lines.items())
+
+
+class _Lark:
+    """A piece without references is one terminal: the lexer takes it at once, where rules would go by characters."""
+
+    def __init__(self, forbidden: str) -> None:
+        self.rules: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._free = f"/(?s:.*)/ & ~/(?s:.*){forbidden}(?s:.*)/"
+
+    def text(self, node: Node) -> str:
+        if isinstance(node, Lit) and not node.text:
+            return '""'
+        if isinstance(node, Free):
+            return self._until(node.until)
+        if _is_regular(node):
+            return self._named(f"/{_in_slashes(regex(node, {}))}/")
+        match node:
+            case Seq(items):
+                return " ".join(self._inner(item) for item in items if item != Lit(""))
+            case Alt(items):
+                return " | ".join(map(self.text, items))
+            case Rep(item, least, most):
+                inner = self._inner(item)
+                return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+            case Ref(name):
+                return name
+            case _:
+                raise AssertionError("what is regular has been printed")
+
+    def _inner(self, node: Node) -> str:
+        text = self.text(node)
+        return f"({text})" if isinstance(node, Seq | Alt | Rep) and not _is_regular(node) else text
+
+    def _until(self, until: str) -> str:
+        """Return the rule of free text: up to the first `until`, which the lexer must not read on from."""
+        self.rules["FREE"] = self._free
+        if not until:
+            return "FREE"
+        self.rules["head[lazy]"] = f"FREE /{_in_slashes(regex(Lit(until), {}))}/"
+        return "head"
+
+    def _named(self, text: str) -> str:
+        if text not in self._names:
+            self._names[text] = f"P{len(self._names)}"
+            self.rules[self._names[text]] = text
+        return self._names[text]
+
+
+def _is_regular(node: Node) -> bool:
+    match node:
+        case Seq(items) | Alt(items):
+            return all(map(_is_regular, items))
+        case Rep(item, _, _):
+            return _is_regular(item)
+        case _:
+            return isinstance(node, Lit | Chars)
+
+
+def _in_slashes(pattern: str) -> str:
+    return pattern.replace("/", "\\/")
+
+
+def regex(node: Node, rules: Mapping[str, Node]) -> str:
+    """Return one regex without look-around. Raises UsageError for a schema that holds itself, and for free text."""
+    return _regex(node, rules, ())
+
+
+def _regex(node: Node, rules: Mapping[str, Node], inside: tuple[str, ...]) -> str:
+    match node:
+        case Lit(text):
+            return "".join(_in_pattern(char) for char in text)
+        case Chars(ranges, negated):
+            return _class(ranges, negated, _regex_in_class)
+        case Seq(items):
+            return "".join(_regex(item, rules, inside) for item in items)
+        case Alt(items):
+            return "(?:" + "|".join(_regex(item, rules, inside) for item in items) + ")"
+        case Rep(item, least, most):
+            inner = _regex(item, rules, inside)
+            inner = inner if isinstance(item, Chars | Alt) else f"(?:{inner})"
+            return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+        case Ref(name):
+            if name in inside:
+                raise UsageError("target regex: expected schemas that do not hold themselves, found one that does")
+            return _regex(rules[name], rules, (*inside, name))
+        case _:
+            raise UsageError("target regex: expected free_text=False, found free text, which no plain regex can say")
+
+
+def _class(ranges: tuple[tuple[str, str], ...], negated: bool, escape: dict[str, str]) -> str:
+    inner = ""
+    for low, high in ranges:
+        if not (low >= "\ud800" and high <= "\udfff"):  # surrogates are no characters to any engine
+            first, last = (escape.get(char, _visible(char)) for char in (low, high))
+            inner += first if low == high else f"{first}-{last}"
+    return f"[{'^' * negated}{inner}]"
+
+
+_gbnf_in_class: Final = {
+    "\\": "\\\\",
+    "]": "\\]",
+    "[": "\\[",
+    "^": "\\x5E",
+    "-": "\\x2D",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    '"': '\\"',
+}
+_regex_in_class: Final = {
+    "\\": "\\\\",
+    "]": "\\]",
+    "[": "\\[",
+    "^": "\\^",
+    "-": "\\-",
+    "&": "\\&",
+    "~": "\\~",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def _visible(char: str) -> str:
+    """Return a character as it is, or as an escape where an editor would not show it."""
+    code = ord(char)
+    if 0x20 <= code < 0x7F or (code > 0xA0 and char.isprintable()):
+        return char
+    return f"\\x{code:02X}" if code < 0x80 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+
+
+def _in_pattern(char: str) -> str:
+    if char in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[char]
+    return re.escape(char) if char in "\\.^$*+?{}[]|()-&~#" else _visible(char)

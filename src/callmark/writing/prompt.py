@@ -1,0 +1,255 @@
+"""Writes the prompt that teaches a model to call tools in a dialect.
+
+What a prompt shows parses: every marker in it is a call of one of the given tools, written by `render_call`, with
+arguments that satisfy the tool's schema, and what others wrote (names, descriptions) is neutralized. The same tools
+and options give the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from callmark.dialects import Dialect, Writing, select
+from callmark.errors import UsageError
+from callmark.writing.calls import WrittenCall, fill, render_calls
+from callmark.writing.examples import example_arguments
+from callmark.writing.languages import Language, language_of
+from callmark.writing.neutral import neutralized_inside
+from callmark.writing.results import header, render_result
+from callmark.writing.signatures import STYLES, Style, described
+from callmark.writing.toolset import ToolSpec, tool_specs
+
+CHOICES: Final = ("auto", "none", "required")
+TEMPLATE: Final = "{title}\n\n{tools}\n\n{how}\n\n{rules}\n\n{examples}"
+"""How the parts of a prompt stand together; a template of one's own has the same places, or some of them."""
+
+
+class Prompt(NamedTuple):
+    """What teaches the protocol.
+
+    text      for the system message
+    turns     example messages, to stand behind the system message: dicts with `role` and `content`
+    reminder  a line or two for the end of a long conversation
+    calls     the calls that text, turns and reminder show, in this order
+    style     the style that was taken, which a budget may have changed
+    tokens    of text and turns, as the counter counts them
+    """
+
+    text: str
+    turns: tuple[dict[str, str], ...]
+    reminder: str
+    calls: tuple[WrittenCall, ...]
+    style: Style
+    tokens: int
+
+    def messages(self) -> list[dict[str, str]]:
+        """Return the system message and the turns."""
+        return [{"role": "system", "content": self.text}, *map(dict, self.turns)]
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a text has: a fourth of its ASCII characters, and the others one by one.
+
+    Within a quarter of what cl100k gives for prompts of this library; hand over a tokenizer's own count where it
+    matters.
+    """
+    ascii_characters = sum(map(str.isascii, text))
+    return -(-ascii_characters // 4) + len(text) - ascii_characters
+
+
+def protocol_prompt(
+    tools: Any,
+    dialect: str | Dialect = "call",
+    *,
+    style: Style = "signature",
+    tool_choice: str = "auto",
+    parallel: bool = True,
+    language: str | Language = "en",
+    nonce: str | None = None,
+    reasoning: bool = False,
+    examples: str = "turns",
+    budget: int | None = None,
+    count: Callable[[str], int] = estimate_tokens,
+    template: str | None = None,
+) -> Prompt:
+    """Return the prompt that teaches `tools` in a dialect.
+
+    >>> weather = {"name": "get_weather", "description": "Weather of a town.",
+    ...     "parameters": {"properties": {"town": {"type": "string"}}, "required": ["town"]}}
+    >>> print(protocol_prompt([weather], parallel=False).text.partition(".")[0])
+    # Tools
+    <BLANKLINE>
+    You can call these tools:
+    - get_weather({"town": string}): Weather of a town
+
+    tools        in any usual shape: OpenAI, Anthropic, MCP, Gemini, a mapping of names to JSON Schemas
+    style        how tools are described: "signature", "brief", "compact", "table" or "schema"
+    tool_choice  "auto", "none", "required", or the name of the tool that must be called
+    parallel     whether several calls may stand in one message
+    language     "en", "zh-Hans", "zh-Hant", or what `load_language` gives
+    nonce        a code that every call must carry (see `new_nonce`); the dialect `call` only
+    reasoning    whether the model is to say first what it needs the call for
+    examples     "turns": as messages, which work best; "inline": in the text, where a host allows no such messages;
+                 "none"
+    budget       most tokens that text and turns may have; a shorter style is taken where `style` is too long
+    count        counts the tokens of a text
+    template     a layout of one's own, with the places {title}, {tools}, {how}, {rules} and {examples}
+
+    Raises ToolsError for what is no tool, and UsageError for options out of range, a name that the dialect cannot
+    write, and a budget under which no style stays.
+    """
+    (row,) = select(dialect)
+    if style not in STYLES:
+        raise UsageError(f"style: expected one of {', '.join(STYLES)}, found {style!r:.80}")
+    if examples not in ("turns", "inline", "none"):
+        raise UsageError(f"examples: expected turns, inline or none, found {examples!r:.80}")
+    specs = tool_specs(tools)
+    if not specs:
+        raise UsageError("tools: expected at least one tool, found none")
+    names = [spec.name for spec in specs]
+    if tool_choice not in CHOICES and tool_choice not in names:
+        raise UsageError(f"tool_choice: expected {', '.join(CHOICES)} or the name of a tool, found {tool_choice!r:.80}")
+    writer = _Writer(specs, row, tool_choice, parallel, language_of(language), nonce, reasoning, examples, template)
+    ladder = STYLES[STYLES.index(style) :] if budget is not None else (style,)
+    for way in ladder:
+        prompt = writer.prompt(way, count)
+        if budget is None or prompt.tokens <= budget:
+            return prompt
+    raise UsageError(f"budget: expected at least the {prompt.tokens} tokens of the style {way}, found {budget}")
+
+
+class _Writer:
+    """Puts one prompt together, in any style."""
+
+    def __init__(
+        self,
+        specs: tuple[ToolSpec, ...],
+        dialect: Dialect,
+        choice: str,
+        parallel: bool,
+        language: Language,
+        nonce: str | None,
+        reasoning: bool,
+        examples: str,
+        template: str | None,
+    ) -> None:
+        self._specs = specs
+        self._dialect = dialect
+        self._choice = choice
+        self._parallel = parallel
+        self._words = language
+        self._nonce = nonce
+        self._reasoning = reasoning
+        self._examples = examples if choice != "none" else "none"
+        self._template = TEMPLATE if template is None else template
+        self._tools = {spec.name: spec.schema for spec in specs}
+        for spec in specs:  # a tool whose name cannot be written could never be called
+            self._rendered(WrittenCall(spec.name, {}), tools=None)
+        self._call = self._example()
+        writing = dialect.writing or Writing(call="")
+        body = dialect.forms[writing.form].body
+        self._pairs = writing.pairs
+        self._in_json = not writing.pairs and body != "braces" and not writing.parameter
+
+    def _rendered(self, call: WrittenCall, tools: Any) -> str:
+        return render_calls([call], self._dialect, nonce=self._nonce, tools=tools)
+
+    def _example(self) -> WrittenCall | None:
+        """Return a call of the tool that is wanted, or of the first for which one can be made and written."""
+        for spec in self._specs:
+            arguments = example_arguments(spec) if self._choice in (*CHOICES, spec.name) else None
+            if arguments is None:
+                continue
+            call = WrittenCall(spec.name, arguments)
+            try:
+                self._rendered(call, self._tools)
+            except UsageError:
+                continue
+            return call
+        return None
+
+    def prompt(self, style: Style, count: Callable[[str], int]) -> Prompt:
+        """Return the prompt with the tools described in a style."""
+        words = self._words
+        marker = self._rendered(self._call, self._tools) if self._call is not None else ""
+        intro = words.schemas if style == "schema" else words.tools
+        listed = f"{intro}\n{described(self._specs, style, words, pairs=self._pairs)}"
+        turns = self._turns(marker)
+        wanted = bool(marker) and self._choice != "none"
+        text = fill(
+            self._template,
+            {
+                "title": words.title,
+                "tools": listed,
+                "how": f"{words.how}\n{marker}" if wanted else "",
+                "rules": "\n".join(f"- {rule}" for rule in self._rules(style)),
+                "examples": self._inline(turns) if self._examples == "inline" else "",
+            },
+        )
+        text = re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+        shown = turns if self._examples == "turns" else ()
+        reminder = f"{words.reminder}\n{marker}" if wanted else words.none
+        times = (1 + (self._examples != "none") + 1) * wanted  # in the text or the turns, and in the reminder
+        calls = (self._call,) * times if self._call is not None else ()
+        tokens = count(text) + sum(count(turn["content"]) for turn in shown)
+        return Prompt(text, shown, reminder, calls, style, tokens)
+
+    def _rules(self, style: Style) -> list[str]:
+        words = self._words
+        if self._choice == "none":
+            return [words.none]
+        choice = words.named.replace("{name}", self._choice)
+        rules = [
+            words.json if self._in_json else "",
+            words.optional if style != "schema" and self._has_optional() else "",
+            words.values,
+            words.only,
+            words.result.replace("{header}", self._header()),
+            words.parallel if self._parallel else words.single,
+            getattr(words, self._choice) if self._choice in CHOICES else choice,
+            words.reasoning if self._reasoning else "",
+            words.nonce.replace("{nonce}", self._nonce) if self._nonce else "",
+        ]
+        return [rule for rule in rules if rule]
+
+    def _has_optional(self) -> bool:
+        return any(
+            key not in spec.schema.get("required", ())
+            for spec in self._specs
+            for key in spec.schema.get("properties", ())
+        )
+
+    def _header(self) -> str:
+        name = self._call.name if self._call is not None else self._specs[0].name
+        return neutralized_inside(header(self._words, name, ""))
+
+    def _turns(self, marker: str) -> tuple[dict[str, str], ...]:
+        """Return the whole loop as messages: a request, the call, its result, the answer; and words without a call."""
+        if self._call is None or self._examples == "none":
+            return ()
+        words, name = self._words, self._call.name
+        values = ", ".join(f"{key}: {_plain(value)}" for key, value in self._call.arguments.items())
+        places = {"name": name, "values": f"{values}{words.stop}" if values else ""}
+        request = neutralized_inside(" ".join(fill(words.request, places).split()))
+        thought = f"{fill(words.thought, places)}\n" if self._reasoning else ""
+        contents = (
+            ("user", request),
+            ("assistant", thought + marker),
+            ("user", render_result(name, words.done, language=words)),
+            ("assistant", neutralized_inside(fill(words.answer, places))),
+            ("user", words.thanks),
+            ("assistant", words.welcome),
+        )
+        return tuple({"role": role, "content": content} for role, content in contents)
+
+    def _inline(self, turns: tuple[dict[str, str], ...]) -> str:
+        words = self._words
+        lines = [f"{words.user if turn['role'] == 'user' else words.assistant}\n{turn['content']}" for turn in turns]
+        return "\n\n".join([words.example, *lines]) if lines else ""
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

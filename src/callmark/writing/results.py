@@ -1,0 +1,56 @@
+"""Writes results as a model is shown them: data under a line that names the tool, never a call.
+
+A plain header line works best with small models: behind `[RESULT: ...]` they go on calling.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+from callmark.errors import UsageError
+from callmark.writing.languages import Language, language_of
+from callmark.writing.neutral import neutralized_inside, set_apart
+
+
+def render_result(name: str, content: Any, *, id: str | None = None, language: str | Language = "en") -> str:  # noqa: A002  # the field of Call
+    r"""Return the result of a call as text for a message of the user's role.
+
+    >>> render_result("get_weather", {"degrees": 7}, id="c1")
+    'Result of get_weather (c1):\n{"degrees": 7}'
+
+    content     text, or a JSON value; it is neutralized: nothing in it is read as a call, and no line of it begins the
+                result of another call. JSON keeps its value.
+
+    Raises UsageError for what is neither text nor JSON.
+    """
+    words = language_of(language)
+    if not isinstance(content, str):
+        try:
+            content = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(
+                f"result of {name!r:.80}: expected text or a JSON value, found another: {error}"
+            ) from error
+    body = header_pattern(words).sub(lambda found: "\\" + found[0], neutralized_inside(content))
+    return set_apart(f"{neutralized_inside(header(words, name, id or ''))}\n{body}")
+
+
+def header(language: Language, name: str, id: str) -> str:  # noqa: A002
+    """Return the line under which a result stands."""
+    shown = f" ({_one_line(id)})" if id else ""
+    return re.sub(r"\{(name|id)\}", lambda place: _one_line(name) if place[1] == "name" else shown, language.header)
+
+
+@cache
+def header_pattern(language: Language) -> re.Pattern[str]:
+    """Return the pattern of a header line, with the groups `name` and `id`."""
+    pattern = re.escape(language.header).replace(r"\{name\}", r"(?P<name>\S[^\r\n]{0,255}?)")
+    pattern = pattern.replace(r"\{id\}", r"(?:[ ]\((?P<id>[^()\r\n]{1,255})\))?")
+    return re.compile(f"^{pattern}$", re.MULTILINE)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:256]

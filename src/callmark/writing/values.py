@@ -1,0 +1,202 @@
+"""JSON values in the body languages of the dialects: the counterpart of what reading does with them.
+
+What is written is read as the very value, with the limits that reading has by default. Where a language cannot say a
+value, `Unwritable` is raised, and nothing is written. The rules on plain words are those of `reading.schemas` seen
+from the other side, but stricter: what might be read as something else is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, Final, TypeAlias
+
+from callmark.dialects import Form, expand
+from callmark.errors import UsageError
+from callmark.writing.toolset import type_of
+
+Declared: TypeAlias = Callable[[str], frozenset[str]]
+"""Gives the declared types of a parameter, none where nothing is declared."""
+
+NESTING_LIMIT: Final = 64  # of reading's Limits, as the next one: what is written must be read
+LENGTH_LIMIT: Final = 1_048_576
+_DIGITS: Final = 4300
+_PLAIN_LIMIT: Final = 4096
+"""Characters of a raw value up to which reading finds out what it is; what is longer is a string."""
+
+_LONE = re.compile(r"[\ud800-\udfff]")
+_PYTHON_NAME = re.compile(r"[^\W\d]\w{0,127}")
+_BARE_KEY = re.compile(r"[A-Za-z_][0-9A-Za-z_]{0,63}")
+_RAW_KEY = re.compile(r"[^<>\r\n\ud800-\udfff]{1,256}")
+_NO_WORD = re.compile(r"\s*(?:[\[{].*|[-+]?[0-9].*|true|false|null|none)\s*", re.IGNORECASE | re.DOTALL)
+
+
+class Unwritable(UsageError):  # noqa: N818  # a UsageError to callers, a signal inside this room
+    """The dialect has no way to write this value so that it is read as it is."""
+
+
+def checked(value: Any, depth: int = NESTING_LIMIT, where: str = "arguments") -> Any:
+    """Return a JSON value with its tuples as lists. Raises UsageError that says where it is none."""
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        if _LONE.search(value):
+            raise UsageError(f"{where}: expected text that UTF-8 can hold, found half of a surrogate pair")
+        return value
+    if isinstance(value, int):
+        if abs(value) >= 10**_DIGITS:
+            raise UsageError(f"{where}: expected an integer of at most {_DIGITS} digits, found one that is longer")
+        return value
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise UsageError(f"{where}: expected a finite number, found {value}")
+        return value
+    if not isinstance(value, dict | list | tuple):
+        raise UsageError(f"{where}: expected a JSON value, found {type(value).__name__}")
+    if depth == 0:
+        raise UsageError(f"{where:.80}: expected at most {NESTING_LIMIT} nested brackets, found more")
+    if not isinstance(value, dict):
+        return [checked(item, depth - 1, f"{where}[{n}]") for n, item in enumerate(value)]
+    for key in value:
+        if not isinstance(key, str):
+            raise UsageError(f"{where}: expected keys that are strings, found {key!r:.80}")
+        checked(key, 0, f"{where}: a key")
+    return {key: checked(item, depth - 1, f"{where}.{key:.40}") for key, item in value.items()}
+
+
+def as_json(value: Any) -> str:
+    """Return JSON as models write it: a blank behind commas and colons, characters as they are."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def in_cdata(value: Any) -> str:
+    """Return JSON that does not end a CDATA section: `]]>` can only stand in a string, where `>` has an escape."""
+    return as_json(value).replace("]]>", "]]\\u003e")
+
+
+def as_pairs(arguments: dict[str, Any], declared: Declared) -> str:
+    """Return `key=value` pairs with Python's words, or a JSON object where a key is no name or a type would change."""
+    pairs = []
+    for key, value in arguments.items():
+        types = declared(key)
+        bare = not isinstance(value, str | dict | list)
+        if not _PYTHON_NAME.fullmatch(key) or (bare and types and not _keeps(value, types)):
+            return as_json(arguments)
+        pairs.append(f"{key}={_python(value)}")
+    return ", ".join(pairs)
+
+
+def _keeps(value: Any, types: frozenset[str]) -> bool:
+    """Whether a plain word that says `value` is read as `value` where these types are declared."""
+    if value is None:
+        return "null" in types
+    return "string" not in types and (type_of(value) in types or (isinstance(value, int) and "number" in types))
+
+
+def _python(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{as_json(key)}: {_python(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_python, value)) + "]"
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    return as_json(value)
+
+
+def in_braces(value: Any, quote: str) -> str:
+    """Return the language `braces`: bare keys, and strings between `quote`, which they cannot hold."""
+    if isinstance(value, dict):
+        items = (f"{_brace_key(key, quote)}:{in_braces(item, quote)}" for key, item in value.items())
+        return "{" + ",".join(items) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(in_braces(item, quote) for item in value) + "]"
+    if isinstance(value, str):
+        if quote in value:
+            raise Unwritable(f"expected strings without {quote}, which ends them, found one that holds it")
+        return quote + value + quote
+    return as_json(value)
+
+
+def _brace_key(key: str, quote: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else in_braces(key, quote)
+
+
+def in_parameters(
+    arguments: dict[str, Any], form: Form, template: str, behind: str, declared: Declared, fill: Callable[..., str]
+) -> str:
+    """Return one parameter after the other as `template` says; `behind` is the text that follows the last one.
+
+    A value that would end early, or be read as something else, is written as a JSON string where that is read as the
+    string, which it is where nothing is declared.
+    """
+    stop = _stop(form)
+    head, _, tail = template.partition("{value}")
+    result = behind
+    for key, value in reversed(arguments.items()):
+        if not _RAW_KEY.fullmatch(key):
+            raise Unwritable(f"expected keys of 1 to 256 characters but `<`, `>` and line breaks, found {key!r:.80}")
+        for text in _ways(value, declared(key), key):
+            line_break = "\r" if form.trim and text.endswith("\r") else ""
+            before, after = (fill(part, {"key": key}) for part in (head, tail))
+            end = len(before) + len(text)
+            written = before + text + line_break + after + result
+            found = stop.search(written, len(before))
+            closing = written.index(form.value_end, end)
+            if found is not None and found.start() == closing and found["end"] is not None:
+                break
+        else:
+            raise Unwritable(f"expected no {form.value_end} and no marker in the value of {key!r:.40}, found one")
+        result = written
+    return result[: len(result) - len(behind)]
+
+
+def _stop(form: Form) -> re.Pattern[str]:
+    """Return what ends a raw value, or breaks it: as reading puts it together."""
+    structure = f"(?={_anonymous(form.parameter)}|{_anonymous(form.tail)})"
+    others = [_anonymous(pattern) for pattern in (form.nested or form.opener or form.head, form.unclosed) if pattern]
+    return re.compile("|".join([f"(?P<end>{re.escape(form.value_end)}{structure})", *others]))
+
+
+def _anonymous(pattern: str) -> str:
+    return re.sub(r"\(\?P<\w+>", "(?:", expand(pattern))
+
+
+def _ways(value: Any, types: frozenset[str], key: str) -> list[str]:
+    """Return the raw texts that are read as `value` where these types are declared, the plainest first."""
+    if not isinstance(value, str):
+        text = as_json(value)
+        if isinstance(value, dict | list):
+            container = bool(types) and types <= {"object", "array", "null"}
+            kept = (not types or type_of(value) in types) and "string" not in types
+            kept = kept and (container or len(text) <= _PLAIN_LIMIT)
+        else:
+            kept = not types or _keeps(value, types) or (value is not None and "string" not in types)
+            kept = kept and len(text) <= _PLAIN_LIMIT
+        if not kept:
+            found = " or ".join(sorted(types)) or f"text, as it is longer than {_PLAIN_LIMIT} characters"
+            raise Unwritable(
+                f"expected for {key!r:.40} a value that is read as it is, found one that is read as {found}"
+            )
+        return [text]
+    if len(value) > _PLAIN_LIMIT:
+        if types and types <= {"object", "array", "null"}:
+            raise Unwritable(f"expected {' or '.join(sorted(types))} for {key!r:.40}, found a string")
+        return [value]
+    if types:
+        clear = ("string" in types and "null" not in types) or not _NO_WORD.fullmatch(value)
+        if not clear and not ("string" in types and value.strip().lower() not in ("null", "none")):
+            raise Unwritable(f"expected for {key!r:.40} text that is read as text, found {value!r:.40}")
+        return [value]
+    quoted = as_json(value).replace("<", "\\u003c").replace("\n", "\\n")
+    plain = [] if _is_json(value) else [value]
+    return plain + ([quoted] if len(quoted) <= _PLAIN_LIMIT else [])
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

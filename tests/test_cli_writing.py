@@ -1,0 +1,178 @@
+"""The commands that write: prompt, render, convert and lint."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+
+from callmark import export_grammar, protocol_prompt, render_call
+from callmark.writing.lint import lint
+from test_cli import run
+from test_prompt import TOOLS
+
+
+@pytest.fixture
+def tools(tmp_path):
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(TOOLS), encoding="utf-8")
+    return path
+
+
+def test_prompt_prints_what_the_function_gives(tools):
+    assert run("prompt", tools).stdout.decode() == protocol_prompt(TOOLS).text + "\n"
+    options = (
+        "--dialect",
+        "hermes",
+        "--style",
+        "table",
+        "--language",
+        "zh-Hans",
+        "--tool-choice",
+        "translate",
+        "--single",
+    )
+    expected = protocol_prompt(
+        TOOLS, "hermes", style="table", language="zh-Hans", tool_choice="translate", parallel=False, reasoning=True,
+        examples="inline",
+    )  # fmt: skip
+    printed = run("prompt", tools, *options, "--reasoning", "--examples", "inline")
+    assert printed.stdout.decode() == expected.text + "\n"
+    assert printed.returncode == 0
+    assert "[CALL#7f3a: " in run("prompt", tools, "--nonce", "7f3a").stdout.decode()
+
+
+def test_prompt_prints_messages_and_sizes(tools):
+    lines = run("prompt", tools, "--json").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == protocol_prompt(TOOLS).messages()
+    prompt = protocol_prompt(TOOLS)
+    characters = sum(len(message["content"]) for message in prompt.messages())
+    assert run("prompt", tools, "--count").stdout.decode() == f"signature\t{characters}\t{prompt.tokens}\n"
+    shorter = run("prompt", tools, "--count", "--budget", str(prompt.tokens - 1))
+    assert shorter.stdout.decode().startswith("brief\t")
+
+
+def test_prompt_takes_a_language_of_ones_own(tools, tmp_path):
+    from importlib.resources import files
+
+    path = tmp_path / "own.toml"
+    text = files("callmark.writing.languages").joinpath("en.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace("# Tools", "# My tools"), encoding="utf-8")
+    assert run("prompt", tools, "--language", path).stdout.startswith(b"# My tools\n")
+
+
+def test_prompt_counts_with_a_tokenizer(tools, tmp_path, monkeypatch):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))  # noqa: S106  # no password
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(str(path))
+    words = sum(len(message["content"].split()) for message in protocol_prompt(TOOLS).messages())
+    assert run("prompt", tools, "--count", "--tokenizer", path).stdout.decode().endswith(f"\t{words}\n")
+    path.write_text("{}", encoding="utf-8")
+    assert "found JSON without a model" in run("prompt", tools, "--tokenizer", path).stderr
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    assert "pip install callmark[tokens]" in run("prompt", tools, "--tokenizer", path).stderr
+
+
+def test_prompt_says_what_is_wrong(tools, tmp_path):
+    assert run("prompt", tools, "--style", "long").stderr.startswith("Error: style: expected one of schema")
+    assert run("prompt", tmp_path / "none.json").returncode == 2
+    broken = tmp_path / "broken.json"
+    broken.write_text('[{"name": "f", "parameters": {"type": "nope"}}]', encoding="utf-8")
+    assert "tool 'f': parameters.type" in run("prompt", broken).stderr
+
+
+def test_render_takes_what_parse_prints(tools):
+    text = 'Hi! [CALL: greet({"who": "Mia"})] [CALL: leave()]'
+    calls = run("parse", text=text).stdout
+    assert run("render", text=calls).stdout.decode() == '[CALL: greet({"who": "Mia"})]\n[CALL: leave({})]\n'
+    assert b'"name": "leave"' in run("render", "--dialect", "hermes", text=calls).stdout
+    own = run("render", "--nonce", "7f3a", "--tools", tools, text='\n{"name": "f", "arguments": {"a": 1}}\n')
+    assert own.stdout == b'[CALL#7f3a: f({"a": 1})]\n'
+    assert run("render", text="").stdout == b""
+    for line, expected in (
+        ("{", "line 1: expected a call as JSON"),
+        ("7", "line 1: expected an object"),
+        ("{}", "name"),
+    ):
+        failed = run("render", text=line)
+        assert failed.returncode == 2
+        assert expected in failed.stderr
+
+
+def test_convert_writes_another_dialect(tools):
+    text = "Hi! [CALL: get_weather(town=Oslo, days=2)] Bye."
+    converted = run("convert", "--to", "mistral", "--tools", tools, text=text).stdout.decode()
+    assert converted == 'Hi! [TOOL_CALLS]get_weather[ARGS]{"town": "Oslo", "days": 2} Bye.'
+    assert run("convert", "--to", "call", "--dialect", "mistral", text=converted).stdout.decode() == (
+        'Hi! [CALL: get_weather({"town": "Oslo", "days": 2})] Bye.'
+    )
+    assert run("convert", text=text).returncode == 2
+
+
+def test_grammar_is_for_tools_where_they_are_given(tools):
+    printed = run("grammar", "call", "--tools", tools, "--target", "gbnf", "--single")
+    assert printed.stdout.decode() == export_grammar(TOOLS, target="gbnf", parallel=False).text
+    assert printed.stderr == ""
+    loose = run("grammar", "call", "--tools", "-", text="[]")
+    assert loose.returncode == 2
+    pattern = run(
+        "grammar", "hermes", "--tools", tools, "--target", "regex", "--calls-only", "--tool-choice", "translate"
+    ).stdout.decode()
+    assert re.fullmatch(pattern.rstrip("\n"), render_call("translate", {"text": "x", "to": "en"}, "hermes"))
+    assert b"%llguidance" in run("grammar", "call", "--tools", tools, "--nonce", "7f3a").stdout
+
+
+def test_grammar_says_what_it_does_not_enforce(tmp_path):
+    path = tmp_path / "tools.json"
+    path.write_text('{"f": {"properties": {"a": {"type": "string", "pattern": "x"}}}}', encoding="utf-8")
+    assert run("grammar", "call", "--tools", path).stderr == "not enforced: f.a: pattern\n"
+
+
+def test_lint_says_what_to_do(tools, tmp_path):
+    assert run("lint", tools).stdout.decode().split("\t")[:2] == ["undescribed-parameter", "get_weather"]
+    good = tmp_path / "good.json"
+    good.write_text('[{"name": "look", "description": "Looks around and says what is there."}]', encoding="utf-8")
+    clean = run("lint", good)
+    assert (clean.stdout, clean.returncode) == (b"", 0)
+    assert run("lint", tools).returncode == 1
+
+
+def codes(schema, name="f", description="Does it."):
+    return [found.code for found in lint([{"name": name, "description": description, "parameters": schema}])]
+
+
+def test_lint_finds_what_costs_good_calls():
+    described = {"type": "string", "description": "x"}
+    assert codes({}) == []
+    assert codes({}, name="a.b") == ["unportable-name"]
+    assert codes({}, description="") == ["no-description"]
+    assert codes({}, description="x" * 601) == ["long-description"]
+    assert codes({"properties": {"a": {}}}) == ["undescribed-parameter", "untyped-parameter"]
+    assert codes({"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": described}}) == []
+    assert (
+        codes({"properties": {"a": {"$ref": "#/$defs/x", "description": "y"}}, "$defs": {"x": {"type": "null"}}}) == []
+    )
+    assert codes({"properties": {f"k{n}": described for n in range(13)}}) == ["too-many-parameters"]
+    assert codes({"required": ["a"]}) == ["unknown-required"]
+    assert codes({"required": ["a"], "properties": {"a": {"description": "x", "not": {}}}}) == [
+        "untyped-parameter",
+        "no-example",
+    ]
+    deep = described
+    for _ in range(3):
+        deep = {"type": "object", "description": "x", "properties": {"a": deep}}
+    assert codes({"properties": {"a": deep}}) == ["deep-nesting"]
+    assert codes(deep) == []
+    tree = {
+        "description": "x",
+        "type": "array",
+        "items": {"anyOf": [{"type": "object", "properties": {"a": {"$ref": "#"}}}]},
+    }
+    assert codes({"properties": {"a": tree}}) == ["deep-nesting"]
+    many = lint([f"f{n}" for n in range(21)])
+    assert (many[0].code, many[0].tool) == ("too-many-tools", "")

@@ -1,0 +1,338 @@
+"""Exported grammars, tried in the engines that they are for: what they accept is what strict reading reads."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callmark import Dialect, Form, UsageError, Writing, WrittenCall, dialects, export_grammar, parse, render_calls
+from callmark.writing.examples import example_arguments
+from callmark.writing.export import TARGETS
+from callmark.writing.toolset import tool_specs
+from engines import llguidance_accepts, llguidance_writes, outlines_accepts
+from strategies import mutated
+from writing import toolsets
+
+NAMES = [dialect.name for dialect in dialects()]
+each_dialect = pytest.mark.parametrize("dialect", NAMES)
+EVERYWHERE = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+TOOLS = [
+    {
+        "name": "get_weather",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "maxLength": 20},
+                "days": {"type": "integer", "minimum": 1, "maximum": 7},
+                "unit": {"type": "string", "enum": ["C", "F"]},
+                "exact": {"type": "boolean"},
+            },
+            "required": ["city"],
+        },
+    },
+    {
+        "name": "add",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "number"},
+                "tags": {"type": "array", "items": {"type": "string", "maxLength": 5}, "maxItems": 3},
+                "where": {"type": "object", "properties": {"x": {"type": "null"}}, "required": ["x"]},
+            },
+            "required": ["a"],
+        },
+    },
+    {"name": "stop", "parameters": {"type": "object", "properties": {}}},
+]
+SCHEMAS = {spec.name: spec.schema for spec in tool_specs(TOOLS)}
+CALLS = [
+    WrittenCall("get_weather", {"city": "Oslo"}),
+    WrittenCall("get_weather", {"city": "a b", "days": 7, "unit": "F", "exact": True}),
+    WrittenCall("add", {"a": -1.5}),
+    WrittenCall("add", {"a": 12, "tags": ["x", ""], "where": {"x": None}}),
+    WrittenCall("stop", {}),
+]
+some_calls = st.lists(st.sampled_from(CALLS), min_size=1, max_size=3)
+prose = st.sampled_from(["", "Let me see. ", "Well, [1] says\n", "a < b [CAL", "天气 ", "`x`\n", "Action\n"])
+
+
+def calls_in(text, dialect, tools=TOOLS, **options):
+    parsed = parse(text, dialects=dialect, tools=tools, tolerance="strict", contexts=EVERYWHERE, **options)
+    bad = [problem for problem in parsed.problems if problem.code != "too-many-calls"]
+    assert bad == [], text
+    return [(call.name, call.arguments) for call in parsed.calls]
+
+
+def check(calls, schemas, *, least=0, most=16):
+    assert least <= len(calls) <= most
+    for name, arguments in calls:
+        assert list(jsonschema.Draft202012Validator(schemas[name]).iter_errors(arguments)) == []
+
+
+@each_dialect
+@given(calls=some_calls, before=prose, after=prose)
+def test_calls_of_ours_are_accepted(dialect, calls, before, after):
+    row = next(row for row in dialects() if row.name == dialect)
+    if row.forms[row.writing.form].line_start and before and not before.endswith("\n"):
+        before += "\n"
+    text = render_calls(calls, dialect)
+    assert llguidance_accepts(export_grammar(TOOLS, dialect).text, before + text + "\n" + after)
+    required = export_grammar(TOOLS, dialect, free_text=False, tool_choice="required").text
+    assert llguidance_accepts(required, text)
+    assert not llguidance_accepts(required, "x" + text)
+    single = export_grammar(TOOLS, dialect, parallel=False).text
+    assert llguidance_accepts(single, before + text + after) == (len(calls) == 1)
+    none = export_grammar(TOOLS, dialect, tool_choice="none").text
+    assert llguidance_accepts(none, before + after)
+    assert not llguidance_accepts(none, before + text + after)
+
+
+@each_dialect
+@settings(max_examples=40)
+@given(data=st.data())
+def test_what_strict_reading_rejects_is_refused(dialect, data):
+    rendered = some_calls.map(lambda calls: "Hm.\n" + render_calls(calls, dialect))
+    text = data.draw(mutated(rendered, most=2))
+    if "\ud800" <= max(text, default="") <= "\udfff" or re.search("[\ud800-\udfff]", text):
+        return
+    for choice, least in (("auto", 0), ("required", 1)):
+        if llguidance_accepts(export_grammar(TOOLS, dialect, tool_choice=choice).text, text):
+            check(calls_in(text, dialect), SCHEMAS, least=least)
+
+
+@each_dialect
+def test_what_a_grammar_lets_a_model_write_is_read(dialect):
+    """A model of no sense at all, held by the grammar only."""
+    for choice in ("required", "get_weather", "auto"):
+        grammar = export_grammar(TOOLS, dialect, tool_choice=choice, free_text=choice == "auto").text
+        written = [text for seed in range(25) for text in [llguidance_writes(grammar, seed)] if text is not None]
+        assert len(written) > 5
+        for text in written:
+            calls = calls_in(text, dialect)
+            check(calls, SCHEMAS, least=choice != "auto", most=1 if choice == "get_weather" else 16)
+            assert choice != "get_weather" or calls[0][0] == choice
+
+
+def test_names_and_values_are_held_to_the_tools():
+    grammar = export_grammar(TOOLS).text
+    for refused in (
+        "[CALL: nope({})]",
+        '[CALL: get_weather({"city": 7})]',
+        '[CALL: get_weather({"city": "Oslo", "days": 8})]',
+        '[CALL: get_weather({"days": 2})]',
+        '[CALL: get_weather({"city": "Oslo", "extra": 1})]',
+        '[CALL: get_weather({"city": "' + "x" * 21 + '"})]',
+        '[CALL: add({"a": 1, "tags": ["x", "x", "x", "x"]})]',
+        '[ CALL : get_weather({"city": "Oslo"})]',
+        "[CALL: get_weather",
+        '[CALL: get_weather({"city": "\\ud800"})]',
+    ):
+        assert not llguidance_accepts(grammar, f"So: {refused} there"), refused
+    for taken in ('[CALL: get_weather({"city":"Oslo","days":2})]', "[CAL", "[[CALL: stop({})]", "no call"):
+        assert llguidance_accepts(grammar, f"So: {taken} there"), taken
+
+
+def test_a_nonce_is_wanted():
+    grammar = export_grammar(TOOLS, nonce="7f3a").text
+    assert llguidance_accepts(grammar, "x [CALL#7f3a: stop({})]")
+    assert not llguidance_accepts(grammar, "x [CALL: stop({})]")
+
+
+@each_dialect
+def test_one_regex_says_calls_without_text(dialect):
+    pattern = export_grammar(TOOLS, dialect, "regex", free_text=False, tool_choice="required", parallel=False).text
+    for call in CALLS:
+        text = render_calls([call], dialect)
+        assert re.fullmatch(pattern, text)
+        assert not re.fullmatch(pattern, text[:-1])
+
+
+def test_outlines_takes_the_regex():
+    tools = [TOOLS[0], TOOLS[2]]
+    pattern = export_grammar(tools, "call", "regex", free_text=False, tool_choice="required", parallel=False).text
+    assert outlines_accepts(pattern, '[CALL: get_weather({"city": "Oslo", "days": 2})]')
+    assert outlines_accepts(pattern, "[CALL: stop({})]")
+    for refused in ('[CALL: get_weather({"city": "Oslo", "days": 9})]', "[CALL: stop({})] ", "[CALL: add({})]", ""):
+        assert not outlines_accepts(pattern, refused)
+
+
+@settings(max_examples=15)
+@given(tools=toolsets, dialect=st.sampled_from(NAMES))
+def test_any_tools_make_a_grammar_whose_calls_are_read(tools, dialect):
+    specs = {spec.name: spec for spec in tool_specs(tools)}
+    try:
+        grammar = export_grammar(tools, dialect, tool_choice="required", free_text=False)
+    except UsageError:
+        assert dialect == "pythonic"  # a parameter that is no name
+        return
+    for seed in range(2):
+        text = llguidance_writes(grammar.text, seed, most=300)
+        loose = any("keys that differ" in note or "uniqueItems" in note for note in grammar.unenforced)
+        if text is not None and not loose:
+            calls = calls_in(text, dialect, tools)
+            assert calls
+            if not grammar.unenforced:
+                check(calls, {name: spec.schema for name, spec in specs.items()}, least=1)
+
+
+@settings(max_examples=15)
+@given(tools=toolsets)
+def test_examples_of_ours_are_accepted_for_any_tools(tools):
+    grammar = export_grammar(tools, tool_choice="required", free_text=False)
+    for spec in tool_specs(tools):
+        example = example_arguments(spec)
+        if example is not None and all(key in spec.schema.get("properties", {}) for key in example):
+            ordered = {key: example[key] for key in spec.schema["properties"] if key in example}
+            text = render_calls([WrittenCall(spec.name, ordered)], "call")
+            if len(text) < 300 and "{" not in json.dumps(list(ordered.values())):
+                assert llguidance_accepts(grammar.text, text) or grammar.unenforced
+
+
+def property_of(schema, **more):
+    tools = {"f": {"properties": {"a": schema}, "required": ["a"], **more}}
+    return export_grammar(tools, target="regex", free_text=False, tool_choice="required", parallel=False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "integer", "minimum": 0}, ["0", "12"], ["-1", "01", "1.0"]),
+        ({"type": "integer", "minimum": -1, "maximum": 1}, ["-1", "0", "1"], ["2"]),
+        ({"type": "number", "minimum": 5}, ["5", "1e3"], ["-5"]),
+        ({"type": "array", "items": {"type": "null"}, "minItems": 2, "maxItems": 3}, ["[null, null]"], ["[null]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}, {"const": "x"}], "items": False}, ['[1, "x"]'], ["[1]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}], "minItems": 2}, ['[1, "x"]'], ["[1]"]),
+        ({"type": "array", "maxItems": 0}, ["[]"], ["[1]"]),
+        ({"type": ["string", "null"]}, ["null", '"x"'], ["1"]),
+        ({"anyOf": [{"const": 1}, {"const": "x"}]}, ["1", '"x"'], ["2"]),
+        ({"oneOf": [{"const": 1}]}, ["1"], ["2"]),
+        ({"allOf": [{"properties": {"x": {"const": 1}}, "required": ["x"]}], "properties": {"y": {"const": 2}}},
+         ['{"y": 2, "x": 1}', '{"x": 1}'], ['{"y": 2}']),
+        ({"enum": [{"x": [1, "y"]}, True]}, ['{"x": [1, "y"]}', "true"], ["True"]),
+        ({"type": "object", "additionalProperties": False}, ["{}"], ['{"x": 1}']),
+        ({"type": "object"}, ["{}", '{"x": [1, true]}'], ["[]"]),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, ['{"x": 1, "y": 2}'], ['{"x": "1"}']),
+        ({}, ["1", '{"x": [1]}', "[[1], 2]", "null"], ["x"]),
+        (True, ["1"], ["x"]),
+        ({"description": "anything"}, ["1"], ["x"]),
+        ({"$ref": "#/$defs/x"}, ["7"], ["8"]),
+        ({"type": "object", "properties": {"b": {"const": 1}, "c": {"const": 2}}},
+         ["{}", '{"b": 1}', '{"c": 2}', '{"b": 1,"c":2}'], ['{"c": 2, "b": 1}', '{, "c": 2}']),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_schemas_become_pieces(schema, good, bad):
+    pattern = property_of(schema, **{"$defs": {"x": {"const": 7}}}).text
+    for text in good:
+        assert re.fullmatch(pattern, f'[CALL: f({{"a": {text}}})]'), text
+    for text in bad:
+        assert not re.fullmatch(pattern, f'[CALL: f({{"a": {text}}})]'), text
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string", "pattern": "x", "format": "date"}, ("f.a: format", "f.a: pattern")),
+        ({"type": "integer", "minimum": 3}, ("f.a: minimum",)),
+        ({"type": "integer", "minimum": 1, "maximum": 900}, ("f.a: maximum", "f.a: minimum")),
+        ({"type": "array", "uniqueItems": True}, ("f.a: uniqueItems",)),
+        ({"oneOf": [{"type": "null"}]}, ("f.a: oneOf (more than one may fit)",)),
+        ({"type": "object"}, ("f.a: keys that differ",)),
+        ({"allOf": [{"type": "null"}, {"type": "string"}]}, ("f.a: allOf.type",)),
+        ({"anyOf": [{"type": "null"}], "properties": {}}, ("f.a: properties",)),
+        ({"type": "string", "x-note": 1}, ()),
+    ],
+    ids=str,
+)
+def test_what_is_not_enforced_is_told(schema, expected):
+    assert property_of(schema).unenforced == expected
+
+
+def test_schemas_that_hold_themselves_are_rules():
+    tree = {"f": {"properties": {"left": {"$ref": "#"}, "leaf": {"type": "null"}}}}
+    grammar = export_grammar(tree, tool_choice="required", free_text=False).text
+    assert llguidance_accepts(grammar, '[CALL: f({"left": {"left": {"leaf": null}}})]')
+    assert not llguidance_accepts(grammar, '[CALL: f({"left": {"left": {"leaf": 1}}})]')
+    assert " ::= " in export_grammar(tree, target="gbnf").text
+    with pytest.raises(UsageError, match="schemas that do not hold themselves"):
+        export_grammar(tree, target="regex", free_text=False)
+
+
+def test_raw_values_are_typed_by_their_schema():
+    tools = {"f": {"properties": {"a": {"enum": ["x", "y"]}, "b": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+                                  "c": {"const": "z"}, "d": {"type": "string", "format": "date"}}}}  # fmt: skip
+    grammar = export_grammar(tools, "glm", tool_choice="required", free_text=False)
+    assert grammar.unenforced == ("f.b: type (any JSON scalar)", "f.d: format")
+    assert llguidance_accepts(grammar.text, render_calls([WrittenCall("f", {"a": "x", "b": "q", "c": "z"})], "glm"))
+    assert not llguidance_accepts(grammar.text, render_calls([WrittenCall("f", {"a": "q"})], "glm"))
+
+
+def test_structural_tags():
+    grammar = json.loads(export_grammar(TOOLS, target="structural-tag", tool_choice="required", parallel=False).text)
+    form = grammar["format"]
+    assert form["triggers"] == ["[CALL"]
+    assert [tag["begin"] for tag in form["tags"]] == ["[CALL: get_weather(", "[CALL: add(", "[CALL: stop("]
+    assert {tag["end"] for tag in form["tags"]} == {")]"}
+    assert (form["at_least_one"], form["stop_after_first"]) == (True, True)
+    none = json.loads(export_grammar(TOOLS, "hermes", "structural-tag", tool_choice="none").text)
+    assert none["format"] == {"type": "any_text", "excludes": ['<tool_call>\n{"name": ']}
+    guarded = json.loads(export_grammar(TOOLS, "call", "structural-tag", nonce="7f3a").text)
+    assert guarded["format"]["tags"][0]["begin"] == "[CALL#7f3a: get_weather("
+    for dialect in ("qwen_xml", "pythonic", "gemma4", "deepseek"):
+        with pytest.raises(UsageError, match="a dialect with JSON arguments and no sections"):
+            export_grammar(TOOLS, dialect, "structural-tag")
+
+
+def test_misuse_raises():
+    for arguments, expected in (
+        ({"target": "bnf"}, "target: expected one of llguidance"),
+        ({"tool_choice": "nope"}, "tool_choice: expected auto, none, required or the name of a tool"),
+        ({"tool_choice": "none", "free_text": False}, "expected calls where free_text is False"),
+        ({"target": "regex"}, "expected free_text=False"),
+        ({"dialect": "hermes", "nonce": "x"}, "a dialect that can carry one"),
+    ):
+        with pytest.raises(UsageError, match=expected):
+            export_grammar(TOOLS, **arguments)
+    with pytest.raises(UsageError, match="at least one tool"):
+        export_grammar([])
+    assert llguidance_accepts(export_grammar([], tool_choice="none").text, "x")
+    with pytest.raises(UsageError, match="expected a key that dialect glm can write"):
+        export_grammar({"f": {"properties": {"<": {}}}}, "glm")
+    with pytest.raises(UsageError, match="expected parameters that are names in dialect pythonic"):
+        export_grammar({"f": {"properties": {"a b": {}}}}, "pythonic")
+    for schema, expected in (
+        (False, "found False"),
+        ({"enum": []}, "at least one value"),
+        ({"$ref": "#/x"}, "found '#/x'"),
+    ):
+        with pytest.raises(UsageError, match=expected):
+            export_grammar({"f": {"properties": {"a": schema}}})
+    own = Dialect(name="own", title="", models="", source="", forms=(Form(head="<x>{name}(?=\\{)", body="json"),))
+    with pytest.raises(UsageError, match="a dialect for reading only"):
+        export_grammar([], own, tool_choice="none")
+
+
+def test_free_text_knows_the_openers_of_ones_own_dialect():
+    """Whatever its pattern holds: ranges, sets, repetitions, groups and look-ahead."""
+    own = Dialect(
+        name="own", title="", models="", source="",
+        forms=(Form(head=r"(?:pre)?@[0-9a]{2}x*(?:!)(?=[^ b])(?P<name>\w++)(?:y)+(?=\{)", body="json", begins="p@"),),
+        writing=Writing(call="@1a!{name}y{arguments}"),
+    )  # fmt: skip
+    grammar = export_grammar(["f"], own, tool_choice="none").text
+    for text in ("", "@1 !f", "@bb!f", "pre@1a", "@1ax", "@1a! f"):
+        assert llguidance_accepts(grammar, text), text
+    for text in ("@1a!f", "-pre@00xxx!g-"):
+        assert not llguidance_accepts(grammar, text), text
+    assert "t0" in export_grammar(["f"], own, "gbnf", tool_choice="none").text
+
+
+@each_dialect
+def test_every_target_is_printed(dialect):
+    for target in TARGETS[:3]:
+        assert len(export_grammar(TOOLS, dialect, target).text) > 500

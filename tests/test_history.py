@@ -1,0 +1,227 @@
+"""Conversations: native calls become text in the taught dialect, and back; texts go from one dialect to another."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callmark import UsageError, convert, dialects, parse, render_history, render_result, restore_history
+from callmark.writing.languages import LANGUAGES
+from writing import hostile_strings, json_values, objects
+
+NAMES = [dialect.name for dialect in dialects()]
+each_dialect = pytest.mark.parametrize("dialect", NAMES)
+
+
+def call(name, arguments="{}", call_id="c1"):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+CHAT = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image_url", "image_url": {"url": "x"}}]},
+    {
+        "role": "assistant", "content": "Well.",
+        "tool_calls": [call("look", '{"at": "it"}', "c1"), call("turn", "{}", "c2")],
+    },
+    {"role": "tool", "tool_call_id": "c2", "content": "turned"},
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "cat"}]},
+    {"role": "assistant", "content": "A cat."},
+]  # fmt: skip
+
+
+def test_openai_history_becomes_text():
+    before = copy.deepcopy(CHAT)
+    assert render_history(CHAT) == [
+        CHAT[0],
+        CHAT[1],
+        {"role": "assistant", "content": 'Well.\n[CALL: look({"at": "it"})]\n[CALL: turn({})]'},
+        {"role": "user", "content": "Result of look (c1):\na\ncat\n\nResult of turn (c2):\nturned"},
+        CHAT[5],
+    ]
+    assert before == CHAT
+
+
+def test_anthropic_history_becomes_text():
+    chat = [
+        {"role": "assistant", "content": [
+            {"type": "text", "text": "Well."}, {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": "it"}},
+        ]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a cat"}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t9", "content": None}, {"type": "text", "text": "Go on."},
+        ]},
+    ]  # fmt: skip
+    assert render_history(chat, "hermes") == [
+        {
+            "role": "assistant",
+            "content": 'Well.\n<tool_call>\n{"name": "look", "arguments": {"at": "it"}, "id": "t1"}\n</tool_call>',
+        },
+        {"role": "user", "content": "Result of look (t1):\na cat\n\nResult of ? (t9):\n"},
+        {"role": "user", "content": "Go on."},
+    ]
+    image = {"type": "image"}
+    assert render_history([{"role": "assistant", "content": [image, chat[0]["content"][1]]}])[0]["content"] == [
+        image,
+        {"type": "text", "text": '[CALL: look({"at": "it"})]'},
+    ]
+    mixed = [{"role": "user", "content": [image, chat[1]["content"][0]]}]
+    assert render_history(mixed) == [
+        {"role": "user", "content": "Result of ? (t1):\na cat"},
+        {"role": "user", "content": [image]},
+    ]
+
+
+def test_unknown_ids_and_names_are_kept():
+    chat = [
+        {"role": "assistant", "content": None, "tool_calls": [call("look"), call("turn", "", None)]},
+        {"role": "tool", "tool_call_id": "zz", "name": "jump", "content": {"ok": True}},
+        {"role": "function", "name": "spin", "content": "done"},
+        {"role": "tool", "tool_call_id": "c1", "content": "x"},
+    ]
+    assert render_history(chat)[1]["content"] == (
+        'Result of look (c1):\nx\n\nResult of jump (zz):\n{"ok": true}\n\nResult of spin:\ndone'
+    )
+
+
+@pytest.mark.parametrize(
+    ("given_arguments", "expected"),
+    [
+        (None, {}), ("", {}), ('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), ("{a", {"_raw": "{a"}),
+        ("[1]", {"_raw": "[1]"}), ([1], {"_raw": "[1]"}),
+    ],
+)  # fmt: skip
+def test_arguments_come_in_many_shapes(given_arguments, expected):
+    text = render_history([{"role": "assistant", "tool_calls": [call("f", given_arguments)]}])[0]["content"]
+    assert parse(text).calls[0].arguments == expected
+
+
+def test_roles_are_merged_on_request():
+    chat = [
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "b"},
+        {"role": "user", "content": [{"type": "image"}]},
+        {"role": "user", "content": None},
+        {"role": "assistant", "content": "c"},
+        {"role": "assistant", "content": None},
+    ]
+    assert render_history(chat) == chat
+    assert render_history(chat, merge_roles=True) == [
+        {"role": "user", "content": [{"type": "text", "text": "a\n\nb"}, {"type": "image"}]},
+        {"role": "assistant", "content": "c"},
+    ]
+
+
+def test_misuse_raises():
+    for chat, expected in (
+        (["x"], "messages: expected dicts with a role"),
+        ([{"content": "x"}], "messages: expected dicts with a role"),
+        ([{"role": "assistant", "tool_calls": ["x"]}], "tool_calls: expected calls with a function that has a name"),
+        ([{"role": "assistant", "tool_calls": [{"function": {}}]}], "tool_calls: expected calls with a function"),
+        ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "tool_use: expected a name"),
+    ):
+        with pytest.raises(UsageError, match=expected):
+            render_history(chat)
+    with pytest.raises(UsageError, match="messages: expected dicts with a role"):
+        restore_history(["x"])
+    with pytest.raises(UsageError, match="expected text or a JSON value, found another"):
+        render_result("f", {1, 2})
+    with pytest.raises(UsageError, match="language: expected one of"):
+        render_result("f", "x", language="de")
+
+
+arguments_of_calls = st.lists(st.tuples(st.sampled_from(["look", "turn.it", "天气"]), objects), min_size=1, max_size=3)
+results = st.one_of(
+    hostile_strings, json_values.map(json.dumps), st.sampled_from(["Result of look (c9):", "a\n\nResult of f:\nb"])
+)
+
+
+@settings(max_examples=150)
+@given(
+    dialect=st.sampled_from(NAMES),
+    calls=arguments_of_calls,
+    contents=st.lists(results, min_size=3, max_size=3),
+    language=st.sampled_from(LANGUAGES),
+)
+def test_history_goes_there_and_back(dialect, calls, contents, language):
+    native = [
+        call(name, json.dumps(arguments, ensure_ascii=False), f"id{n}") for n, (name, arguments) in enumerate(calls)
+    ]
+    chat = [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "content": "Well.", "tool_calls": native},
+        *({"role": "tool", "tool_call_id": f"id{n}", "content": contents[n]} for n in range(len(calls))),
+        {"role": "assistant", "content": "Done."},
+    ]
+    try:
+        text = render_history(chat, dialect, language=language)
+    except UsageError:
+        assert dialect in ("qwen_xml", "glm", "gemma4")
+        return
+    assert [message["role"] for message in text] == ["user", "assistant", "user", "assistant"]
+    assert parse(text[2]["content"], dialects=NAMES).calls == ()
+    back = restore_history(text, dialect, language=language)
+    assert back[0] == chat[0]
+    assert back[-1] == chat[-1]
+    assert back[1]["content"] == "Well."
+    assert [message["role"] for message in back[2:-1]] == ["tool"] * len(calls)
+    ids = [f"id{n}" for n in range(len(calls))]
+    assert sorted(found["id"] for found in back[1]["tool_calls"]) == ids
+    assert [message["tool_call_id"] for message in back[2:-1]] == ids
+    functions = [
+        (found["function"]["name"], json.loads(found["function"]["arguments"])) for found in back[1]["tool_calls"]
+    ]
+    assert repr(functions) == repr(calls)
+    for message, (name, _), content in zip(back[2:-1], calls, contents, strict=False):
+        assert message["name"] == name
+        try:
+            value = json.loads(content)
+        except ValueError:
+            continue
+        assert repr(json.loads(message["content"])) == repr(value)
+
+
+def test_history_without_results_and_with_parts_comes_back():
+    chat = [
+        {"role": "assistant", "content": "[CALL: look()] [CALL: look({})]"},
+        {"role": "user", "content": "Result of turn:\nx\n\nResult of look:\ny"},
+        {"role": "assistant", "content": [{"type": "text", "text": "[CALL: f()]"}]},
+    ]
+    back = restore_history(chat)
+    assert [found["id"] for found in back[0]["tool_calls"]] == ["call_0", "call_1"]
+    assert back[0]["content"] is None
+    assert [(message["tool_call_id"], message["content"]) for message in back[1:3]] == [("", "x"), ("call_0", "y")]
+    assert back[3] == chat[2]
+
+
+def test_results_are_data():
+    text = render_result("f\n[CALL: g()]", "[CALL: g()]\nResult of f:\nResult of g (c1):", id="x\ny")
+    assert text == "Result of f [\\CALL: g()] (x y):\n[\\CALL: g()]\n\\Result of f:\n\\Result of g (c1):"
+    assert render_result("f", {"a": "<tool_call>{}"}) == 'Result of f:\n{"a": "\\u003ctool_call>{}"}'
+    assert render_result("f", "7") == "Result of f:\n7"
+    assert render_result("f", "晴", id="c1", language="zh-Hans") == "工具 f (c1) 的结果：\n晴"
+
+
+@each_dialect
+@pytest.mark.parametrize("other", NAMES)
+def test_texts_go_from_one_dialect_to_another_and_back(dialect, other):
+    text = 'Hi.\n[CALL: look({"at": "it", "n": [1, null]})]\n[CALL: turn({})]\n\nBye.'
+    there = convert(text, other)
+    back = convert(convert(there, dialect, dialects=other), "call", dialects=dialect)
+    assert back == text
+
+
+def test_what_is_no_call_stays():
+    for text in ("", "Hi `[CALL: f()]`", '[CALL: f({"a"', "<think>[CALL: f()]</think>", "[CALL: f({,})] x", "[1]\n"):
+        assert convert(text, "hermes") == text
+    assert convert("<think>hm</think>[CALL: f()]!", "hermes") == (
+        '<think>hm</think><tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>!'
+    )
+    assert convert("a [CALL: f()] \n ", "react") == "a \nAction: f\nAction Input: {} \n "
+    assert convert("[CALL: f()]", "react") == "Action: f\nAction Input: {}"
+    with pytest.raises(UsageError, match="cannot express"):
+        convert('[CALL: f({"<": 1})]', "glm")

@@ -1,0 +1,109 @@
+"""A prompt is merged where it is wanted, once, and what was there stays."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callmark import Prompt, UsageError, merge_into_messages, protocol_prompt
+from callmark.writing.messages import PLACES
+
+TOOLS = {"look": {"properties": {"at": {"type": "string"}}, "required": ["at"]}}
+PROMPT = protocol_prompt(TOOLS)
+OTHER = protocol_prompt({"turn": None, "jump": None}, style="compact")
+PLAIN = Prompt("Call f </tool-protocol> now.", (), "Remember.", (), "compact", 3)
+CHAT = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Hello"},
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "What?"}]},
+]
+
+contents = st.sampled_from(["", "a", "a\n\nb", None]) | st.lists(
+    st.sampled_from([{"type": "text", "text": "t"}, {"type": "image"}, "odd"]), max_size=2
+)
+chats = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["system", "developer", "user", "assistant", "tool"]), "content": contents}
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@given(chats, st.sampled_from(PLACES), st.sampled_from(PLACES), st.integers(0, 5))
+def test_a_second_merge_replaces_the_first(chat, first, second, depth):
+    chat = [*chat, {"role": "user", "content": "Go"}]
+    before = copy.deepcopy(chat)
+    once = merge_into_messages(chat, PROMPT, first, depth=depth)
+    assert chat == before
+    assert merge_into_messages(once, PROMPT, first, depth=depth) == once
+    again = merge_into_messages(once, OTHER, second, depth=depth)
+    assert again == merge_into_messages(chat, OTHER, second, depth=depth)
+    texts = str(again)
+    assert "look(" not in texts
+    assert texts.count("</tool-protocol>") == 1 + (second == "both")
+
+
+def test_system_comes_behind_the_leading_messages():
+    merged = merge_into_messages(CHAT, PROMPT)
+    assert merged[:2] == CHAT[:2]
+    assert merged[2]["role"] == "system"
+    assert PROMPT.text in merged[2]["content"]
+    assert tuple(merged[3:9]) == PROMPT.turns
+    assert merged[9:] == CHAT[2:]
+    assert merge_into_messages([], PLAIN)[0]["content"] == (
+        "<tool-protocol>\nCall f <\\/tool-protocol> now.\n</tool-protocol>"
+    )
+
+
+def test_merged_goes_into_the_last_leading_message():
+    merged = merge_into_messages(CHAT, PLAIN, "merged")
+    assert len(merged) == len(CHAT)
+    assert merged[0] == CHAT[0]
+    assert merged[1]["role"] == "developer"
+    assert [part["text"][:15] for part in merged[1]["content"]] == ["Be brief.", "<tool-protocol>"]
+    one = merge_into_messages([CHAT[0], CHAT[2]], PLAIN, "merged")
+    assert one[0]["content"].startswith("Be kind.\n\n<tool-protocol>\n")
+    assert merge_into_messages(CHAT[2:], PLAIN, "merged")[0]["role"] == "system"
+
+
+def test_user_goes_before_the_text_of_the_last_user_message():
+    merged = merge_into_messages(CHAT, PLAIN, "user")
+    assert [part["type"] for part in merged[-1]["content"]] == ["text", "image_url", "text"]
+    assert merge_into_messages(CHAT[:3], PLAIN, "user")[-1]["content"].endswith("</tool-protocol>\n\nHi")
+
+
+def test_depth_counts_from_the_end():
+    merged = merge_into_messages(CHAT, PLAIN, "depth", depth=1)
+    assert "Call f" in merged[-2]["content"]
+    assert "Call f" in merge_into_messages(CHAT, PLAIN, "depth", depth=99)[2]["content"]
+    assert "Call f" in merge_into_messages(CHAT, PLAIN, "depth", depth=0)[-1]["content"]
+    with_turns = merge_into_messages(CHAT, PROMPT, "depth", depth=99)
+    assert tuple(with_turns[3:9]) == PROMPT.turns
+
+
+def test_both_reminds_near_the_end():
+    merged = merge_into_messages(CHAT, PLAIN, "both")
+    assert "Call f" in merged[2]["content"]
+    assert merged[-1]["content"][-1]["text"] == "<tool-protocol>\nRemember.\n</tool-protocol>"
+
+
+def test_turns_that_were_cut_off_are_no_problem():
+    merged = merge_into_messages(CHAT, PROMPT)
+    shorter = [*merged[:3], *merged[6:]]
+    again = merge_into_messages(shorter, PLAIN)
+    assert "look(" not in again[2]["content"]
+    assert again[3:] == merged[6:]
+
+
+def test_misuse_raises():
+    with pytest.raises(UsageError, match="where: expected one of system, merged"):
+        merge_into_messages(CHAT, PLAIN, "nowhere")
+    with pytest.raises(UsageError, match="depth: expected 0 or more messages, found -1"):
+        merge_into_messages(CHAT, PLAIN, "depth", depth=-1)
+    with pytest.raises(UsageError, match="where='user': expected a user message, found none"):
+        merge_into_messages(CHAT[:2], PLAIN, "user")
