@@ -58,15 +58,21 @@ GUARDED = {
     "regex": {"reading", "writing"},
     "lark": {"reading", "writing", "testing"},
     "hypothesis": {"testing"},
+    "jsonschema": {"tools"},
+    "jsonschema_rs": {"tools"},
+    "referencing": {"tools"},
+    "opentelemetry": {"running"},
     "click": {"cli"},
     "rich": {"display"},
 }
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "breakpoint", "print", "input"}
+CALLS_FOREIGN_CODE = str(Path("tools", "foreign.py"))  # the only module that catches whatever is raised
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
-    *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form", "Limits"),
-    *("Malformed", "Markup", "Notice", "Parsed", "Parser", "Repair", "SnapshotFeeder", "Span", "Text", "ToolsError"),
-    *("UnknownDialectError", "UsageError", "detect", "dialects", "load_dialect", "parse"),
+    *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form"),
+    *("Invocation", "Limits", "Malformed", "Markup", "NotPermittedError", "Notice", "Parsed", "Parser"),
+    *("Registry", "Repair", "SnapshotFeeder", "Span", "Text", "Tool", "ToolError", "ToolsError"),
+    *("UnknownDialectError", "UsageError", "detect", "dialects", "load_dialect", "parse", "tool"),
 ]
 
 
@@ -203,7 +209,8 @@ def test_nothing_is_evaluated(module):
             assert attribute != "literal_eval", f"line {node.lineno}"
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None, f"line {node.lineno}"
-            assert ast.unparse(node.type) not in ("Exception", "BaseException"), f"line {node.lineno}"
+            broad = ast.unparse(node.type) in ("Exception", "BaseException")
+            assert not broad or str(module) == CALLS_FOREIGN_CODE, f"line {node.lineno}"
 
 
 # The public surface.
@@ -225,7 +232,8 @@ def test_every_public_name_says_what_it_is():
 def test_importing_callmark_and_parsing_prose_load_nothing_heavy():
     program = (
         "import sys, callmark; callmark.parse('Some prose, [1] and a < b.'); callmark.parse('[CALL: f(a=1)]'); "
-        "print(*sorted({'lark', 'regex', 'click', 'rich', 'hypothesis', 'asyncio', 'logging'} & sys.modules.keys()))"
+        "heavy = {'lark', 'regex', 'click', 'rich', 'hypothesis', 'asyncio', 'logging', 'jsonschema', 'sqlite3'}; "
+        "print(*sorted(heavy & sys.modules.keys()))"
     )
     assert run([sys.executable, "-c", program]).strip() == ""
 

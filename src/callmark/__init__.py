@@ -5,8 +5,19 @@
 {'city': 'Oslo'}
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from callmark.dialects import Dialect, Form, dialects, load_dialect
-from callmark.errors import CallmarkError, DialectError, ToolsError, UnknownDialectError, UsageError
+from callmark.errors import (
+    CallmarkError,
+    DialectError,
+    NotPermittedError,
+    ToolError,
+    ToolsError,
+    UnknownDialectError,
+    UsageError,
+)
 from callmark.events import (
     ArgumentsDelta,
     Call,
@@ -25,6 +36,19 @@ from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 
 __version__ = "0.1.0"
 
+# Loaded when first asked for: reading alone needs no validators, threads or event loops.
+_LATER = {
+    "Invocation": "callmark.tools.context",
+    "Registry": "callmark.tools.registry",
+    "Tool": "callmark.tools.tool",
+    "tool": "callmark.tools.tool",
+}
+
+if TYPE_CHECKING:
+    from callmark.tools.context import Invocation
+    from callmark.tools.registry import Registry
+    from callmark.tools.tool import Tool, tool
+
 __all__ = [
     "ArgumentsDelta",
     "Call",
@@ -34,16 +58,21 @@ __all__ = [
     "DialectError",
     "Event",
     "Form",
+    "Invocation",
     "Limits",
     "Malformed",
     "Markup",
+    "NotPermittedError",
     "Notice",
     "Parsed",
     "Parser",
+    "Registry",
     "Repair",
     "SnapshotFeeder",
     "Span",
     "Text",
+    "Tool",
+    "ToolError",
     "ToolsError",
     "UnknownDialectError",
     "UsageError",
@@ -51,4 +80,13 @@ __all__ = [
     "dialects",
     "load_dialect",
     "parse",
+    "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'callmark' has no attribute {name!r}")
+    value = getattr(import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
