@@ -69,9 +69,10 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "bre
 CALLS_FOREIGN_CODE = str(Path("tools", "foreign.py"))  # the only module that catches whatever is raised
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
-    *("ArgumentsDelta", "Call", "CallStart", "CallmarkError", "Dialect", "DialectError", "Event", "Form"),
-    *("Invocation", "Limits", "Malformed", "Markup", "NotPermittedError", "Notice", "Parsed", "Parser"),
-    *("Registry", "Repair", "SnapshotFeeder", "Span", "Text", "Tool", "ToolError", "ToolsError"),
+    *("ArgumentsDelta", "AuditLog", "Breaker", "Bulkhead", "Call", "CallStart", "CallmarkError", "Cancel"),
+    *("Dialect", "DialectError", "Event", "Executor", "Failure", "Form", "Invocation", "Ledger", "Limits"),
+    *("LoopGuard", "Malformed", "Markup", "NotPermittedError", "Notice", "Parsed", "Parser", "Registry", "Repair"),
+    *("Result", "SnapshotFeeder", "Span", "SqliteLedger", "Text", "Tool", "ToolError", "ToolsError"),
     *("UnknownDialectError", "UsageError", "detect", "dialects", "load_dialect", "parse", "tool"),
 ]
 

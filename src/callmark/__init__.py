@@ -38,28 +38,54 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: reading alone needs no validators, threads or event loops.
 _LATER = {
+    "AuditLog": "callmark.running.observing",
+    "Breaker": "callmark.running.breaker",
+    "Bulkhead": "callmark.running.bulkhead",
+    "Cancel": "callmark.running.signals",
+    "Executor": "callmark.running.executor",
+    "Failure": "callmark.tools.results",
     "Invocation": "callmark.tools.context",
+    "Ledger": "callmark.running.ledger",
+    "LoopGuard": "callmark.running.loop_guard",
     "Registry": "callmark.tools.registry",
+    "Result": "callmark.tools.results",
+    "SqliteLedger": "callmark.running.ledger",
     "Tool": "callmark.tools.tool",
     "tool": "callmark.tools.tool",
 }
 
 if TYPE_CHECKING:
+    from callmark.running.breaker import Breaker
+    from callmark.running.bulkhead import Bulkhead
+    from callmark.running.executor import Executor
+    from callmark.running.ledger import Ledger, SqliteLedger
+    from callmark.running.loop_guard import LoopGuard
+    from callmark.running.observing import AuditLog
+    from callmark.running.signals import Cancel
     from callmark.tools.context import Invocation
     from callmark.tools.registry import Registry
+    from callmark.tools.results import Failure, Result
     from callmark.tools.tool import Tool, tool
 
 __all__ = [
     "ArgumentsDelta",
+    "AuditLog",
+    "Breaker",
+    "Bulkhead",
     "Call",
     "CallStart",
     "CallmarkError",
+    "Cancel",
     "Dialect",
     "DialectError",
     "Event",
+    "Executor",
+    "Failure",
     "Form",
     "Invocation",
+    "Ledger",
     "Limits",
+    "LoopGuard",
     "Malformed",
     "Markup",
     "NotPermittedError",
@@ -68,8 +94,10 @@ __all__ = [
     "Parser",
     "Registry",
     "Repair",
+    "Result",
     "SnapshotFeeder",
     "Span",
+    "SqliteLedger",
     "Text",
     "Tool",
     "ToolError",

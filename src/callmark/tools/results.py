@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import msgspec
@@ -103,20 +104,14 @@ def canonical(value: Any) -> str:
 
     Raises UsageError for keys that are no text.
     """
-    return msgspec.json.encode(_canonical(value)).decode()
+    return json.dumps(_canonical(value), sort_keys=True)
 
 
 def _canonical(value: Any) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise UsageError("arguments: expected keys that are texts")
-        return [["{", _ascii(key), _canonical(value[key])] for key in sorted(value)] or ["{"]
+        return {key: _canonical(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return ["[", *map(_canonical, value)]
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return _ascii(value) if isinstance(value, str) else str(value)
-
-
-def _ascii(text: str) -> str:
-    return '"' + text.encode("ascii", "backslashreplace").decode()
+        return [_canonical(member) for member in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
