@@ -407,7 +407,7 @@ def test_who_cancels_the_task_leaves_no_claim_behind(when, release):
         context.cancel.wait(20)
 
     async def approve(approval):
-        if when == "asking":
+        if when == "asking" and not began.is_set():
             began.set()
             await asyncio.sleep(20)
         return True
@@ -433,6 +433,24 @@ def test_who_cancels_the_task_leaves_no_claim_behind(when, release):
 
     asyncio.run(run())
     assert ran == (["do"] if when == "asking" else ["slow", "do"])
+
+
+def test_cancelling_what_is_over_does_nothing():
+    kept: list[Invocation] = []
+
+    async def keep(arguments, context):
+        kept.append(context)
+
+    assert run_one(body("keep", keep)).ok
+    wait_for(lambda: not any(thread.name == "callmark-tool" for thread in threading.enumerate()))
+    kept[0].cancel.set()
+    assert kept[0].cancelled
+
+
+def test_an_object_with_too_many_keys_is_cut():
+    data, truncated = rendered({f"key {n}": n for n in range(10**6)}, 100_000)
+    assert truncated
+    assert data["…"].endswith(" more]")
 
 
 def test_signals_tell_each_listener_once():
@@ -950,8 +968,8 @@ def test_canonical_arguments_do_not_depend_on_how_they_were_written(value, rando
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        *(({"a": 1}, {"a": "1"}), ({"a": 1}, {"a": True}), ([], {}), ([[]], [{}]), ("null", None), (["a", "b"], ["ab"])),
-        *((1, 1.5), ({"a": {}}, {"a": []}), ("é", "\\xe9"), ("é", "\\u00e9"), ('"', '\\"')),
+        *(({"a": 1}, {"a": "1"}), ({"a": 1}, {"a": True}), ([], {}), ([[]], [{}]), ("null", None)),
+        *((["a", "b"], ["ab"]), (1, 1.5), ({"a": {}}, {"a": []}), ("é", "\\xe9"), ("é", "\\u00e9"), ('"', '\\"')),
     ],
 )  # fmt: skip
 def test_different_arguments_are_different(one, other):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -170,15 +170,17 @@ class Executor:
         session: str = "",
         message: str = "",
         guard: LoopGuard | None = None,
+        offered: Iterable[Tool] | None = None,
     ) -> list[Result]:
         """Run the calls of one message and return their results, in their order.
 
         `session` and `message` say which text the calls stand in: with the same ones, each runs once, whoever asks and
         how often. Without a `message` every time is another one. Reads run side by side; a write waits for what stands
-        before it, and what follows waits for the write. `context.cancel` must be a `Cancel`. Raises UsageError for
-        misuse; what goes wrong with a call is in its Result.
+        before it, and what follows waits for the write. `offered`: the only tools that may be called. `context.cancel`
+        must be a `Cancel`. Raises UsageError for misuse; what goes wrong with a call is in its Result.
         """
-        return await self._run(calls, context, session=session, message=message, guard=guard)
+        options: dict[str, Any] = {"session": session, "message": message, "guard": guard, "offered": offered}
+        return await self._run(calls, context, **options)
 
     async def _run(
         self,
@@ -188,6 +190,7 @@ class Executor:
         session: str = "",
         message: str = "",
         guard: LoopGuard | None = None,
+        offered: Iterable[Tool] | None = None,
         alone: bool = False,
     ) -> list[Result]:
         asked = context or Invocation()
@@ -197,18 +200,19 @@ class Executor:
             raise UsageError(f"run: expected context.cancel to be a Cancel, found {type(asked.cancel).__name__}")
         place = (session, message or uuid.uuid4().hex)
         jobs = [Job(call, call_key(*place, call.index, call.name, call.arguments), self._clock()) for call in calls]
+        allowed = None if offered is None else {each.qualified_name for each in offered}
         try:
             for job in jobs:
-                self._claim(job)
-            self._admit([job for job in jobs if job.ours], guard)
+                self._claim(job, allowed)
+            self._admit([job for job in jobs if job.ours and job.result is None], guard)
             for group in groups(jobs):
-                await _all(self._finish(job, asked, place, guard, alone) for job in group)
+                await _all(self._finish(job, asked, place, guard, allowed, alone) for job in group)
         finally:
             for job in jobs:  # of what a cancellation interrupts, no claim is left behind
                 self._settle(job)
         return [job.result for job in jobs if job.result is not None]
 
-    def _claim(self, job: Job) -> None:
+    def _claim(self, job: Job, allowed: Container[str] | None) -> None:
         """Look the tool up, and ask the ledger whether the call is ours to run."""
         try:
             job.tool = self.registry.get(job.call.name)
@@ -220,6 +224,8 @@ class Executor:
             job.result = job.replayed(claim.result)
         elif claim.state == "unknown":
             job.result = job.failed(words.UNKNOWN, self._clock())
+        elif job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed:
+            job.result = job.failed(words.NOT_OFFERED, self._clock())
 
     def _admit(self, jobs: list[Job], guard: LoopGuard | None) -> None:
         if guard is None:
@@ -239,11 +245,17 @@ class Executor:
                 job.ticket = answer
 
     async def _finish(
-        self, job: Job, context: Invocation, place: tuple[str, str], guard: LoopGuard | None, alone: bool
+        self,
+        job: Job,
+        context: Invocation,
+        place: tuple[str, str],
+        guard: LoopGuard | None,
+        allowed: Container[str] | None,
+        alone: bool,
     ) -> None:
         """Bring one call to its result, whoever runs it, and tell everybody."""
         while job.result is None and not job.ours:
-            await self._wait_for_other(job, context)
+            await self._wait_for_other(job, context, allowed)
         if job.result is None:
             failure = await self._run_one(job, context, alone)
             if failure is not None:
@@ -265,7 +277,7 @@ class Executor:
                 self.ledger.finish(job.key, msgspec.json.encode(job.result))
         return job.result
 
-    async def _wait_for_other(self, job: Job, context: Invocation) -> None:
+    async def _wait_for_other(self, job: Job, context: Invocation, allowed: Container[str] | None) -> None:
         """Wait for the attempt that runs the same call, and ask the ledger again."""
         bell = Bell()
         cancel = Cancel(_cancel_of(context))
@@ -275,7 +287,7 @@ class Executor:
         cancel.leave()
         stopped = self._stopped(context)
         if stopped is None:
-            self._claim(job)
+            self._claim(job, allowed)
         else:
             job.result = job.failed(stopped, self._clock())
 

@@ -26,6 +26,9 @@ UNKNOWN: Final = Failure(
     message="this call was begun before and was interrupted; it may have happened or not",
     hint="find out what happened before you call it again",
 )
+NOT_OFFERED: Final = Failure(
+    kind="unknown-tool", message="there is no such tool now", hint="call only tools that are listed"
+)
 CANCELLED: Final = Failure(kind="cancelled", message="the call was cancelled before it began")
 STOPPED: Final = Failure(kind="cancelled", message="the call was cancelled while it ran", hint="it may still happen")
 TOO_LATE: Final = Failure(kind="timeout", message="there was no time left to begin the call", hint="try again")
