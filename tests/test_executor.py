@@ -450,7 +450,8 @@ def test_cancelling_what_is_over_does_nothing():
 def test_an_object_with_too_many_keys_is_cut():
     data, truncated = rendered({f"key {n}": n for n in range(10**6)}, 100_000)
     assert truncated
-    assert data["…"].endswith(" more]")
+    assert data.startswith('{"key 0": 0, ')
+    assert data.endswith(' more]"}')
 
 
 def test_signals_tell_each_listener_once():

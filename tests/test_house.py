@@ -72,8 +72,8 @@ PUBLIC = [
     *("ArgumentsDelta", "AuditLog", "Breaker", "Bulkhead", "Call", "CallStart", "CallmarkError", "Cancel"),
     *("Dialect", "DialectError", "Event", "Executor", "Failure", "Form", "Invocation", "Ledger", "Limits"),
     *("LoopGuard", "Malformed", "Markup", "NotPermittedError", "Notice", "Parsed", "Parser", "Registry", "Repair"),
-    *("Result", "SnapshotFeeder", "Span", "SqliteLedger", "Text", "Tool", "ToolError", "ToolsError"),
-    *("UnknownDialectError", "UsageError", "detect", "dialects", "load_dialect", "parse", "tool"),
+    *("Result", "Session", "Settings", "SnapshotFeeder", "Span", "SqliteLedger", "Text", "Tool", "ToolError"),
+    *("ToolsError", "UnknownDialectError", "UsageError", "detect", "dialects", "load_dialect", "parse", "tool"),
 ]
 
 

@@ -49,6 +49,8 @@ _LATER = {
     "LoopGuard": "callmark.running.loop_guard",
     "Registry": "callmark.tools.registry",
     "Result": "callmark.tools.results",
+    "Session": "callmark.running.session",
+    "Settings": "callmark.running.session",
     "SqliteLedger": "callmark.running.ledger",
     "Tool": "callmark.tools.tool",
     "tool": "callmark.tools.tool",
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from callmark.running.ledger import Ledger, SqliteLedger
     from callmark.running.loop_guard import LoopGuard
     from callmark.running.observing import AuditLog
+    from callmark.running.session import Session, Settings
     from callmark.running.signals import Cancel
     from callmark.tools.context import Invocation
     from callmark.tools.registry import Registry
@@ -95,6 +98,8 @@ __all__ = [
     "Registry",
     "Repair",
     "Result",
+    "Session",
+    "Settings",
     "SnapshotFeeder",
     "Span",
     "SqliteLedger",

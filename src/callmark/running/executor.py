@@ -11,7 +11,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +21,7 @@ from callmark.events import Call
 from callmark.running import jobs as words
 from callmark.running.breaker import Breaker
 from callmark.running.bulkhead import Bulkhead, Place
-from callmark.running.jobs import Content, Job, content_of, digest, groups, unserialisable
+from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups, unserialisable
 from callmark.running.ledger import Ledger, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
@@ -38,22 +38,6 @@ TIMEOUT_SECONDS: Final = 30.0
 ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
 
 _KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where the kind is not called the same
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Approval:
-    """A call that waits for consent. `arguments` is a copy: changing it changes nothing that runs."""
-
-    tool: Tool
-    arguments: dict[str, Any]
-    message: str  # what `format_message` says, or ""
-    context: Invocation
-
-    def __repr__(self) -> str:
-        return f"Approval({self.tool.qualified_name})"
-
-
-Approver = Callable[[Approval], Any]
 
 
 class Executor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ from callmark.events import Call
 from callmark.running.loop_guard import LoopTicket
 from callmark.running.observing import Record
 from callmark.running.rendering import ERROR_LIMIT, cut_text, rendered
+from callmark.tools.context import Invocation
 from callmark.tools.foreign import Outcome
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
@@ -110,6 +111,22 @@ def digest(result: Result) -> str:
     """Return the same text for results that tell a model the same."""
     told = [result.data, None if result.error is None else [result.error.kind, result.error.message]]
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Approval:
+    """A call that waits for consent. `arguments` is a copy: changing it changes nothing that runs."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    message: str  # what `format_message` says, or ""
+    context: Invocation
+
+    def __repr__(self) -> str:
+        return f"Approval({self.tool.qualified_name})"
+
+
+Approver = Callable[[Approval], Any]
 
 
 class Content(NamedTuple):

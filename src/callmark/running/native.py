@@ -1,8 +1,8 @@
 """Assembles the tool calls that servers send in fragments into the same events that reading text gives.
 
 A chunk is one decoded event of a stream: OpenAI's chat API, Anthropic's Messages, Gemini or Cohere; which one, it
-shows itself. Servers that copy these APIs bend them, and what is met is read: names that come late, again, or not at all
-with an index; every call at index 0 with an id of its own; arguments as an object.
+shows itself. Servers that copy these APIs bend them, and what is met is read: names that come late or again, no index,
+every call at index 0 with an id of its own, arguments as an object.
 """
 
 from __future__ import annotations
@@ -89,17 +89,13 @@ class Assembler:
                 made.extend(self.finish())
 
     def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
-        """Return which call a fragment belongs to: its index; a new one where an id says so, or where there is none."""
-        key, own_id = piece.get("index"), piece.get("id")
-        if key is None:
-            key = own_id or (len(self._pending) if function.get("name") else self._last)
-        known = self._pending.get(key)
-        if own_id and known is not None and known.id not in (None, own_id):
-            key = own_id
-        elif not own_id and not function.get("name") and self._last in self._pending and key != self._last:
-            owner = self._pending[self._last]
-            key = self._last if owner.id and key not in self._pending else key
-        return key
+        """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one."""
+        slot, own_id = piece.get("index"), piece.get("id")
+        for key, call in reversed(self._pending.items()):
+            another = slot is None and function.get("name") and call.name
+            if call.id == own_id if own_id and call.id else key[0] == slot and not another:
+                return key
+        return slot, self._begun
 
     def _anthropic(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "anthropic"

@@ -33,7 +33,7 @@ def prompt(tools: Sequence[tuple[str, Tool]], choice: str) -> str:
 
 
 def results(found: Sequence[Result]) -> str:
-    """Tell results as JSON lines, with what could begin a marker escaped: the value is the same, and no call is in it."""
+    """Tell results as JSON lines, with what could begin a marker escaped: the same values, and no call in them."""
     lines = [json.dumps(result.for_model(), ensure_ascii=False) for result in found]
     return "\n".join(_STRING.sub(lambda string: string[0].translate(_OPENERS), line) for line in lines)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -249,14 +250,16 @@ class Registry:
     def spellings(self, tools: Iterable[Tool] | None = None) -> tuple[Spelling, ...]:
         """Return the names by which `tools` (default: all) can be called: qualified, and bare where that is clear."""
         chosen = self.list() if tools is None else tuple(tools)
-        bare: dict[str, list[Tool]] = {}
-        for each in self.list():
-            bare.setdefault(each.name, []).append(each)
+        names = self.names_of(chosen)
         found = {each.qualified_name: each.parameters for each in chosen}
         for each in chosen:
-            if len(bare.get(each.name, ())) == 1:
-                found.setdefault(each.name, each.parameters)
+            found.setdefault(names[each.qualified_name], each.parameters)
         return tuple(Spelling(name, parameters) for name, parameters in found.items())
+
+    def names_of(self, tools: Iterable[Tool]) -> dict[str, str]:
+        """Return how each of `tools` is called, by its qualified name: the bare name where no other tool has it."""
+        counts = Counter(each.name for each in self.list())
+        return {each.qualified_name: each.name if counts[each.name] == 1 else each.qualified_name for each in tools}
 
     def __iter__(self) -> Iterator[Spelling]:
         return iter(self.spellings())

@@ -54,6 +54,9 @@ class Aliases:
             raise ToolsError(f"aliases: expected one of the given names, found {name!r}")
         return self._aliases[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._aliases
+
     def name(self, alias: str) -> str:
         """Return the name behind an alias; what is no alias is returned as it is, for the registry to judge."""
         return self._names.get(alias, alias)
