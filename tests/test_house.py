@@ -42,7 +42,7 @@ FLOORS = (
     ("tools",),
     ("running",),
     ("callmark",),  # the public surface
-    ("display", "testing"),
+    ("display", "testing", "watching"),
     ("cli", "serving"),
     ("__main__",),
 )

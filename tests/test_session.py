@@ -239,6 +239,12 @@ def test_continuations_are_bounded_and_what_is_never_closed_is_told():
     assert of(Result, events)[0].data == 3
 
 
+def test_a_rest_that_only_begins_to_repeat_is_kept():
+    session = Session(Registry([add]), settings=Settings(continuations=1, retries=0))
+    play(session, Script('[CALL: add({"a', ["[CALL"]))
+    assert session.messages[-1]["content"] == '[CALL: add({"a[CALL'
+
+
 # Guards.
 
 
@@ -396,6 +402,30 @@ def test_cancel_ends_a_model_that_hangs():
         assert session.messages == [{"role": "user", "content": "Hi"}]
     started.set()
     assert ended == ["async"]
+
+
+class Endless:
+    """An async iterator that is no generator."""
+
+    def __aiter__(self) -> Endless:
+        return self
+
+    async def __anext__(self) -> str:
+        return "x"
+
+
+def test_cancel_between_two_chunks_ends_the_message():
+    cancel = Cancel()
+
+    async def run() -> list[str]:
+        read: list[str] = []
+        async for chunk in chunks_of(lambda request: Endless(), Request(messages=[]), cancel):
+            read.append(chunk)
+            if len(read) == 3:
+                cancel.set()
+        return read
+
+    assert asyncio.run(run()) == ["x"] * 3
 
 
 def test_cancel_while_tools_run_ends_the_turn():
