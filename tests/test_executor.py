@@ -342,6 +342,25 @@ def test_cancel_ends_what_waits_and_starts_nothing_new(release):
     assert executor.stats()["patient"].breaker == "closed"
 
 
+def test_what_was_cancelled_before_it_began_never_runs():
+    ran: set[tuple[int, int]] = set()
+    executor = Executor(Registry([body("note", lambda arguments, context: ran.add(tuple(arguments["at"])))]))
+    said: set[str] = set()
+    for number in range(30):
+        cancel = Cancel()
+        timer = threading.Timer(number / 5000, cancel.set)
+        timer.start()
+        calls = [call("note", index, at=[number, index]) for index in range(12)]
+        results = executor.run_sync(calls, Invocation(cancel=cancel))
+        timer.join()
+        wait_for(lambda: not executor._workers._alive)
+        for result in results:
+            began = result.ok or "while it ran" in result.error.message
+            assert ((number, result.index) in ran) is began
+            said.add(result.outcome)
+    assert said == {"ok", "cancelled"}
+
+
 def test_an_async_tool_is_cancelled_in_its_own_loop():
     ended = threading.Event()
 

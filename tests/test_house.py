@@ -29,6 +29,7 @@ import pytest
 import callmark
 from callmark.dialects import Dialect, Form, dialects
 from callmark.events import REPAIR_CODES
+from callmark.tools.results import ERROR_KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "callmark"
@@ -200,6 +201,20 @@ def test_heavy_imports_are_late_and_in_their_room(module):
             assert not (late and found.at_once), f"line {found.line}: {found.name} is imported with the module"
 
 
+def test_kinds_of_failure_are_a_closed_set():
+    used = {
+        keyword.value.value
+        for module in MODULES
+        if module.room in ("tools", "running")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Failure"
+        for keyword in node.keywords
+        if keyword.arg == "kind" and isinstance(keyword.value, ast.Constant)
+    }
+    raised = {"unknown-tool", "denied", "invalid-arguments"}  # a registry's codes, which become kinds
+    assert used | raised == ERROR_KINDS.keys()
+
+
 @each_module
 def test_nothing_is_evaluated(module):
     for node in ast.walk(module.tree):
@@ -251,9 +266,16 @@ def test_examples_in_docstrings_hold(name):
         check_example(test)
 
 
+HAVE_EXAMPLES = (
+    *("Parser", "SnapshotFeeder", "parse", "detect", "tool", "Registry", "Invocation", "LoopGuard", "Breaker"),
+    *("Bulkhead", "Executor", "Ledger", "Session", "Cancel", "AuditLog", "Result"),
+)
+
+
 def test_public_classes_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
-    for value in (callmark.Parser, callmark.SnapshotFeeder, callmark.parse, callmark.detect):
+    for name in HAVE_EXAMPLES:
+        value = getattr(callmark, name)
         assert any(test.examples for test in finder.find(value))
 
 

@@ -116,6 +116,18 @@ def test_what_fails_in_a_transaction_leaves_nothing_behind(path):
     ledger.close()
 
 
+@pytest.mark.parametrize("end", ["finish", "release"])
+def test_who_waits_is_told_also_where_the_file_fails(path, end):
+    ledger = SqliteLedger(path)
+    told: list[int] = []
+    ledger.claim("k", "f")
+    ledger.watch("k", lambda: told.append(1))
+    ledger.close()
+    with pytest.raises(sqlite3.Error):
+        getattr(ledger, end)("k", *([b"r"] if end == "finish" else []))
+    assert told == [1]
+
+
 def test_a_file_that_is_no_ledger_is_an_error(tmp_path):
     path = tmp_path / "text"
     path.write_text("This is no database, but it is long enough to look at." * 9)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +37,7 @@ from callmark import (
     tool,
 )
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
-from callmark.running.session import Step
+from callmark.running.session import SessionEvent, Step
 from callmark.running.wording import Wording, results
 
 
@@ -126,6 +127,13 @@ def blocking(request: Request) -> Iterator[str]:
 )
 def test_any_callable_that_gives_chunks_is_a_model(model):
     assert play(Session(Registry()), model)[-1] == Step("answer", "It is.")
+
+
+def test_all_that_a_session_yields_has_a_wire_form():
+    events = play(Session(Registry([add])), Script(CALL + '[CALL: add({"a" 1})] `[CALL: x()]`', "3."))
+    assert len({type(event) for event in events}) == 8
+    for event in events:
+        assert msgspec.json.decode(msgspec.json.encode(event), type=SessionEvent) == event
 
 
 def test_only_what_the_model_writes_is_read():
@@ -590,6 +598,15 @@ def test_text_mode_ignores_what_a_model_could_do_natively():
 def test_native_arguments_that_are_no_json_are_told():
     model = Script([fragment(0, "c1", "add", '{"a": ')], "I see.", native_tools="openai")
     assert steps(play(Session(Registry([add])), model)) == ["generation", "retry", "generation", "answer"]
+
+
+def test_beside_a_good_native_call_a_broken_one_is_told():
+    answer = [fragment(0, "c1", "add", '{"a": 1, "b": 2}'), fragment(1, "c2", "add", '{"a": ')]
+    model = Script(answer, "3.", native_tools="openai")
+    session = Session(Registry([add]))
+    play(session, model)
+    assert [message["role"] for message in session.messages] == ["user", "assistant", "tool", "user", "assistant"]
+    assert "could not be read" in model.said()
 
 
 # A server.

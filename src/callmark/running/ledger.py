@@ -92,20 +92,24 @@ class Ledger:
             return True
 
     def finish(self, key: str, result: bytes) -> None:
-        """Record what a call came to, and tell those who wait."""
-        with self._lock, self._transaction():
-            row = self._load(key)
-            if row is not None and row.token == self._token:
-                self._store(key, row._replace(state="finished", result=result))
-        self._over(key)
+        """Record what a call came to, and tell those who wait; them also where recording fails."""
+        try:
+            with self._lock, self._transaction():
+                row = self._load(key)
+                if row is not None and row.token == self._token:
+                    self._store(key, row._replace(state="finished", result=result))
+        finally:
+            self._over(key)
 
     def release(self, key: str) -> None:
         """Give a claim back: the body did not run, and the next attempt may run it."""
-        with self._lock, self._transaction():
-            row = self._load(key)
-            if row is not None and row.state != "finished" and row.token == self._token:
-                self._delete(key)
-        self._over(key)
+        try:
+            with self._lock, self._transaction():
+                row = self._load(key)
+                if row is not None and row.state != "finished" and row.token == self._token:
+                    self._delete(key)
+        finally:
+            self._over(key)
 
     def watch(self, key: str, listener: Callable[[], object]) -> bool:
         """Call `listener` when the attempt that runs is over; False: it is over, so claim again."""

@@ -310,7 +310,10 @@ class Session:
                     "content": self.wording.results([result]),
                 }
                 self.messages.append(told)
-            return "\n".join(message["content"] for message in self.messages[-len(results) :])
+            said = "\n".join(message["content"] for message in self.messages[-len(results) :])
+            if answer.problems:
+                said = f"{said}\n{self._say_to_model(self.wording.feedback(answer.problems))}"
+            return said
         said = self.wording.results(results)
         if answer.problems:
             said = f"{said}\n{self.wording.feedback(answer.problems)}"

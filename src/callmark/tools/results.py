@@ -11,7 +11,6 @@ from callmark.errors import UsageError
 from callmark.events import JsonValue
 
 ERROR_KINDS: Final[dict[str, str]] = {
-    "malformed-call": "the marker could not be read",
     "unknown-tool": "no tool has this name, or several have it",
     "invalid-arguments": "the arguments are not what the tool's schema asks for",
     "denied": "nobody consented, or the tool is switched off",
