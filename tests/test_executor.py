@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import decimal
 import enum
+import itertools
 import json
 import threading
 import time
@@ -686,6 +687,15 @@ def test_under_review_no_write_runs_and_nobody_is_asked():
     assert ran == []
 
 
+def test_what_was_simulated_may_still_run():
+    ran: list[int] = []
+    registry, ledger = Registry([body("do", lambda *_: ran.append(1), mode="write", approval=False)]), Ledger()
+    place = {"session": "s", "message": "m"}
+    assert Executor(registry, ledger=ledger, review=True).run_sync([call("do")], **place)[0].data["simulated"]
+    assert not Executor(registry, ledger=ledger).run_sync([call("do")], **place)[0].replayed
+    assert ran == [1]
+
+
 # What goes wrong before anything runs.
 
 
@@ -721,6 +731,14 @@ def test_misuse_raises():
 
 
 # At most once, in one process.
+
+
+@pytest.mark.parametrize("value", [10**30, -(10**4000), 2**63, 1e300, "\u2028", {"a": [None, True]}])
+def test_a_replayed_result_is_the_same(value):
+    executor = Executor(Registry([returning(value)]))
+    first, again = (executor.run_sync([call("give")], session="s", message="m")[0] for _ in range(2))
+    assert again.replayed
+    assert msgspec.structs.replace(again, replayed=False) == first
 
 
 def test_fifty_attempts_at_one_call_run_it_once():
@@ -844,6 +862,27 @@ class Silent:
     pass
 
 
+class Loud(str):
+    def __len__(self):
+        return 10**9
+
+    def __getitem__(self, key):
+        raise SystemExit
+
+
+class Endless(list):
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return iter("xxx")
+
+
+class Never(list):
+    def __iter__(self):
+        return itertools.repeat("x" * 100)
+
+
 class Model:
     def model_dump(self):
         return {"a": 1}
@@ -901,7 +940,10 @@ for _ in range(100_000):
         (Box(Struct(Box(1))), {"inside": {"inside": {"inside": 1}}}),
         (Model(), {"a": 1}),
         (Evil(), "<Evil>"),
-        (Silent(), "<Silent>"),
+        (Silent(), f"<{__name__}.Silent object>"),
+        ((number for number in ()), "<generator object <genexpr>>"),
+        (Loud("abc"), "abc"),
+        (Endless(), ["x"] * 3),
         (Box, str(Box)),
         (datetime.date(2026, 1, 2), "2026-01-02"),
         (decimal.Decimal("1.50"), "1.50"),
@@ -921,6 +963,12 @@ def test_values_whose_methods_exit_are_failures():
     result = run_one(returning(EvilMapping()))
     assert result.outcome == "unserialisable"
     assert "KeyboardInterrupt" in result.error.message
+
+
+def test_a_value_that_never_ends_is_cut():
+    result = run_one(returning(Never()))
+    assert result.truncated
+    assert "characters cut" in result.data
 
 
 def test_a_representation_that_hangs_is_bounded_too(release):

@@ -52,8 +52,9 @@ class Executor:
     ledger             default: one in memory
     breaker            makes the breaker of a tool; called once for each
     bulkhead           default: four reads at once, one write
-    abandoned_limit    tools that were given up and still run; where there are as many, nothing new is started
-    observers          called with a `Record` of each call; `contents` puts arguments and results into it
+    abandoned_limit    tools that were given up and still run; where there are as many, nothing new is started, so there
+                       are never more than these and what ran at once
+    observers          called with a `Record` of each call, so they are quick; `contents` puts what was said into it
     clock              monotonic
 
     >>> import asyncio
@@ -126,7 +127,7 @@ class Executor:
     def stats(self) -> dict[str, ToolStats]:
         """Return counts, times, outcomes, recent failures and the breaker's state, by tool."""
         found = self._watch.tools()
-        for name in self._breakers:
+        for name in list(self._breakers):  # another thread may add one
             found.setdefault(name, ToolStats()).breaker = self.breaker(name).state
         return found
 
@@ -183,7 +184,8 @@ class Executor:
         if asked.cancel is not None and not isinstance(asked.cancel, Cancel):
             raise UsageError(f"run: expected context.cancel to be a Cancel, found {type(asked.cancel).__name__}")
         place = (session, message or uuid.uuid4().hex)
-        jobs = [Job(call, call_key(*place, call.index, call.name, call.arguments), self._clock()) for call in calls]
+        text = (f"review of {session}" if self._review else session, place[1])  # a simulated call did not run
+        jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
         allowed = None if offered is None else {each.qualified_name for each in offered}
         try:
             for job in jobs:
@@ -266,9 +268,11 @@ class Executor:
         bell = Bell()
         cancel = Cancel(_cancel_of(context))
         cancel.listen(bell.ring)
-        if self.ledger.watch(job.key, bell.ring):
-            await bell.wait(self._remaining(context))
-        cancel.leave()
+        try:
+            if self.ledger.watch(job.key, bell.ring):
+                await bell.wait(self._remaining(context))
+        finally:
+            cancel.leave()
         stopped = self._stopped(context)
         if stopped is None:
             self._claim(job, allowed)
@@ -390,7 +394,7 @@ def _cancel_of(context: Invocation) -> Cancel | None:
 
 
 async def _all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run coroutines side by side to their ends, whatever one of them raises; a cancellation is passed on to each."""
+    """Run coroutines side by side to their ends, whatever one of them raises; a cancellation reaches each."""
     for outcome in await asyncio.gather(*steps, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome

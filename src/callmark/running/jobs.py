@@ -22,6 +22,8 @@ from callmark.tools.tool import Tool
 
 TRANSIENT: Final = ("cancelled", "timeout", "busy", "saturated")  # of a body that did not run: the next attempt may
 
+NO_TOOL: Final = "?"  # in records: a name that a model made up is contents, and there is no end of them
+
 UNKNOWN: Final = Failure(
     kind="outcome-unknown",
     message="this call was begun before and was interrupted; it may have happened or not",
@@ -73,7 +75,7 @@ class Job:
         given = self.call.arguments if isinstance(self.call.arguments, dict) else {}
         known = tuple(key for key in given if key in properties)
         return Record(
-            tool=self.call.name[:128] if self.tool is None else self.tool.qualified_name,
+            tool=NO_TOOL if self.tool is None else self.tool.qualified_name,
             mode="" if self.tool is None else self.tool.mode,
             session=place[0],
             message=place[1],

@@ -25,7 +25,7 @@ _RECENT: Final = 20  # errors per tool that are kept: what a person looks throug
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call that is over.
 
-    tool               the qualified name; what the model wrote where there is no such tool
+    tool               the qualified name; "?" where there is no such tool
     session, message, index, id   where the call stands
     outcome            "ok", or the kind of failure; `code` is the tool's own code
     argument_names     the keys that the tool's schema declares; other keys are only counted in `other_arguments`

@@ -12,6 +12,7 @@ import enum
 import json
 import math
 import pathlib
+import re
 import uuid
 from collections import deque
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ ERROR_LIMIT: Final = 2048  # characters of what a tool says went wrong
 SMALLEST_LIMIT: Final = 256  # there must be room to say what was cut
 _DEPTH_LIMIT: Final = 64  # what every consumer of JSON takes; jsonschema fails at 131
 _BITS_LIMIT: Final = 14_000  # of an integer: what CPython still turns into digits
+_ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]++")
 _PLAIN = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID, pathlib.PurePath)
 
 
@@ -95,7 +97,7 @@ class _Walk:
             case enum.Enum():
                 return self.json(value.value, path)
             case str():
-                return self._text(value)
+                return self._text(str.__str__(value))  # a plain one: a subclass may have methods of its own
             case int():
                 bits = int.bit_length(value)
                 return int.__int__(value) if bits <= _BITS_LIMIT else f"<integer of {bits} bits>"
@@ -174,8 +176,6 @@ def _name(value: float) -> str:
 
 
 def _words(value: Any) -> str:
-    """Return what an object says of itself; its type where that is nothing, or an address."""
-    kind: Any = type(value)
-    silent = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
-    told = None if silent else attempt(str, value)
-    return f"<{kind.__name__}>" if told is None or told.error is not None else told.value
+    """Return what an object says of itself, without addresses, which differ each time; its type where it raises."""
+    told = attempt(str, value)
+    return f"<{type(value).__name__}>" if told.error is not None else _ADDRESS.sub("", clean(told.value))
