@@ -200,6 +200,8 @@ TestLedgerMachine.settings = settings(stateful_step_count=30)
 
 # Real processes, really killed.
 
+WRITES = 60  # some 3 ms each: more than any process has time for before it is killed
+
 PROGRAM = """
 import sys, os, time
 from callmark import Executor, Registry, SqliteLedger, Tool, parse
@@ -214,7 +216,7 @@ def write(arguments, context):
 tool = Tool(name="write", function=write, approval=False)
 executor = Executor(Registry([tool]), ledger=SqliteLedger(path))
 print("ready", flush=True)
-calls = parse(" ".join(f"[CALL: write(n={n})]" for n in range(20))).calls
+calls = parse(" ".join(f"[CALL: write(n={n})]" for n in range(60))).calls
 for n, result in enumerate(executor.run_sync(calls, session="s", message="m")):
     print(n, result.outcome, int(result.replayed), flush=True)
 """
@@ -228,8 +230,8 @@ def test_after_kill_9_no_write_runs_twice_and_interrupted_ones_are_unknown(tmp_p
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        if kills < 12:
-            time.sleep(randomness.uniform(0.0, 0.03))
+        if kills < 8:
+            time.sleep(randomness.uniform(0.0, 0.02))
             process.send_signal(signal.SIGKILL)
         said, _ = process.communicate(timeout=60)
         if process.returncode == 0:
@@ -240,7 +242,7 @@ def test_after_kill_9_no_write_runs_twice_and_interrupted_ones_are_unknown(tmp_p
     effects = Counter((tmp_path / "effects").read_text().split())
     assert max(effects.values()) == 1
     outcomes = [line.split()[1] for line in said.splitlines()]
-    assert len(outcomes) == 20
+    assert len(outcomes) == WRITES
     assert set(outcomes) <= {"ok", "outcome-unknown"}
     for n, outcome in enumerate(outcomes):
         assert outcome == "outcome-unknown" or effects[str(n)] == 1
@@ -257,7 +259,7 @@ def test_two_processes_at_once_run_each_write_once(tmp_path):
     outputs = [process.communicate(timeout=60)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
     effects = Counter((tmp_path / "effects").read_text().split())
-    assert effects == Counter(map(str, range(20)))
+    assert effects == Counter(map(str, range(WRITES)))
     for said in outputs:
         assert {line.split()[1] for line in said.splitlines()[1:]} <= {"ok", "outcome-unknown"}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT
 from callmark.running.signals import Bell, Cancel
-from callmark.running.workers import Delivery, Workers
+from callmark.running.workers import Delivery, Workers, side_by_side
 from callmark.tools.context import Invocation
 from callmark.tools.foreign import Outcome, attempt_async
 from callmark.tools.registry import Registry, body_of, copied
@@ -192,7 +192,7 @@ class Executor:
                 self._claim(job, allowed)
             self._admit([job for job in jobs if job.ours and job.result is None], guard)
             for group in groups(jobs):
-                await _all(self._finish(job, asked, place, guard, allowed, alone) for job in group)
+                await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
         finally:
             for job in jobs:  # of what a cancellation interrupts, no claim is left behind
                 self._settle(job)
@@ -391,10 +391,3 @@ class Executor:
 
 def _cancel_of(context: Invocation) -> Cancel | None:
     return context.cancel if isinstance(context.cancel, Cancel) else None
-
-
-async def _all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run coroutines side by side to their ends, whatever one of them raises; a cancellation reaches each."""
-    for outcome in await asyncio.gather(*steps, return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome

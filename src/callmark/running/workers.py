@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from callmark.running.signals import Cancel
@@ -147,3 +147,10 @@ def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
     if left:
         attempt(loop.run_until_complete, asyncio.wait(left, timeout=_WIND_UP_SECONDS))
     loop.close()
+
+
+async def side_by_side(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines side by side to their ends, whatever one of them raises; a cancellation reaches each."""
+    for outcome in await asyncio.gather(*steps, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
