@@ -171,3 +171,12 @@ def test_each_event_has_its_line():
     system = Step("generation", "a\nb")
     assert watched(system, system) == f"<bright_black>{'system':<10}a\n{'':10}b\n"
     assert watched(Step("retry", "r"), Step("cancelled")) == "retry     r\nend       cancelled\n"
+
+
+def test_nothing_that_a_model_or_a_tool_says_commands_the_terminal():
+    rude = "\x1b[2J\x07\x9b\u202ea\tb"
+    safe = "\\u001b[2J\\u0007\\u009b\\u202ea\tb"
+    result = Result(index=0, name=rude, ok=False, error=Failure(kind="tool-error", message=rude))
+    assert watched(Text(Span(0, 1), rude), Step("retry", rude), result) == (
+        f"model     {safe}\nretry     {safe}\nrefused   {safe}: tool-error: {safe}\n"
+    )

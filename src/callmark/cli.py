@@ -255,11 +255,12 @@ def run(
     from callmark.running.observing import AuditLog
     from callmark.running.session import Session, Settings
     from callmark.tools.registry import Registry
+    from callmark.watching import safe
 
     def asked(approval: Approval) -> bool:
         arguments = msgspec.json.encode(approval.arguments).decode()
-        what = f"{approval.tool.qualified_name}({arguments.encode('unicode_escape').decode()})"
-        return yes or click.confirm(f"{approval.message or 'run'}: {what}?", err=True)
+        what = f"{approval.message or 'run'}: {approval.tool.qualified_name}({arguments})"
+        return yes or click.confirm(safe(what) + "?", err=True)
 
     with ExitStack() as opened:
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]

@@ -1,4 +1,8 @@
-"""Shows a session while it happens: what the model is told, what it writes, its calls and what they come to."""
+"""Shows a session while it happens: what the model is told, what it writes, its calls and what they come to.
+
+What models and tools say never reaches the terminal as it is: control characters, which a terminal obeys, and those
+that reorder a line are shown as escapes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,23 @@ from callmark.running.session import SessionEvent, Step
 from callmark.tools.results import Result
 
 Style = Callable[[str, str], str]  # a text and a colour's name; returns the text with what makes it that colour
+_UNSAFE: Final = {
+    code: f"\\u{code:04x}"
+    for code in (
+        *range(0x20),
+        *range(0x7F, 0xA0),
+        *range(0x200E, 0x2010),
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+    if chr(code) not in "\n\t"
+}
 _CUT: Final = 400  # characters of a result that are shown
+
+
+def safe(text: str) -> str:
+    """Return `text` with what a terminal would obey as escapes; line breaks and tabs stay."""
+    return text.translate(_UNSAFE)
 
 
 class Watching:
@@ -35,7 +55,8 @@ class Watching:
             case Text(text=text, channel=channel):
                 label = "" if self._writing else self._label("model", "cyan")
                 self._writing = True
-                return label + (self._style(text, "bright_black") if channel == "reasoning" else text)
+                shown = safe(text)
+                return label + (self._style(shown, "bright_black") if channel == "reasoning" else shown)
             case Call(name=name, arguments=arguments):
                 return self._line("call", "green", f"{name}({json.dumps(arguments, ensure_ascii=False)})")
             case Malformed(code=code, message=message) | Notice(code=code, message=message):
@@ -61,7 +82,7 @@ class Watching:
     def _line(self, label: str, colour: str, text: str) -> str:
         before = "\n" if self._writing else ""
         self._writing = False
-        indented = text.replace("\n", "\n" + " " * 10)
+        indented = safe(text).replace("\n", "\n" + " " * 10)
         return f"{before}{self._label(label, colour)}{indented}\n"
 
     def _label(self, label: str, colour: str) -> str:
