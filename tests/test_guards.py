@@ -310,6 +310,23 @@ def test_a_slow_call_of_before_cannot_close_what_others_opened():
     assert breaker.state == "open"
 
 
+def test_a_ticket_counts_once():
+    breaker = Breaker(failures=2, clock=lambda: 0.0)
+    ticket = breaker.admit()
+    breaker.failed(ticket)
+    breaker.failed(ticket)
+    assert breaker.state == "closed"
+    breaker = half_open()
+    probe = breaker.admit()
+    breaker.ignored(probe)
+    second = breaker.admit()
+    breaker.succeeded(probe)
+    assert breaker.state == "half-open"
+    assert isinstance(breaker.admit(), Failure)  # the second probe still has the permit
+    breaker.succeeded(second)
+    assert breaker.state == "closed"
+
+
 def test_a_held_breaker_stays_as_it_is():
     breaker = Breaker(failures=1, clock=lambda: 0.0)
     breaker.force("closed")
