@@ -5,10 +5,19 @@
 {'city': 'Oslo'}
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from callmark.dialects import Dialect, Form, Writing, dialects, load_dialect
-from callmark.errors import CallmarkError, DialectError, ToolsError, UnknownDialectError, UsageError
+from callmark.errors import (
+    CallmarkError,
+    DialectError,
+    NotPermittedError,
+    ToolError,
+    ToolsError,
+    UnknownDialectError,
+    UsageError,
+)
 from callmark.events import (
     ArgumentsDelta,
     Call,
@@ -21,7 +30,6 @@ from callmark.events import (
     Span,
     Text,
 )
-from callmark.reading.feedback import feedback
 from callmark.reading.options import Limits
 from callmark.reading.parser import Parser
 from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
@@ -29,6 +37,19 @@ from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 if TYPE_CHECKING:
     from callmark.conversion import convert, restore_history
     from callmark.nonces import new_nonce
+    from callmark.reading.feedback import feedback
+    from callmark.running.breaker import Breaker
+    from callmark.running.bulkhead import Bulkhead
+    from callmark.running.executor import Executor
+    from callmark.running.ledger import Ledger, SqliteLedger
+    from callmark.running.loop_guard import LoopGuard
+    from callmark.running.observing import AuditLog
+    from callmark.running.session import Session, Settings
+    from callmark.running.signals import Cancel
+    from callmark.tools.context import Invocation
+    from callmark.tools.registry import Registry
+    from callmark.tools.results import Failure, Result
+    from callmark.tools.tool import Tool, tool
     from callmark.writing.calls import WrittenCall, render_call, render_calls
     from callmark.writing.export import Grammar, export_grammar
     from callmark.writing.history import render_history
@@ -37,61 +58,85 @@ if TYPE_CHECKING:
     from callmark.writing.neutral import neutralize
     from callmark.writing.prompt import Prompt, protocol_prompt
     from callmark.writing.results import render_result
-else:
-    # What writes is loaded when it is first asked for: who only reads does not wait for it.
-    _LATER = {
-        "convert": "callmark.conversion",
-        "restore_history": "callmark.conversion",
-        "new_nonce": "callmark.nonces",
-        "WrittenCall": "callmark.writing.calls",
-        "render_call": "callmark.writing.calls",
-        "render_calls": "callmark.writing.calls",
-        "Grammar": "callmark.writing.export",
-        "export_grammar": "callmark.writing.export",
-        "render_history": "callmark.writing.history",
-        "Language": "callmark.writing.languages",
-        "load_language": "callmark.writing.languages",
-        "merge_into_messages": "callmark.writing.messages",
-        "neutralize": "callmark.writing.neutral",
-        "Prompt": "callmark.writing.prompt",
-        "protocol_prompt": "callmark.writing.prompt",
-        "render_result": "callmark.writing.results",
-    }
-
-    def __getattr__(name: str) -> object:
-        """Load what writes."""
-        from importlib import import_module
-
-        if name not in _LATER:
-            raise AttributeError(f"module 'callmark' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_LATER[name]), name)
-        return value
-
 
 __version__ = "0.1.0"
 
+# Loaded when first asked for: who only reads does not wait for templates, validators, threads or event loops.
+_LATER = {
+    "convert": "callmark.conversion",
+    "restore_history": "callmark.conversion",
+    "new_nonce": "callmark.nonces",
+    "feedback": "callmark.reading.feedback",
+    "Breaker": "callmark.running.breaker",
+    "Bulkhead": "callmark.running.bulkhead",
+    "Executor": "callmark.running.executor",
+    "Ledger": "callmark.running.ledger",
+    "SqliteLedger": "callmark.running.ledger",
+    "LoopGuard": "callmark.running.loop_guard",
+    "AuditLog": "callmark.running.observing",
+    "Session": "callmark.running.session",
+    "Settings": "callmark.running.session",
+    "Cancel": "callmark.running.signals",
+    "Invocation": "callmark.tools.context",
+    "Registry": "callmark.tools.registry",
+    "Failure": "callmark.tools.results",
+    "Result": "callmark.tools.results",
+    "Tool": "callmark.tools.tool",
+    "tool": "callmark.tools.tool",
+    "WrittenCall": "callmark.writing.calls",
+    "render_call": "callmark.writing.calls",
+    "render_calls": "callmark.writing.calls",
+    "Grammar": "callmark.writing.export",
+    "export_grammar": "callmark.writing.export",
+    "render_history": "callmark.writing.history",
+    "Language": "callmark.writing.languages",
+    "load_language": "callmark.writing.languages",
+    "merge_into_messages": "callmark.writing.messages",
+    "neutralize": "callmark.writing.neutral",
+    "Prompt": "callmark.writing.prompt",
+    "protocol_prompt": "callmark.writing.prompt",
+    "render_result": "callmark.writing.results",
+}
+
 __all__ = [
     "ArgumentsDelta",
+    "AuditLog",
+    "Breaker",
+    "Bulkhead",
     "Call",
     "CallStart",
     "CallmarkError",
+    "Cancel",
     "Dialect",
     "DialectError",
     "Event",
+    "Executor",
+    "Failure",
     "Form",
     "Grammar",
+    "Invocation",
     "Language",
+    "Ledger",
     "Limits",
+    "LoopGuard",
     "Malformed",
     "Markup",
+    "NotPermittedError",
     "Notice",
     "Parsed",
     "Parser",
     "Prompt",
+    "Registry",
     "Repair",
+    "Result",
+    "Session",
+    "Settings",
     "SnapshotFeeder",
     "Span",
+    "SqliteLedger",
     "Text",
+    "Tool",
+    "ToolError",
     "ToolsError",
     "UnknownDialectError",
     "UsageError",
@@ -114,4 +159,12 @@ __all__ = [
     "render_history",
     "render_result",
     "restore_history",
+    "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'callmark' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value

@@ -20,9 +20,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 import click
 import msgspec
@@ -32,6 +32,10 @@ from callmark.events import Call, Event, Text
 
 if TYPE_CHECKING:
     from callmark.dialects import Dialect
+    from callmark.running.jobs import Approval
+    from callmark.running.models import Model
+    from callmark.running.session import Session
+    from callmark.tools.tool import Tool
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
@@ -423,6 +427,105 @@ def _counter(path: str) -> Callable[[str], int]:
         raise _Failure(f"{expected}, found JSON without a model")
     tokenizer = Tokenizer.from_buffer(data)
     return lambda text: len(tokenizer.encode(text).ids)
+
+
+@main.command(short_help="Watch a scripted model call tools.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON Lines.")
+@click.option("--seconds", default=0.02, show_default=True, help="How long the model takes for a chunk.")
+def demo(as_json: bool, seconds: float) -> None:
+    """Watch a whole turn: the prompt, the streamed text, calls, their results, a guard that says no, and the answer.
+
+    The model is a script; everything else is what a real one would meet.
+    """
+    from callmark.running.demo import QUESTION, ScriptedModel, demonstration
+
+    def asked(approval: Approval) -> bool:
+        click.echo(f"consent {approval.message}: yes", err=True)
+        return True
+
+    _watch(demonstration(asked), ScriptedModel(seconds), QUESTION, as_json)
+
+
+@main.command(short_help="Let a model behind a server call tools of yours.")
+@click.argument("question")
+@click.option("--model-url", required=True, metavar="URL", help="A server that speaks OpenAI's chat API: .../v1.")
+@click.option("--model", default="default", show_default=True, help="The model, as the server calls it.")
+@click.option("--tools", required=True, metavar="TOOLS.py", help="A Python file, which is run; its Tools are offered.")
+@click.option("--mode", type=click.Choice(["auto", "native", "text"]), default="text", show_default=True)
+@click.option("--system", default="", help="A system message of your own.")
+@click.option("--yes", is_flag=True, help="Consent to every call of a tool that writes, without being asked.")
+@click.option("--audit", metavar="FILE", help="Append a record of each call to this file, as JSON Lines.")
+@click.option("--api-key", envvar="CALLMARK_API_KEY", default="", help="For the server. Or in CALLMARK_API_KEY.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON Lines.")
+def run(
+    question: str,
+    model_url: str,
+    model: str,
+    tools: str,
+    mode: Literal["auto", "native", "text"],
+    system: str,
+    yes: bool,
+    audit: str | None,
+    api_key: str,
+    as_json: bool,
+) -> None:
+    """Ask a model a QUESTION, and run the tools that it calls until it answers.
+
+    \b
+    Example: callmark run "What is 17 * 23?" --model-url http://127.0.0.1:8080/v1 --tools tools.py
+    """
+    from callmark.running.executor import Executor
+    from callmark.running.models import OpenAIModel
+    from callmark.running.observing import AuditLog
+    from callmark.running.session import Session, Settings
+    from callmark.tools.registry import Registry
+    from callmark.watching import safe
+
+    def asked(approval: Approval) -> bool:
+        arguments = msgspec.json.encode(approval.arguments).decode()
+        what = f"{approval.message or 'run'}: {approval.tool.qualified_name}({arguments})"
+        return yes or click.confirm(safe(what) + "?", err=True)
+
+    with ExitStack() as opened:
+        observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
+        executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
+        session = Session(executor, settings=Settings(mode=mode), system=system)
+        native = mode != "text"
+        _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), question, as_json)
+
+
+def _watch(session: Session, model: Model, question: str, as_json: bool) -> None:
+    """Do one turn of a session, and show what happens."""
+    import asyncio
+
+    from callmark.watching import Watching
+
+    colours = os.isatty(1) and "NO_COLOR" not in os.environ
+    watching = Watching(lambda text, colour: click.style(text, fg=colour) if colours else text)
+
+    async def turn() -> None:
+        with _standard_output() as output:
+            output.write(b"" if as_json else watching.say("user", question).encode())
+            async for event in session.run(model, question):
+                if as_json:
+                    output.write(msgspec.json.encode(event) + b"\n")
+                else:
+                    output.write(watching.show(event).encode(errors="replace"))
+                output.flush()
+
+    asyncio.run(turn())
+
+
+def _tools_of(path: str) -> list[Tool]:
+    """Run a Python file of the user's and return the tools that it defines."""
+    import runpy
+
+    from callmark.tools.tool import Tool
+
+    found = [value for value in runpy.run_path(path).values() if isinstance(value, Tool)]
+    if not found:
+        raise _Failure(f"{click.format_filename(path)}: expected tools (functions with @callmark.tool), found none")
+    return found
 
 
 def _dialect(name: str) -> str | Dialect:

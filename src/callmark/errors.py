@@ -19,3 +19,21 @@ class DialectError(CallmarkError):
 
 class ToolsError(UsageError):
     """The `tools` option holds something that is no tool; the message names the position and what was expected."""
+
+
+class NotPermittedError(UsageError):
+    """An owner whose permission was revoked registers a tool, or removes one that is not its own."""
+
+
+class ToolError(CallmarkError):
+    """Raised *by a tool*: what went wrong, in words that are meant for the model.
+
+    `code` is the tool's own short name for it, `message` says what happened, `hint` what to do instead. It becomes the
+    result of the call, as data. Any other exception does too, but without its text.
+    """
+
+    def __init__(self, code: str, message: str = "", hint: str = "") -> None:
+        super().__init__(message or code)
+        self.code = code
+        self.message = message or code
+        self.hint = hint

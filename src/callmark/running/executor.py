@@ -1,0 +1,393 @@
+"""`Executor`: runs the calls of a message, each at most once and within its time, and gives results in their order.
+
+Every call passes the same gates, in this order: the ledger (was it run before?), the loop guard, the registry (does
+the tool exist, do the arguments fit?), the approver, the tool's breaker, the bulkhead. Whatever stops it, and whatever
+the tool does, becomes a `Result`; nothing that a tool raises comes out of here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from callmark.errors import ToolError, UsageError
+from callmark.events import Call
+from callmark.running import jobs as words
+from callmark.running.breaker import Breaker
+from callmark.running.bulkhead import Bulkhead, Place
+from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups, unserialisable
+from callmark.running.ledger import Ledger, call_key
+from callmark.running.loop_guard import Attempt, LoopGuard
+from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
+from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT
+from callmark.running.signals import Bell, Cancel
+from callmark.running.workers import Delivery, Workers, side_by_side
+from callmark.tools.context import Invocation
+from callmark.tools.foreign import Outcome, attempt_async
+from callmark.tools.registry import Registry, body_of, copied
+from callmark.tools.results import Failure, Result, canonical
+from callmark.tools.tool import Tool
+
+TIMEOUT_SECONDS: Final = 30.0
+ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
+
+_KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where the kind is not called the same
+
+
+class Executor:
+    """Runs calls of a registry's tools.
+
+    approve            asked for each call of a tool that needs consent (by default, each that writes), sync or async;
+                       only True is a yes, and without an approver the answer is no
+    timeout_seconds    for tools that have no limit of their own; counted from when the body starts
+    result_limit       characters of JSON that a result may have
+    error_text         whether the model is told what exceptions say, beside their type; they may hold secrets
+    review             tools that write are only simulated
+    ledger             default: one in memory
+    breaker            makes the breaker of a tool; called once for each
+    bulkhead           default: four reads at once, one write
+    abandoned_limit    tools that were given up and still run; where there are as many, nothing new is started, so there
+                       are never more than these and what ran at once
+    observers          called with a `Record` of each call, so they are quick; `contents` puts what was said into it
+    clock              monotonic
+
+    >>> import asyncio
+    >>> from callmark import parse, tool
+    >>> @tool(mode="read")
+    ... def add(a: int, b: int) -> int:
+    ...     return a + b
+    >>> executor = Executor(Registry([add]))
+    >>> results = executor.run_sync(parse("[CALL: add(a=1, b=2)] [CALL: add(a=1)]").calls)
+    >>> results[0].data, results[1].error.message
+    (3, "arguments: expected the key 'b', found only 'a'")
+
+    An executor may be shared by threads and event loops.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        approve: Approver | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        result_limit: int = RESULT_LIMIT,
+        error_text: bool = False,
+        review: bool = False,
+        ledger: Ledger | None = None,
+        breaker: Callable[[], Breaker] = Breaker,
+        bulkhead: Bulkhead | None = None,
+        abandoned_limit: int = ABANDONED_LIMIT,
+        observers: Sequence[Observer] = (),
+        contents: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not timeout_seconds > 0 or result_limit < SMALLEST_LIMIT or abandoned_limit < 1:
+            raise UsageError(
+                "Executor: expected a timeout of more than 0 seconds, a result limit of at least "
+                f"{SMALLEST_LIMIT} characters and an abandoned limit of at least 1"
+            )
+        self.registry = registry
+        self.ledger = Ledger() if ledger is None else ledger
+        self._approve = approve
+        self._timeout_seconds = timeout_seconds
+        self._result_limit = result_limit
+        self._error_text = error_text
+        self._review = review
+        self._new_breaker = breaker
+        self._breakers: dict[str, Breaker] = {}
+        self._bulkhead = Bulkhead() if bulkhead is None else bulkhead
+        self._abandoned_limit = abandoned_limit
+        self._workers = Workers()
+        self._watch = Watch(tuple(observers))
+        self._contents = contents
+        self._clock = clock
+
+    # What can be seen.
+
+    @property
+    def abandoned(self) -> int:
+        """How many tools were given up and still run."""
+        return self._workers.abandoned
+
+    @property
+    def broken_observers(self) -> int:
+        """How often an observer raised."""
+        return self._watch.broken_observers
+
+    def breaker(self, name: str) -> Breaker:
+        """Return the breaker of a tool, by its qualified name."""
+        return self._breakers.get(name) or self._breakers.setdefault(name, self._new_breaker())
+
+    def stats(self) -> dict[str, ToolStats]:
+        """Return counts, times, outcomes, recent failures and the breaker's state, by tool."""
+        found = self._watch.tools()
+        for name in list(self._breakers):  # another thread may add one
+            found.setdefault(name, ToolStats()).breaker = self.breaker(name).state
+        return found
+
+    def __repr__(self) -> str:
+        return f"Executor({self.registry!r}, {self.abandoned} abandoned)"
+
+    # Running.
+
+    def run_sync(self, calls: Sequence[Call], context: Invocation | None = None, **options: Any) -> list[Result]:
+        """Do what `run` does, from code that is not async; tools run in threads, those of `runs_in="loop"` too.
+
+        Raises UsageError in a thread with a running event loop, which it would block.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self._run(calls, context, alone=True, **options))
+        raise UsageError("run_sync: expected a thread without an event loop; await `run` here")
+
+    async def run(
+        self,
+        calls: Sequence[Call],
+        context: Invocation | None = None,
+        *,
+        session: str = "",
+        message: str = "",
+        guard: LoopGuard | None = None,
+        offered: Iterable[Tool] | None = None,
+    ) -> list[Result]:
+        """Run the calls of one message and return their results, in their order.
+
+        `session` and `message` say which text the calls stand in: with the same ones, each runs once, whoever asks and
+        how often. Without a `message` every time is another one. Reads run side by side; a write waits for what stands
+        before it, and what follows waits for the write. `offered`: the only tools that may be called. `context.cancel`
+        must be a `Cancel`. Raises UsageError for misuse; what goes wrong with a call is in its Result.
+        """
+        options: dict[str, Any] = {"session": session, "message": message, "guard": guard, "offered": offered}
+        return await self._run(calls, context, **options)
+
+    async def _run(
+        self,
+        calls: Sequence[Call],
+        context: Invocation | None,
+        *,
+        session: str = "",
+        message: str = "",
+        guard: LoopGuard | None = None,
+        offered: Iterable[Tool] | None = None,
+        alone: bool = False,
+    ) -> list[Result]:
+        asked = context or Invocation()
+        if not all(isinstance(call, Call) for call in calls):
+            raise UsageError("run: expected Calls, which only reading makes")
+        if asked.cancel is not None and not isinstance(asked.cancel, Cancel):
+            raise UsageError(f"run: expected context.cancel to be a Cancel, found {type(asked.cancel).__name__}")
+        place = (session, message or uuid.uuid4().hex)
+        text = (f"review of {session}" if self._review else session, place[1])  # a simulated call did not run
+        jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
+        allowed = None if offered is None else {each.qualified_name for each in offered}
+        try:
+            for job in jobs:
+                self._claim(job, allowed)
+            self._admit([job for job in jobs if job.ours and job.result is None], guard)
+            for group in groups(jobs):
+                await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
+        finally:
+            for job in jobs:  # of what a cancellation interrupts, no claim is left behind
+                self._settle(job)
+        return [job.result for job in jobs if job.result is not None]
+
+    def _claim(self, job: Job, allowed: Container[str] | None) -> None:
+        """Look the tool up, and ask the ledger whether the call is ours to run."""
+        try:
+            job.tool = self.registry.get(job.call.name)
+        except ToolError:
+            job.tool = None  # why, is said in its turn
+        claim = self.ledger.claim(job.key, job.call.name, repeatable=job.tool is not None and job.tool.mode == "read")
+        job.ours = claim.state == "mine"
+        if claim.state == "finished":
+            job.result = job.replayed(claim.result)
+        elif claim.state == "unknown":
+            job.result = job.failed(words.UNKNOWN, self._clock())
+        elif job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed:
+            job.result = job.failed(words.NOT_OFFERED, self._clock())
+
+    def _admit(self, jobs: list[Job], guard: LoopGuard | None) -> None:
+        if guard is None:
+            return
+        attempts = [
+            Attempt(
+                key=canonical([job.call.name, job.call.arguments]),
+                mode="read" if job.tool is None else job.tool.mode,
+                polling=job.tool is not None and job.tool.polling,
+            )
+            for job in jobs
+        ]
+        for job, answer in zip(jobs, guard.admit(attempts), strict=True):
+            if isinstance(answer, Failure):
+                job.result = job.failed(answer, self._clock())
+            else:
+                job.ticket = answer
+
+    async def _finish(
+        self,
+        job: Job,
+        context: Invocation,
+        place: tuple[str, str],
+        guard: LoopGuard | None,
+        allowed: Container[str] | None,
+        alone: bool,
+    ) -> None:
+        """Bring one call to its result, whoever runs it, and tell everybody."""
+        while job.result is None and not job.ours:
+            await self._wait_for_other(job, context, allowed)
+        if job.result is None:
+            failure = await self._run_one(job, context, alone)
+            if failure is not None:
+                job.result = job.failed(failure, self._clock())
+        result = self._settle(job)
+        if guard is not None and job.ticket is not None:
+            guard.settle(job.ticket, digest(result))
+        self._watch.tell(job.record(result, place, wall_clock(), self._contents))
+
+    def _settle(self, job: Job) -> Result:
+        """Write down what a call came to, once; a call that did not begin for want of time or room is given back."""
+        if job.result is None:
+            job.result = job.failed(words.STOPPED if job.began else words.CANCELLED, self._clock())
+        if job.ours:
+            job.ours = False
+            if not job.began and job.result.outcome in words.TRANSIENT:
+                self.ledger.release(job.key)
+            else:
+                self.ledger.finish(job.key, msgspec.json.encode(job.result))
+        return job.result
+
+    async def _wait_for_other(self, job: Job, context: Invocation, allowed: Container[str] | None) -> None:
+        """Wait for the attempt that runs the same call, and ask the ledger again."""
+        bell = Bell()
+        cancel = Cancel(_cancel_of(context))
+        cancel.listen(bell.ring)
+        try:
+            if self.ledger.watch(job.key, bell.ring):
+                await bell.wait(self._remaining(context))
+        finally:
+            cancel.leave()
+        stopped = self._stopped(context)
+        if stopped is None:
+            self._claim(job, allowed)
+        else:
+            job.result = job.failed(stopped, self._clock())
+
+    # One call.
+
+    async def _run_one(self, job: Job, context: Invocation, alone: bool) -> Failure | None:
+        """Take a call through the gates; return what stopped it. Its value is in `job.result` otherwise."""
+        try:
+            job.tool, job.arguments = self.registry.prepared(job.call.name, job.call.arguments)
+        except ToolError as error:
+            return Failure(kind=_KINDS.get(error.code, error.code), message=error.message, hint=error.hint)
+        refused = await self._consent(job.tool, job.arguments, context)
+        if refused is not None:
+            return refused
+        breaker = self.breaker(job.tool.qualified_name)
+        ticket = breaker.admit()
+        if isinstance(ticket, Failure):
+            return ticket
+        cancel = Cancel(_cancel_of(context))
+        bell = Bell()
+        room = self._bulkhead.enter(job.tool.mode, bell.ring)
+        try:
+            if isinstance(room, Failure):
+                return room
+            if not room.inside:
+                cancel.listen(bell.ring)
+                await bell.wait(self._remaining(context))
+            stopped = self._stopped(context)
+            if stopped is None and self.abandoned >= self._abandoned_limit:
+                message = f"{self.abandoned} calls that were given up are still running"
+                stopped = Failure(kind="saturated", message=message, hint="do without it")
+            if stopped is None and not self.ledger.start(job.key):
+                stopped = words.UNKNOWN  # another process took the call over
+            if stopped is not None:
+                return stopped
+            content = await self._body(job, job.tool, context, cancel, alone)
+            if content.failure is None:
+                job.result = job.succeeded(content.data, content.truncated, self._clock())
+            if content.broke:
+                breaker.failed(ticket)
+            elif job.began and content.failure is not words.STOPPED:
+                breaker.succeeded(ticket)
+            return content.failure
+        finally:
+            cancel.leave()
+            breaker.ignored(ticket)  # nothing where it was settled
+            if isinstance(room, Place):
+                self._bulkhead.leave(room)
+
+    async def _consent(self, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Failure | None:
+        if not tool.needs_approval or (self._review and tool.mode == "write"):
+            return None
+        if self._approve is None:
+            return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
+        words = ""
+        if tool.format_message is not None:
+            told = await attempt_async(tool.format_message, copied(arguments))
+            words = told.value if isinstance(told.value, str) else ""
+        answer = await attempt_async(self._approve, Approval(tool, copied(arguments), words, context))
+        if answer.value is True:
+            return None
+        return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
+
+    async def _body(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
+        """Run a tool's body within its time and return what it came to."""
+        left = self._remaining(context)
+        seconds = tool.timeout_seconds or self._timeout_seconds
+        seconds = seconds if left is None else min(seconds, left)
+        own = replace(
+            context, idempotency_key=job.key, cancel=cancel, clock=self._clock, deadline=self._clock() + seconds
+        )
+        run = body_of(tool, simulate=self._review)
+        bell = Bell()
+        cancel.listen(bell.ring)
+        delivery = Delivery(bell.ring)
+        start = self._workers.in_loop if tool.runs_in == "loop" and not alone else self._workers.in_thread
+        try:
+            worker = start(lambda: run(job.arguments, own), self._content, delivery, cancel)
+        except RuntimeError:
+            return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
+        try:
+            await bell.wait(seconds)
+        finally:
+            cancelled = cancel.is_set()
+            late = delivery.give_up()
+            if late:
+                cancel.set()  # the tool should stop; and what has not begun by now never does
+                self._workers.abandon(worker)
+            job.began = cancel.began
+        if not late:
+            outcome = delivery.content
+            return outcome.value if outcome.error is None else unserialisable(outcome.error)
+        if cancelled:
+            return Content(failure=words.STOPPED if job.began else words.CANCELLED)
+        hint = "try something smaller" if tool.mode == "read" else "it may still happen; find out before you try again"
+        message = f"the tool did not answer within {seconds:g} seconds"
+        return Content(failure=Failure(kind="timeout", message=message, hint=hint), broke=True)
+
+    def _content(self, outcome: Outcome) -> Content:
+        return content_of(outcome, self._result_limit, self._error_text)
+
+    def _remaining(self, context: Invocation) -> float | None:
+        if context.deadline is None:
+            return None
+        return max(0.0, context.deadline - (context.clock or self._clock)())
+
+    def _stopped(self, context: Invocation) -> Failure | None:
+        """Return why nothing should begin any more, None where there is no reason."""
+        if context.cancelled:
+            return words.CANCELLED
+        return words.TOO_LATE if self._remaining(context) == 0.0 else None
+
+
+def _cancel_of(context: Invocation) -> Cancel | None:
+    return context.cancel if isinstance(context.cancel, Cancel) else None

@@ -1,0 +1,149 @@
+"""One message of a model on its way in: text and native fragments become events, calls and problems are kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Span, Text
+from callmark.reading.parser import Parser
+from callmark.running.models import Model, Request, chunks_of
+from callmark.running.native import Assembler
+from callmark.running.signals import Cancel
+from callmark.tools.registry import Registry
+from callmark.tools.shapes import Aliases
+from callmark.tools.tool import Tool
+
+
+class Generation:
+    """Reads one message, which may come in several parts where it was cut.
+
+    text       all that the model wrote, markers included
+    calls, problems   what was read so far
+    native     whether tools are the server's affair; then text is read for calls too, unless the mode is "native"
+    """
+
+    def __init__(self, registry: Registry, offered: Sequence[Tool], settings: Any, native: bool) -> None:
+        self.native = native
+        self.aliases: Aliases | None = None
+        self.calls: list[Call] = []
+        self.problems: list[Malformed] = []
+        self.from_text = False  # whether a call came as text
+        self._reads_text = not (native and settings.mode == "native")
+        self._parallel = settings.parallel
+        known = dict(registry.spellings(offered))
+        self._parser = Parser(**{"tools": known, **settings.reading})
+        self._assembler = Assembler()
+        self._parts: list[str] = []
+        self._shown: list[str] = []
+        self._open: set[int] = set()  # calls of the parser that have begun and not ended
+        self._length = 0
+        self._read = 0  # up to where the text is in events
+        self._again = ""  # what the rest of a message may repeat
+        self._held = ""  # what it has repeated of that so far
+        self._indexes: dict[tuple[bool, int], int] = {}  # one numbering for calls of both kinds
+
+    @property
+    def text(self) -> str:
+        """All that the model wrote."""
+        return "".join(self._parts)
+
+    @property
+    def visible(self) -> str:
+        """What of it is for people."""
+        return "".join(self._shown)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text ends inside a call."""
+        return bool(self._open)
+
+    async def read(self, model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Event, None]:
+        """Ask the model, and yield the events of what it answers. A second time, its answer goes on with the first."""
+        self._again = self.text[self._read :] if self.is_cut else ""
+        async with aclosing(chunks_of(model, request, cancel)) as chunks:
+            async for chunk in chunks:
+                for event in self._fed(chunk):
+                    yield event
+                if self.calls and not self._parallel:
+                    return
+        held, again, self._held, self._again = self._held, self._again, "", ""
+        if held != again:
+            for event in self._text(held):
+                yield event
+
+    def finish(self) -> list[Event]:
+        """Say that the message is over and return the last events."""
+        rest = self._kept(self._parser.finish(), native=False)
+        return [*rest, *self._kept(self._assembler.finish(), native=True)]
+
+    def message(self) -> dict[str, Any]:
+        """Return the message as the conversation keeps it."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.calls and self.native and not self.from_text:
+            message["tool_calls"] = [
+                {
+                    "id": self.id_of(call.index),
+                    "type": "function",
+                    "function": {"name": self._alias(call.name), "arguments": call.raw_arguments},
+                }
+                for call in self.calls
+            ]
+        return message
+
+    def id_of(self, index: int) -> str:
+        """Return the id of a native call; where its server gave none, one made of its index."""
+        return next((call.id for call in self.calls if call.index == index and call.id), f"call_{index}")
+
+    def _alias(self, name: str) -> str:
+        return self.aliases.alias(name) if self.aliases is not None and name in self.aliases else name
+
+    def _fed(self, chunk: str | Mapping[str, Any]) -> list[Event]:
+        if isinstance(chunk, str):
+            return self._text(chunk)
+        events: list[Event] = []
+        for piece in self._assembler.feed(chunk):
+            events += self._text(piece) if isinstance(piece, str) else self._kept([piece], native=True)
+        return events
+
+    def _text(self, text: str) -> list[Event]:
+        if self._again:  # asked to go on inside a call, models often begin the call once more
+            self._held += text
+            if self._again.startswith(self._held):
+                return []
+            text, self._held, self._again = self._held.removeprefix(self._again), "", ""
+        self._parts.append(text)
+        self._length += len(text)
+        self._assembler.position = self._length
+        if self._reads_text:
+            return self._kept(self._parser.feed(text), native=False)
+        self._shown.append(text)
+        return [Text(Span(self._length - len(text), self._length), text)]
+
+    def _kept(self, events: Iterable[Event], *, native: bool) -> list[Event]:
+        """Keep what the session must know of events, and give all calls of the message one numbering."""
+        made: list[Event] = []
+        for event in events:
+            if isinstance(event, CallStart | ArgumentsDelta | Call | Malformed) and event.index is not None:
+                number = self._indexes.setdefault((native, event.index), len(self._indexes))
+                event = msgspec.structs.replace(event, index=number)
+            if native and isinstance(event, CallStart | Call) and self.aliases is not None:
+                event = msgspec.structs.replace(event, name=self.aliases.name(event.name))
+            if isinstance(event, CallStart) and not native:
+                self._open.add(event.index)
+            if isinstance(event, Call | Malformed):
+                self._open.discard(event.index)
+            if isinstance(event, Call):
+                self.calls.append(event)
+                self.from_text = self.from_text or not native
+            if isinstance(event, Malformed):
+                self.problems.append(event)
+            if isinstance(event, Text) and event.channel == "content":
+                self._shown.append(event.text)
+            if not native and isinstance(event, Text | Call | Malformed | Markup):
+                self._read = event.span.end
+            made.append(event)
+        return made

@@ -1,0 +1,161 @@
+"""One call on its way through the executor: what is known of it so far, and the words for what became of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from callmark.errors import ToolError
+from callmark.events import Call
+from callmark.running.loop_guard import LoopTicket
+from callmark.running.observing import Record
+from callmark.running.rendering import ERROR_LIMIT, cut_text, rendered
+from callmark.tools.context import Invocation
+from callmark.tools.foreign import Outcome
+from callmark.tools.results import Failure, Result
+from callmark.tools.tool import Tool
+
+TRANSIENT: Final = ("cancelled", "timeout", "busy", "saturated")  # of a body that did not run: the next attempt may
+
+NO_TOOL: Final = "?"  # in records: a name that a model made up is contents, and there is no end of them
+
+UNKNOWN: Final = Failure(
+    kind="outcome-unknown",
+    message="this call was begun before and was interrupted; it may have happened or not",
+    hint="find out what happened before you call it again",
+)
+NOT_OFFERED: Final = Failure(
+    kind="unknown-tool", message="there is no such tool now", hint="call only tools that are listed"
+)
+CANCELLED: Final = Failure(kind="cancelled", message="the call was cancelled before it began")
+STOPPED: Final = Failure(kind="cancelled", message="the call was cancelled while it ran", hint="it may still happen")
+TOO_LATE: Final = Failure(kind="timeout", message="there was no time left to begin the call", hint="try again")
+
+
+@dataclass(slots=True)
+class Job:
+    """A call, the key by which the ledger knows it, and what the gates have found."""
+
+    call: Call
+    key: str
+    asked: float  # when, by the executor's clock
+    tool: Tool | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    ticket: LoopTicket | None = None
+    ours: bool = False  # whether the claim in the ledger is ours to finish or to release
+    began: bool = False  # whether the tool's body ran
+    result: Result | None = None
+
+    def failed(self, failure: Failure, now: float) -> Result:
+        """Return the result of a call that came to nothing."""
+        return self._result(now, ok=False, error=failure)
+
+    def succeeded(self, data: Any, truncated: bool, now: float) -> Result:
+        """Return the result of a call that gave a value."""
+        return self._result(now, ok=True, data=data, truncated=truncated)
+
+    def _result(self, now: float, **fields: Any) -> Result:
+        stealth = self.tool is not None and self.tool.stealth
+        call = self.call
+        return Result(index=call.index, id=call.id, name=call.name, stealth=stealth, seconds=now - self.asked, **fields)
+
+    def replayed(self, stored: bytes) -> Result:
+        """Return the result that the call came to when it ran, for the call as it stands here."""
+        result = msgspec.json.decode(stored, type=Result)
+        return msgspec.structs.replace(result, replayed=True, index=self.call.index, id=self.call.id)
+
+    def record(self, result: Result, place: tuple[str, str], at: float, contents: bool) -> Record:
+        """Return what observers are told."""
+        properties = {} if self.tool is None else self.tool.parameters.get("properties") or {}
+        given = self.call.arguments if isinstance(self.call.arguments, dict) else {}
+        known = tuple(key for key in given if key in properties)
+        return Record(
+            tool=NO_TOOL if self.tool is None else self.tool.qualified_name,
+            mode="" if self.tool is None else self.tool.mode,
+            session=place[0],
+            message=place[1],
+            index=self.call.index,
+            id=self.call.id,
+            outcome=result.outcome,
+            code=result.error.code if result.error is not None else "",
+            seconds=result.seconds,
+            at=at,
+            argument_names=known,
+            other_arguments=len(given) - len(known),
+            argument_characters=len(json.dumps(self.call.arguments)),
+            result_characters=len(json.dumps(result.data)),
+            truncated=result.truncated,
+            replayed=result.replayed,
+            arguments=self.call.arguments if contents else None,
+            result=result.for_model() if contents else None,
+        )
+
+
+def groups(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    """Yield the calls that run side by side: reads do; a write is alone, behind what stands before it."""
+    group: list[Job] = []
+    for job in jobs:
+        if job.result is None and job.tool is not None and job.tool.mode == "write":
+            yield group
+            yield [job]
+            group = []
+        else:
+            group.append(job)
+    yield group
+
+
+def digest(result: Result) -> str:
+    """Return the same text for results that tell a model the same."""
+    told = [result.data, None if result.error is None else [result.error.kind, result.error.message]]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Approval:
+    """A call that waits for consent. `arguments` is a copy: changing it changes nothing that runs."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    message: str  # what `format_message` says, or ""
+    context: Invocation
+
+    def __repr__(self) -> str:
+        return f"Approval({self.tool.qualified_name})"
+
+
+Approver = Callable[[Approval], Any]
+
+
+class Content(NamedTuple):
+    """What a tool's body came to, as JSON; `broke` says that the tool failed, rather than said that something did."""
+
+    data: Any = None
+    truncated: bool = False
+    failure: Failure | None = None
+    broke: bool = False
+
+
+def content_of(outcome: Outcome, limit: int, error_text: bool) -> Content:
+    """Turn what foreign code did into JSON. May raise what the foreign values raise, so it runs where the tool ran."""
+    error = outcome.error
+    if error is None:
+        return Content(*rendered(outcome.value, limit))
+    if isinstance(error, ToolError):
+        code, message, hint = (cut_text(str(part), ERROR_LIMIT) for part in (error.code, error.message, error.hint))
+        return Content(failure=Failure(kind="tool-error", code=code, message=message, hint=hint))
+    code = type(error).__name__
+    message = f"the tool raised {code}"
+    if error_text:
+        message = cut_text(f"{message}: {error}", ERROR_LIMIT)
+    return Content(failure=Failure(kind="tool-error", code=code, message=message), broke=True)
+
+
+def unserialisable(error: BaseException) -> Content:
+    """Return what is said of a value whose own methods raise."""
+    message = f"what the tool returned could not be turned into JSON: it raised {type(error).__name__}"
+    return Content(failure=Failure(kind="unserialisable", message=message), broke=True)

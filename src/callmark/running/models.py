@@ -1,0 +1,199 @@
+"""What a session asks a model, and how it reads the answer: any callable that yields chunks, here or over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from callmark.errors import CallmarkError, UsageError
+from callmark.running.signals import Bell, Cancel
+from callmark.tools.foreign import attempt
+from callmark.tools.shapes import Host
+
+Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
+_TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
+_QUEUE_LIMIT: Final = 64  # chunks that a model may be ahead of who reads them
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Request:
+    """One question to a model.
+
+    messages   mappings with `role` and `content`, as OpenAI's chat API has them
+    tools      the tools in the shape that the model asked for; empty where they are in the prompt, or there are none
+    """
+
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Request({len(self.messages)} messages, {len(self.tools)} tools)"
+
+
+Model = Callable[[Request], Any]
+"""Called with a Request; returns, or awaits to, chunks: a `str`, an iterable or an async iterable of `Chunk`.
+
+One that takes tools natively has an attribute `native_tools`, which names their shape ("openai", say).
+"""
+
+
+class ModelError(CallmarkError):
+    """A model's server refused, or sent what is no stream; the message has its status and first words."""
+
+
+async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Chunk, None]:
+    """Yield what a model answers, until it ends or is cancelled. What the model raises comes out of here.
+
+    An iterable that is not async is read in a thread of its own, so it may block.
+    """
+    answer = model(request)
+    if hasattr(answer, "__await__"):
+        answer = await answer
+    if isinstance(answer, str | Mapping):
+        yield answer
+        return
+    source = answer if hasattr(answer, "__aiter__") else _pumped(answer, cancel)
+    iterator = source.__aiter__()
+    bell = Bell()
+    cancel.listen(bell.ring)
+    stop = asyncio.ensure_future(bell.wait())
+    step: asyncio.Future[Any] | None = None
+    try:
+        while not cancel.is_set():
+            step = asyncio.ensure_future(_next(iterator))
+            await asyncio.wait((step, stop), return_when=asyncio.FIRST_COMPLETED)
+            if not step.done():
+                return
+            found = step.result()
+            if found is None:
+                return
+            yield found
+    finally:
+        stop.cancel()
+        if step is not None and not step.done():
+            step.cancel()
+            await asyncio.wait((step,), timeout=1.0)  # a model that will not be cancelled is left behind
+        elif hasattr(iterator, "aclose"):
+            await iterator.aclose()
+
+
+async def _next(iterator: AsyncIterator[Chunk]) -> Chunk | None:
+    return await anext(iterator, None)
+
+
+async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chunk, None]:
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[Any] = asyncio.Queue()
+    room = threading.Semaphore(_QUEUE_LIMIT)
+    over = threading.Event()
+
+    def put(item: Any) -> None:
+        attempt(loop.call_soon_threadsafe, queue.put_nowait, item)  # the loop may be gone
+
+    def pump() -> None:
+        def read() -> None:
+            for chunk in chunks:
+                room.acquire()
+                if over.is_set() or cancel.is_set():
+                    return
+                put((chunk, None))
+
+        put((None, attempt(read).error))
+        close = getattr(chunks, "close", None)
+        if close is not None:
+            attempt(close)
+
+    threading.Thread(target=pump, name="callmark-model", daemon=True).start()
+    try:
+        while True:
+            chunk, error = await queue.get()
+            if error is not None:
+                raise error
+            if chunk is None:
+                return
+            room.release()
+            yield chunk
+    finally:
+        over.set()
+        room.release()
+
+
+class OpenAIModel:
+    """A model behind a server that speaks OpenAI's chat API.
+
+    url       of the API's root, such as http://127.0.0.1:8080/v1; http or https
+    model     as the server calls it
+    key       goes into the header `Authorization`; it is in no representation and no message
+    native    whether the server takes tools and gives tool calls; otherwise it sees only text
+    options   whatever else goes into the request: `temperature`, say
+
+    Raises ModelError for what the server refuses, OSError where it cannot be reached.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        key: str = "",
+        native: bool = False,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        **options: Any,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"OpenAIModel: expected an http or https URL, found {url!r:.80}")
+        self._parts = parts
+        self._model = model
+        self._key = key
+        self._timeout_seconds = timeout_seconds
+        self._options = options
+        self.native_tools: Host | None = "openai" if native else None
+
+    def __call__(self, request: Request) -> Iterator[Chunk]:
+        """Yield the decoded events of the server's stream."""
+        body: dict[str, Any] = {**self._options, "model": self._model, "messages": request.messages, "stream": True}
+        if request.tools:
+            body["tools"] = request.tools
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        secure = self._parts.scheme == "https"
+        connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = connect(str(self._parts.hostname), self._parts.port, timeout=self._timeout_seconds)
+        try:
+            path = self._parts.path.rstrip("/") + "/chat/completions"
+            connection.request("POST", path, json.dumps(body).encode(), headers)
+            with connection.getresponse() as response:
+                if response.status != 200:
+                    words = response.read(500).decode(errors="replace")
+                    raise ModelError(f"the model's server answered {response.status}: {words}")
+                yield from _events(response)
+        finally:
+            connection.close()
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self._model})"
+
+
+def _events(lines: Iterable[bytes]) -> Iterator[Chunk]:
+    """Yield the decoded `data` of server-sent events, until `[DONE]` or the end."""
+    for line in lines:
+        if not line.startswith(b"data:"):
+            continue
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            return
+        try:
+            event = json.loads(data)
+        except ValueError as error:
+            raise ModelError(f"expected JSON from the model's server, found {data[:80]!r}") from error
+        if not isinstance(event, dict) or event.get("error"):
+            raise ModelError(f"the model's server sent an error: {data[:500].decode(errors='replace')}")
+        yield event

@@ -1,0 +1,332 @@
+"""`Session`: a conversation in which a model calls tools. It asks, reads, runs, tells results, and asks again.
+
+Only what the model answers is read for calls: users' words, results and prompts go into messages, and there is no
+way from a message to a parser. What is yielded is what is read (`callmark.events`), a `Result` for each call, and a
+`Step` wherever the session does something on its own.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Literal
+
+import msgspec
+
+from callmark.errors import UsageError
+from callmark.events import Call, Event
+from callmark.running.executor import Executor
+from callmark.running.generation import Generation
+from callmark.running.loop_guard import LoopGuard
+from callmark.running.models import Model, Request
+from callmark.running.observing import ToolStats
+from callmark.running.signals import Cancel
+from callmark.running.wording import Wording
+from callmark.tools.context import Invocation
+from callmark.tools.registry import Registry
+from callmark.tools.results import Failure, Result
+from callmark.tools.shapes import native
+from callmark.tools.tool import Tool
+
+_NO_MORE = ("loop-guard", "busy", "saturated")  # after which the model goes on without any tools
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a connection to a model is used; what is said to it is elsewhere (`Wording`).
+
+    mode           "text": tools are taught in the prompt and read out of text; "native": the server takes tools and
+                   sends calls; "auto": native where the model has `native_tools`, and its text is read for calls too
+    tools          off: none are offered, and what the model calls is not run
+    only           names of the tools to offer; None: all
+    tool_choice    "auto", "required", or the name of a tool that must be called before the model answers
+    parallel       off: a message ends with its first call
+    retries        how often, in one turn, the model is told what was wrong and asked again
+    continuations  how often, in one message, it is asked to go on where it was cut off inside a call
+    result_role    the role in which results are told where they are text; never "system": results have no authority
+    reading        options for `Parser`: dialects, contexts, tolerance, nonce and so on
+    """
+
+    mode: Literal["auto", "native", "text"] = "auto"
+    tools: bool = True
+    only: tuple[str, ...] | None = None
+    tool_choice: str = "auto"
+    parallel: bool = True
+    retries: int = 2
+    continuations: int = 2
+    result_role: Literal["user", "tool"] = "user"
+    reading: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.retries < 0 or self.continuations < 0:
+            raise UsageError("Settings: expected 0 or more retries and continuations")
+
+
+class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
+    """Something that a session does on its own. `text` is what it says to the model, or the answer.
+
+    "generation"    a model is asked; `text` is the system message
+    "continuation"  it is asked to go on with a message that was cut off inside a call
+    "results"       it is told results
+    "retry"         it is told what was wrong
+    "no-tools"      a guard said no: it is asked to answer without tools
+    "cancelled"     the turn was cancelled
+    "answer"        the turn is over; `text` is what the model answered last
+    """
+
+    kind: Literal["generation", "continuation", "results", "retry", "no-tools", "cancelled", "answer"]
+    text: str = ""
+
+    def __repr__(self) -> str:
+        return f"Step({self.kind}, {len(self.text)} characters)"
+
+
+class SessionStats(msgspec.Struct, kw_only=True):
+    """Counts of one session; `tools` are those of its executor, which sessions may share."""
+
+    turns: int = 0
+    generations: int = 0
+    continuations: int = 0
+    retries: int = 0
+    calls: int = 0
+    malformed: int = 0
+    blocked_seconds: float = 0.0
+    rounds_left: int = 0
+    calls_left: int = 0
+    tools: dict[str, ToolStats] = msgspec.field(default_factory=dict)
+
+
+SessionEvent = Event | Result | Step
+
+
+class Session:
+    """One conversation.
+
+    executor     runs the calls; a Registry makes one with the defaults
+    settings     of the connection
+    wording      what is said to the model
+    system       the host's own system message
+    messages     what was said before
+    guard        default: a LoopGuard with its defaults
+    session_id   names the conversation in the ledger and to observers; the same one after a restart finds what ran
+    context      what tools are told; messages, request and cancel are filled in for each turn
+
+    >>> import asyncio
+    >>> from callmark import tool
+    >>> @tool(mode="read")
+    ... def look(at: str) -> str:
+    ...     return f"{at} is green"
+    >>> def model(request):
+    ...     told = request.messages[-1]["content"]
+    ...     return "It is green." if "result" in told else 'Let me see. [CALL: look({"at": "grass"})]'
+    >>> async def ask(question):
+    ...     session = Session(Registry([look]))
+    ...     return [event async for event in session.run(model, question)][-1].text
+    >>> asyncio.run(ask("What colour is grass?"))
+    'It is green.'
+
+    A session does one turn at a time.
+    """
+
+    def __init__(
+        self,
+        executor: Executor | Registry,
+        *,
+        settings: Settings | None = None,
+        wording: Wording | None = None,
+        system: str = "",
+        messages: Sequence[Mapping[str, Any]] = (),
+        guard: LoopGuard | None = None,
+        session_id: str = "",
+        context: Invocation | None = None,
+    ) -> None:
+        self.executor = Executor(executor) if isinstance(executor, Registry) else executor
+        self.settings = settings or Settings()
+        self.wording = wording or Wording()
+        self.system = system
+        self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
+        self.guard = guard or LoopGuard()
+        self.session_id = session_id or uuid.uuid4().hex
+        self._context = context or Invocation()
+        self._counts = SessionStats()
+        self._running = False
+
+    @property
+    def stats(self) -> SessionStats:
+        """The counts so far, and the state of the guards."""
+        rounds, calls = self.guard.budget_left()
+        return msgspec.structs.replace(
+            self._counts,
+            blocked_seconds=self.guard.blocked_seconds(),
+            rounds_left=rounds,
+            calls_left=calls,
+            tools=self.executor.stats(),
+        )
+
+    def say(self, text: str) -> None:
+        """Add what the user says. It begins a new turn: the loop guard begins anew."""
+        self.messages.append({"role": "user", "content": text})
+        self.guard.new_turn()
+
+    async def run(
+        self, model: Model, text: str | None = None, *, cancel: Cancel | None = None
+    ) -> AsyncGenerator[SessionEvent, None]:
+        """Do one turn: ask the model, run what it calls, tell it the results, until it answers. Yields what happens.
+
+        `text` is what the user says first. The turn ends with a Step: "answer", or "cancelled". What the model raises
+        comes out of here, with the messages as they were after the last complete step. Raises UsageError where a turn
+        is going on already.
+        """
+        if self._running:
+            raise UsageError("run: expected the last turn to be over; a session does one at a time")
+        self._running = True
+        try:
+            if text is not None:
+                self.say(text)
+            self._counts.turns += 1
+            async with aclosing(self._turn(model, cancel or Cancel(), uuid.uuid4().hex)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._running = False
+
+    async def _turn(self, model: Model, cancel: Cancel, request_id: str) -> AsyncGenerator[SessionEvent, None]:
+        settings, retries, tools_on = self.settings, self.settings.retries, self.settings.tools
+        wanted = "" if settings.tool_choice in ("auto", "none") else settings.tool_choice
+        broken: set[str] = set()  # tools that their breakers refuse
+        while True:
+            context = replace(self._context, request_id=request_id, messages=list(self.messages), cancel=cancel)
+            offered = await self._offered(context, broken) if tools_on else ()
+            answer = Generation(self.executor.registry, offered, settings, self._is_native(model))
+            system = self._system(offered, native=answer.native)
+            request = Request(
+                messages=[*_system_message(system), *self.messages], tools=self._tools(offered, answer, model)
+            )
+            self._counts.generations += 1
+            yield Step("generation", system)
+            async with aclosing(answer.read(model, request, cancel)) as events:
+                async for event in events:
+                    yield event
+            for _ in range(settings.continuations):
+                if not answer.is_cut or cancel.is_set():
+                    break
+                self._counts.continuations += 1
+                go_on = self.wording.go_on()
+                yield Step("continuation", go_on)
+                partial = [{"role": "assistant", "content": answer.text}, {"role": "user", "content": go_on}]
+                longer = replace(request, messages=[*request.messages, *partial])
+                async with aclosing(answer.read(model, longer, cancel)) as events:
+                    async for event in events:
+                        yield event
+            for event in answer.finish():
+                yield event
+            if cancel.is_set():
+                yield Step("cancelled")
+                return
+            place = str(len(self.messages))
+            self.messages.append(answer.message())
+            self._counts.calls += len(answer.calls)
+            self._counts.malformed += len(answer.problems)
+            if not tools_on:
+                for call in answer.calls:
+                    failure = Failure(kind="denied", message="there are no tools now")
+                    yield Result(index=call.index, id=call.id, name=call.name, ok=False, error=failure)
+                break
+            if answer.calls:
+                results = await self._results(answer.calls, context, place, offered)
+                for result in results:
+                    yield result
+                yield Step("results", self._tell(answer, results))
+                if wanted and any(wanted in ("required", call.name) for call in answer.calls):
+                    wanted = ""
+                if cancel.is_set():
+                    yield Step("cancelled")
+                    return
+                if all(result.stealth for result in results):
+                    break
+                broken |= {
+                    call.name
+                    for call, result in zip(answer.calls, results, strict=True)
+                    if result.outcome == "breaker-open"
+                }
+                if any(result.outcome in _NO_MORE for result in results):
+                    tools_on = False
+                    yield Step("no-tools", self._say_to_model(self.wording.no_tools()))
+                continue
+            feedback = self.wording.feedback(answer.problems) if answer.problems else ""
+            if not feedback and wanted:
+                feedback = self.wording.missing(wanted)
+            if not feedback or retries == 0:
+                break
+            retries -= 1
+            self._counts.retries += 1
+            yield Step("retry", self._say_to_model(feedback))
+        yield Step("answer", answer.visible)
+
+    # The parts of a turn.
+
+    def _is_native(self, model: Model) -> bool:
+        able = getattr(model, "native_tools", None) is not None
+        if self.settings.mode == "native" and not able:
+            raise UsageError('mode "native": expected a model with `native_tools`, which names the shape of its tools')
+        return able and self.settings.mode != "text"
+
+    async def _offered(self, context: Invocation, broken: set[str]) -> tuple[Tool, ...]:
+        registry = self.executor.registry
+        found = await registry.offered(context, names=self.settings.only)
+        return tuple(each for each in found if each.name not in broken and each.qualified_name not in broken)
+
+    def _system(self, offered: Sequence[Tool], *, native: bool) -> str:
+        if native or not offered:
+            return self.system
+        names = self.executor.registry.names_of(offered)
+        taught = self.wording.prompt(
+            [(names[each.qualified_name], each) for each in offered], self.settings.tool_choice
+        )
+        return f"{self.system}\n\n{taught}" if self.system else taught
+
+    def _tools(self, offered: Sequence[Tool], answer: Generation, model: Any) -> list[dict[str, Any]]:
+        if not answer.native or not offered:
+            return []
+        made = native(offered, model.native_tools)
+        answer.aliases = made.aliases
+        return made.tools
+
+    async def _results(
+        self, calls: Sequence[Call], context: Invocation, place: str, offered: Sequence[Tool]
+    ) -> list[Result]:
+        return await self.executor.run(
+            calls, context, session=self.session_id, message=place, guard=self.guard, offered=offered
+        )
+
+    def _tell(self, answer: Generation, results: Sequence[Result]) -> str:
+        """Put results into the conversation, and what was wrong with other calls of the same message."""
+        if answer.native and not answer.from_text:
+            for result in results:
+                told = {
+                    "role": "tool",
+                    "tool_call_id": answer.id_of(result.index),
+                    "content": self.wording.results([result]),
+                }
+                self.messages.append(told)
+            said = "\n".join(message["content"] for message in self.messages[-len(results) :])
+            if answer.problems:
+                said = f"{said}\n{self._say_to_model(self.wording.feedback(answer.problems))}"
+            return said
+        said = self.wording.results(results)
+        if answer.problems:
+            said = f"{said}\n{self.wording.feedback(answer.problems)}"
+        self.messages.append({"role": self.settings.result_role, "content": said})
+        return said
+
+    def _say_to_model(self, text: str) -> str:
+        self.messages.append({"role": "user", "content": text})
+        return text
+
+    def __repr__(self) -> str:
+        return f"Session({len(self.messages)} messages, {self._counts.turns} turns)"
+
+
+def _system_message(text: str) -> list[dict[str, Any]]:
+    return [{"role": "system", "content": text}] if text else []

@@ -1,0 +1,156 @@
+"""Runs tools where they can do no harm: each in a daemon thread of its own, an async one in an event loop of its own.
+
+Python can end no thread. One that is given up goes on in the background and is counted until it ends; the executor
+starts nothing new while too many of them are left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+from callmark.running.signals import Cancel
+from callmark.tools.foreign import Outcome, attempt, attempt_task
+
+_WIND_UP_SECONDS = 1.0  # for what an async tool leaves running in its loop; it is cancelled and then forgotten
+
+Finish = Callable[[Outcome], Any]
+
+
+class Delivery:
+    """What a worker hands over, once: the first of the worker and of who gave it up."""
+
+    def __init__(self, ring: Callable[[], object]) -> None:
+        self._lock = threading.Lock()
+        self._ring = ring
+        self.closed = False
+        self.content: Any = None
+
+    def put(self, content: Any) -> None:
+        """Hand something over; too late where it was given up."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self.content = content
+        self._ring()
+
+    def give_up(self) -> bool:
+        """Take nothing any more; return whether nothing had come."""
+        with self._lock:
+            late, self.closed = not self.closed, True
+            return late
+
+
+class Workers:
+    """Starts workers and counts those that were given up and are still alive."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._alive: set[object] = set()
+        self._abandoned: set[object] = set()
+
+    @property
+    def abandoned(self) -> int:
+        """How many workers were given up and are still alive."""
+        return len(self._abandoned)
+
+    def in_thread(self, body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> object:
+        """Run `body` in a thread, `finish` of its outcome too, and deliver that. Returns the worker's name.
+
+        Raises RuntimeError where no thread can be started.
+        """
+        name = object()
+        context = contextvars.copy_context()
+
+        def work() -> None:
+            if cancel.begin():
+                outcome = attempt(context.run, _run, body, finish, delivery, cancel)
+                if outcome.error is not None:  # what an async tool's own tasks raised ended its loop
+                    delivery.put(attempt(finish, Outcome(None, outcome.error)))
+            self._over(name)
+
+        self._alive.add(name)
+        try:
+            threading.Thread(target=work, name="callmark-tool", daemon=True).start()
+        except RuntimeError:
+            self._over(name)
+            raise
+        return name
+
+    def in_loop(self, body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> object:
+        """Do the same as a task of the running event loop."""
+
+        async def work() -> None:
+            if cancel.begin():
+                outcome = await attempt_task(body)
+                delivery.put(attempt(finish, outcome))
+
+        task = asyncio.get_running_loop().create_task(work())
+        self._alive.add(task)
+        task.add_done_callback(self._over)
+        cancel.listen(_canceller(task))
+        return task
+
+    def abandon(self, name: object) -> None:
+        """Say that nobody waits for a worker any more."""
+        with self._lock:
+            if name in self._alive:
+                self._abandoned.add(name)
+
+    def _over(self, name: object) -> None:
+        with self._lock:
+            self._alive.discard(name)
+            self._abandoned.discard(name)
+
+
+def _run(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
+    outcome = attempt(body)
+    if not inspect.isawaitable(outcome.value):
+        delivery.put(attempt(finish, outcome))
+        return
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # it would log what a tool's tasks raise, secrets and all
+    try:
+        loop.run_until_complete(_whole(outcome.value, finish, delivery, cancel))
+    finally:
+        _wind_up(loop)
+
+
+async def _whole(awaitable: Awaitable[Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
+    task = asyncio.ensure_future(attempt_task(lambda: awaitable))
+    cancel.listen(_canceller(task))
+    outcome = await task
+    delivery.put(attempt(finish, outcome))
+
+
+def _canceller(task: asyncio.Future[Any]) -> Callable[[], object]:
+    loop = task.get_loop()
+
+    def cancel() -> None:
+        try:
+            loop.call_soon_threadsafe(task.cancel)
+        except RuntimeError:
+            pass  # the loop is gone, and the task with it
+
+    return cancel
+
+
+def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        attempt(loop.run_until_complete, asyncio.wait(left, timeout=_WIND_UP_SECONDS))
+    loop.close()
+
+
+async def side_by_side(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines side by side to their ends, whatever one of them raises; a cancellation reaches each."""
+    for outcome in await asyncio.gather(*steps, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -1,0 +1,1071 @@
+"""The executor: tools that misbehave in every way, results in order and of bounded size, each call at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import decimal
+import enum
+import itertools
+import json
+import threading
+import time
+import uuid
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callmark import (
+    Breaker,
+    Bulkhead,
+    Call,
+    Cancel,
+    Executor,
+    Failure,
+    Invocation,
+    Ledger,
+    LoopGuard,
+    Registry,
+    Result,
+    Span,
+    Tool,
+    ToolError,
+    UsageError,
+    parse,
+    tool,
+)
+from callmark.running.rendering import cut_text, rendered
+from callmark.running.signals import Bell
+from callmark.running.workers import Workers
+from callmark.tools.results import canonical
+
+LIMIT = 0.2  # seconds that a tool has
+SLACK = 0.25  # seconds after which a result must be there
+
+
+def call(name: str, index: int = 0, own_id: str | None = None, **arguments: Any) -> Call:
+    return Call(Span(0, 0), "", index, name, arguments, "", "call", (), own_id)
+
+
+def body(name: str, function: Any, **fields: Any) -> Tool:
+    """A tool that reads, out of a function of the arguments and the context."""
+    return Tool(name=name, function=function, **{"mode": "read", **fields})
+
+
+def returning(value: Any, name: str = "give", **fields: Any) -> Tool:
+    return body(name, lambda arguments, context: value, **fields)
+
+
+def run_one(made: Tool, **options: Any) -> Result:
+    (result,) = Executor(Registry([made]), **options).run_sync([call(made.name)])
+    return result
+
+
+def wait_for(condition: Any, seconds: float = 5.0) -> None:
+    """Wait until something that another thread does has happened."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+# Tools that misbehave.
+
+RELEASE = threading.Event()  # ends the bodies that a test has finished with
+
+
+def sleeps(arguments, context):
+    RELEASE.wait(20)
+
+
+def busy_loops(arguments, context):
+    while not RELEASE.is_set():
+        pass
+
+
+def blocks_in_c(arguments, context):
+    lock = threading.Lock()
+    lock.acquire()
+    while not RELEASE.is_set():
+        lock.acquire(timeout=0.5)
+
+
+async def sleeps_async(arguments, context):
+    await asyncio.sleep(20)
+
+
+async def swallows_cancellation(arguments, context):
+    while not RELEASE.is_set():
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            pass
+
+
+async def cleans_up_for_long(arguments, context):
+    try:
+        await asyncio.sleep(20)
+    finally:
+        while not RELEASE.is_set():
+            await asyncio.sleep(0.05)
+
+
+async def blocks_its_loop(arguments, context):
+    RELEASE.wait(20)
+
+
+async def busy_loops_async(arguments, context):
+    while not RELEASE.is_set():
+        pass
+
+
+@pytest.fixture
+def release():
+    RELEASE.clear()
+    yield
+    RELEASE.set()
+
+
+HANGS = [
+    *(sleeps, busy_loops, blocks_in_c, sleeps_async, swallows_cancellation, cleans_up_for_long),
+    *(blocks_its_loop, busy_loops_async),
+]
+
+
+@pytest.mark.parametrize("function", HANGS, ids=lambda function: function.__name__)
+def test_a_tool_that_hangs_is_given_up_in_time_and_harms_no_other(function, release):
+    executor = Executor(Registry([body("hang", function), returning(7)]), timeout_seconds=LIMIT)
+    start = time.monotonic()
+    hung, good = executor.run_sync([call("hang"), call("give", 1)])
+    assert time.monotonic() - start < LIMIT + SLACK
+    assert hung.outcome == "timeout"
+    assert hung.error.message == "the tool did not answer within 0.2 seconds"
+    assert good.data == 7
+    RELEASE.set()
+    wait_for(lambda: executor.abandoned == 0)
+
+
+LOOP_HANGS = [sleeps_async, swallows_cancellation, cleans_up_for_long]
+
+
+@pytest.mark.parametrize("function", LOOP_HANGS, ids=lambda function: function.__name__)
+def test_in_the_callers_loop_a_tool_that_hangs_is_given_up_too(function, release):
+    executor = Executor(Registry([body("hang", function, runs_in="loop"), returning(7)]), timeout_seconds=LIMIT)
+
+    async def run() -> list[Result]:
+        start = time.monotonic()
+        results = await executor.run([call("hang"), call("give", 1)])
+        assert time.monotonic() - start < LIMIT + SLACK
+        RELEASE.set()
+        while executor.abandoned:
+            await asyncio.sleep(0.01)
+        return results
+
+    hung, good = asyncio.run(run())
+    assert hung.outcome == "timeout"
+    assert good.data == 7
+
+
+def raising(error: BaseException) -> Any:
+    def sync(arguments, context):
+        raise error
+
+    async def later(arguments, context):
+        raise error
+
+    return sync, later
+
+
+async def a_task_of_its_own_exits(arguments, context):
+    async def exits():
+        raise SystemExit(3)
+
+    await asyncio.gather(exits(), asyncio.sleep(20))
+
+
+ERRORS = [
+    SystemExit(3),
+    KeyboardInterrupt(),
+    asyncio.CancelledError(),
+    GeneratorExit(),
+    ValueError("secret"),
+    StopIteration(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("where", ["thread", "thread-async", "loop"])
+def test_whatever_a_tool_raises_is_a_result(error, where):
+    sync, later = raising(error)
+    made = body("bad", sync if where == "thread" else later, runs_in=where.partition("-")[0])
+    executor = Executor(Registry([made, returning(7)]))
+    bad, good = asyncio.run(executor.run([call("bad"), call("give", 1)]))
+    name = "RuntimeError" if where != "thread" and isinstance(error, StopIteration) else type(error).__name__
+    assert (bad.outcome, bad.error.code, bad.error.message) == ("tool-error", name, f"the tool raised {name}")
+    assert good.data == 7
+    assert executor.abandoned == 0
+
+
+def test_what_a_task_of_a_tool_raises_is_its_result_too():
+    assert run_one(body("bad", a_task_of_its_own_exits)).error.code == "SystemExit"
+
+
+async def leaves_a_task_behind(arguments, context):
+    async def forever():
+        try:
+            await asyncio.sleep(20)
+        finally:
+            LEFT.append(1)
+
+    LEFT.append(asyncio.ensure_future(forever()))
+    await asyncio.sleep(0)
+    return "done"
+
+
+LEFT: list[Any] = []
+
+
+def test_what_an_async_tool_leaves_running_is_cancelled():
+    LEFT.clear()
+    assert run_one(body("leave", leaves_a_task_behind)).data == "done"
+    wait_for(lambda: len(LEFT) == 2)
+
+
+def test_tool_errors_reach_the_model_as_data_and_other_texts_only_when_asked():
+    def fails(arguments, context):
+        raise ToolError("no-such-city", "there is no city " + "x" * 5000, "try another one")
+
+    result = run_one(body("fail", fails))
+    assert (result.outcome, result.error.code, result.error.hint) == ("tool-error", "no-such-city", "try another one")
+    assert len(result.error.message) <= 2048
+    sync, _ = raising(ValueError("the password is 1234"))
+    assert "1234" not in json.dumps(run_one(body("fail", sync)).to_dict())
+    assert (
+        run_one(body("fail", sync), error_text=True).error.message == "the tool raised ValueError: the password is 1234"
+    )
+    assert ToolError("c").message == "c"
+
+
+def test_abandoned_tools_are_counted_and_capped(release):
+    executor = Executor(Registry([body("hang", sleeps), returning(7)]), timeout_seconds=0.05, abandoned_limit=2)
+    for number in range(2):
+        assert executor.run_sync([call("hang")])[0].outcome == "timeout"
+        assert executor.abandoned == number + 1
+    refused = executor.run_sync([call("give")])[0]
+    assert (refused.outcome, refused.error.message) == ("saturated", "2 calls that were given up are still running")
+    assert repr(executor) == "Executor(Registry(2 tools), 2 abandoned)"
+    RELEASE.set()
+    wait_for(lambda: executor.abandoned == 0)
+    assert executor.run_sync([call("give")])[0].data == 7
+
+
+def test_where_no_thread_starts_nothing_runs(monkeypatch):
+    def cannot(self):
+        raise RuntimeError("can't start new thread")
+
+    executor = Executor(Registry([returning(7)]))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", cannot)
+        assert executor.run_sync([call("give")])[0].outcome == "saturated"
+    assert executor.run_sync([call("give")])[0].data == 7
+
+
+def test_a_tools_own_timeout_and_the_deadline_of_a_request_both_count(release):
+    slow = body("slow", sleeps, timeout_seconds=0.05)
+    assert run_one(slow).error.message == "the tool did not answer within 0.05 seconds"
+    executor = Executor(Registry([body("hang", sleeps), returning(7)]))
+    start = time.monotonic()
+    context = Invocation(deadline=start + 0.1)  # in the executor's own clock, where it has none
+    assert executor.run_sync([call("hang")], context)[0].outcome == "timeout"
+    assert time.monotonic() - start < 0.1 + SLACK
+    late = executor.run_sync([call("give")], context)[0]
+    assert late.error.message == "there was no time left to begin the call"
+    elsewhere = Invocation(deadline=5.0, clock=lambda: 4.9)
+    assert executor.run_sync([call("give")], elsewhere)[0].ok
+
+
+def test_a_tool_sees_its_context_and_its_variables():
+    seen: list[Invocation] = []
+    heard: list[Any] = []
+
+    def look(arguments, context):
+        seen.append(context)
+        context.report("half")
+        return context.caller["role"]
+
+    executor = Executor(Registry([body("look", look)]), timeout_seconds=5)
+    context = Invocation(request_id="r", caller={"role": "judge"}, progress=heard.append)
+    assert executor.run_sync([call("look")], context)[0].data == "judge"
+    assert 4 < seen[0].remaining_seconds() <= 5
+    assert len(seen[0].idempotency_key) == 64
+    assert heard == ["half"]
+
+
+# Cancelling.
+
+
+def test_cancel_ends_what_waits_and_starts_nothing_new(release):
+    cancel = Cancel()
+    began = threading.Event()
+    stopped: list[bool] = []
+
+    def patient(arguments, context):
+        began.set()
+        stopped.append(context.cancel.wait(10))
+        RELEASE.wait(20)
+
+    ran: list[int] = []
+    executor = Executor(
+        Registry([body("patient", patient, mode="write", approval=False), body("next", lambda *_: ran.append(1))])
+    )
+    results: list[Result] = []
+    calls = [call("patient"), call("next", 1)]
+    runner = threading.Thread(target=lambda: results.extend(executor.run_sync(calls, Invocation(cancel=cancel))))
+    runner.start()
+    assert began.wait(5)
+    start = time.monotonic()
+    cancel.set()
+    runner.join(5)
+    assert time.monotonic() - start < SLACK
+    assert [result.outcome for result in results] == ["cancelled", "cancelled"]
+    assert [result.error.message for result in results] == [
+        "the call was cancelled while it ran",
+        "the call was cancelled before it began",
+    ]
+    wait_for(lambda: stopped == [True])
+    assert ran == []
+    assert executor.stats()["patient"].breaker == "closed"
+
+
+def test_what_was_cancelled_before_it_began_never_runs():
+    ran: set[tuple[int, int]] = set()
+    executor = Executor(Registry([body("note", lambda arguments, context: ran.add(tuple(arguments["at"])))]))
+    said: set[str] = set()
+    for number in range(30):
+        cancel = Cancel()
+        timer = threading.Timer(number / 5000, cancel.set)
+        timer.start()
+        calls = [call("note", index, at=[number, index]) for index in range(12)]
+        results = executor.run_sync(calls, Invocation(cancel=cancel))
+        timer.join()
+        wait_for(lambda: not executor._workers._alive)
+        for result in results:
+            began = result.ok or "while it ran" in result.error.message
+            assert ((number, result.index) in ran) is began
+            said.add(result.outcome)
+    assert said == {"ok", "cancelled"}
+
+
+def test_an_async_tool_is_cancelled_in_its_own_loop():
+    ended = threading.Event()
+
+    async def patient(arguments, context):
+        try:
+            await asyncio.sleep(20)
+        finally:
+            ended.set()
+
+    assert run_one(body("patient", patient), timeout_seconds=0.05).outcome == "timeout"
+    assert ended.wait(5)
+
+
+def test_a_call_that_was_not_begun_may_run_later():
+    ran: list[int] = []
+    executor = Executor(Registry([body("do", lambda *_: ran.append(1), mode="write", approval=False)]))
+    cancel = Cancel()
+    cancel.set()
+    place = {"session": "s", "message": "m"}
+    assert executor.run_sync([call("do")], Invocation(cancel=cancel), **place)[0].outcome == "cancelled"
+    assert executor.run_sync([call("do")], **place)[0].ok
+    assert executor.run_sync([call("do")], **place)[0].replayed
+    assert ran == [1]
+
+
+def test_a_worker_that_comes_too_late_does_not_begin():
+    class Slow(Workers):
+        def in_thread(self, body, finish, delivery, cancel):
+            cancel._parent.set()  # before the thread gets to run
+            return super().in_thread(body, finish, delivery, cancel)
+
+    ran: list[int] = []
+    executor = Executor(Registry([body("do", lambda *_: ran.append(1))]))
+    executor._workers = Slow()
+    (result,) = executor.run_sync([call("do")], Invocation(cancel=Cancel()))
+    assert result.error.message == "the call was cancelled before it began"
+    wait_for(lambda: not executor._workers._alive)
+    assert ran == []
+
+
+def test_a_task_of_the_loop_that_comes_too_late_does_not_begin():
+    ran: list[int] = []
+    executor = Executor(Registry([body("do", lambda *_: ran.append(1), runs_in="loop")]))
+
+    class Slow(Workers):
+        def in_loop(self, body, finish, delivery, cancel):
+            cancel.begin = lambda: False
+            return super().in_loop(body, finish, delivery, cancel)
+
+    executor._workers = Slow()
+    assert asyncio.run(executor.run([call("do")], Invocation(deadline=time.monotonic() + 0.05)))[0].outcome == "timeout"
+    assert ran == []
+
+
+@pytest.mark.parametrize("when", ["running", "waiting", "asking"])
+def test_who_cancels_the_task_leaves_no_claim_behind(when, release):
+    ran: list[str] = []
+    began = threading.Event()
+
+    def slow(arguments, context):
+        ran.append("slow")
+        began.set()
+        context.cancel.wait(20)
+
+    async def approve(approval):
+        if when == "asking" and not began.is_set():
+            began.set()
+            await asyncio.sleep(20)
+        return True
+
+    tools = [body("slow", slow, mode="write"), body("do", lambda *_: ran.append("do"), mode="write")]
+    executor = Executor(Registry(tools), approve=approve)
+    place = {"session": "s", "message": "m"}
+    calls = [call("slow"), call("do", 1)]
+
+    async def run() -> None:
+        task = asyncio.ensure_future(executor.run(calls, **place))
+        while not began.is_set():
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        when_again = await executor.run(calls[1:], **place)
+        assert when_again[0].ok
+        if when != "asking":
+            (first,) = await executor.run(calls[:1], **place)
+            assert (first.outcome, first.replayed) == ("cancelled", True)
+            assert first.error.hint == "it may still happen"
+
+    asyncio.run(run())
+    assert ran == (["do"] if when == "asking" else ["slow", "do"])
+
+
+def test_cancelling_what_is_over_does_nothing():
+    kept: list[Invocation] = []
+
+    async def keep(arguments, context):
+        kept.append(context)
+
+    assert run_one(body("keep", keep)).ok
+    wait_for(lambda: not any(thread.name == "callmark-tool" for thread in threading.enumerate()))
+    kept[0].cancel.set()
+    assert kept[0].cancelled
+
+
+def test_an_object_with_too_many_keys_is_cut():
+    data, truncated = rendered({f"key {n}": n for n in range(10**6)}, 100_000)
+    assert truncated
+    assert data.startswith('{"key 0": 0, ')
+    assert data.endswith(' more]"}')
+
+
+def test_signals_tell_each_listener_once():
+    heard: list[str] = []
+    parent = Cancel()
+    child = Cancel(parent)
+    child.listen(lambda: heard.append("child"))
+    other = Cancel(parent)
+    other.leave()
+    assert child.wait(0) is False
+    parent.set()
+    parent.set()
+    parent.listen(lambda: heard.append("late"))
+    assert heard == ["child", "late"]
+    assert (child.is_set(), other.is_set(), Cancel(parent).is_set()) == (True, False, True)
+    parent.leave()
+
+
+def test_a_bell_rings_once_and_not_at_all_in_a_closed_loop():
+    async def make() -> Bell:
+        bell = Bell()
+        assert await bell.wait(0.01) is False
+        bell.ring()
+        bell.ring()
+        assert await bell.wait() is True
+        await asyncio.sleep(0)
+        return bell
+
+    asyncio.run(make()).ring()
+
+
+# Order, isolation, concurrency.
+
+
+@given(st.lists(st.sampled_from(["good", "bad", "none"]), max_size=6), st.randoms())
+def test_results_come_in_the_order_of_the_calls_and_are_as_if_alone(names, random):
+    def good(arguments, context):
+        time.sleep(arguments["wait"])
+        return {"n": arguments["n"]}
+
+    sync, _ = raising(ValueError())
+    executor = Executor(Registry([body("good", good), body("bad", sync)]), breaker=lambda: Breaker(failures=99))
+    calls = [call(name, n, f"id{n}", n=n, wait=random.choice([0, 0.002])) for n, name in enumerate(names)]
+    results = executor.run_sync(calls)
+    assert [(result.index, result.id, result.name) for result in results] == [
+        (n, f"id{n}", name) for n, name in enumerate(names)
+    ]
+    for result, made in zip(results, calls, strict=True):
+        (alone,) = executor.run_sync([made])
+        strip = {"seconds": 0.0}
+        assert msgspec.structs.replace(result, **strip) == msgspec.structs.replace(alone, **strip)
+
+
+def test_reads_run_side_by_side_and_writes_one_after_another():
+    gate = threading.Barrier(3)
+    log: list[str] = []
+
+    def read(arguments, context):
+        gate.wait(5)  # three at once, or nobody gets through
+
+    def write(arguments, context):
+        log.append("in")
+        time.sleep(0.01)
+        log.append("out")
+
+    executor = Executor(
+        Registry([body("read", read), body("write", write, mode="write", approval=False)]), timeout_seconds=5
+    )
+    names = ["read", "read", "read", "write", "write", "read", "read", "read"]
+    results = executor.run_sync([call(name, n) for n, name in enumerate(names)])
+    assert all(result.ok for result in results)
+    assert log == ["in", "out"] * 2
+
+
+def test_writes_of_several_messages_wait_for_each_other_too():
+    log: list[str] = []
+
+    def write(arguments, context):
+        log.append("in")
+        time.sleep(0.02)
+        log.append("out")
+
+    executor = Executor(Registry([body("write", write, mode="write", approval=False)]))
+
+    async def crowd() -> None:
+        await asyncio.gather(*(executor.run([call("write")]) for _ in range(5)))
+
+    asyncio.run(crowd())
+    assert log == ["in", "out"] * 5
+
+
+def test_a_full_bulkhead_refuses_and_a_deadline_ends_the_wait(release):
+    tools = [body("hang", sleeps), returning(7)]
+    executor = Executor(Registry(tools), bulkhead=Bulkhead(reads=1, waiting=1), timeout_seconds=0.5)
+
+    async def run() -> list[list[Result]]:
+        soon = Invocation(deadline=time.monotonic() + 0.1)
+        first = asyncio.ensure_future(executor.run([call("hang")]))
+        await asyncio.sleep(0)
+        second = asyncio.ensure_future(executor.run([call("give")], soon))
+        await asyncio.sleep(0.01)
+        third = await executor.run([call("give")])
+        return [await first, await second, third]
+
+    (hung,), (late,), (busy,) = asyncio.run(run())
+    assert (hung.outcome, busy.outcome) == ("timeout", "busy")
+    assert late.error.message == "there was no time left to begin the call"
+
+
+def test_the_breaker_of_a_tool_opens_and_half_open_lets_one_body_run():
+    clock = [0.0]
+    ran: list[int] = []
+    failing = [True]
+
+    def flaky(arguments, context):
+        ran.append(1)
+        if failing[0]:
+            raise OSError("down")
+        time.sleep(0.05)
+
+    def new_breaker() -> Breaker:
+        return Breaker(failures=2, seconds=10, clock=lambda: clock[0])
+
+    executor = Executor(Registry([body("flaky", flaky)]), breaker=new_breaker, bulkhead=Bulkhead(reads=50))
+    outcomes = [executor.run_sync([call("flaky")])[0].outcome for _ in range(4)]
+    assert outcomes == ["tool-error", "tool-error", "breaker-open", "breaker-open"]
+    assert len(ran) == 2
+    clock[0], failing[0] = 10.0, False
+
+    async def crowd() -> list[list[Result]]:
+        return await asyncio.gather(*(executor.run([call("flaky")]) for _ in range(50)))
+
+    assert sorted(result.outcome for (result,) in asyncio.run(crowd())) == ["breaker-open"] * 49 + ["ok"]
+    assert len(ran) == 3
+    assert executor.stats()["flaky"].breaker == "closed"
+
+
+def test_a_tool_that_says_no_is_not_broken():
+    def fails(arguments, context):
+        raise ToolError("no")
+
+    executor = Executor(Registry([body("fail", fails)]), breaker=lambda: Breaker(failures=1))
+    assert [executor.run_sync([call("fail")])[0].error.code for _ in range(3)] == ["no"] * 3
+
+
+def test_the_loop_guard_answers_in_order_and_learns_results():
+    guard = LoopGuard(calls=99, turn_calls=99, rounds=99, repeats=2, clock=lambda: 0.0)
+    executor = Executor(Registry([returning(7), returning(8, "poll", polling=True)]))
+    outcomes = [executor.run_sync([call("give"), call("poll", 1)], guard=guard) for _ in range(3)]
+    assert [[result.outcome for result in pair] for pair in outcomes] == [
+        ["ok", "ok"],
+        ["ok", "ok"],
+        ["loop-guard", "ok"],
+    ]
+    unknown = [executor.run_sync([call("gve")], guard=guard)[0].outcome for _ in range(3)]
+    assert unknown == ["unknown-tool", "unknown-tool", "loop-guard"]
+
+
+# Consent.
+
+
+def test_without_an_approver_nothing_is_written():
+    ran: list[int] = []
+    made = body("do", lambda *_: ran.append(1), mode="write")
+    assert run_one(made).outcome == "denied"
+    sync, later = raising(ValueError())
+    for approve in (lambda approval: False, lambda approval: 1, sync, later, lambda approval: None):
+        assert run_one(made, approve=approve).outcome == "denied"
+    assert ran == []
+    assert run_one(made, approve=lambda approval: True).ok
+    assert ran == [1]
+
+
+def test_what_was_approved_is_what_runs():
+    seen: list[Any] = []
+    said: list[str] = []
+
+    def approve(approval):
+        said.append(approval.message)
+        approval.arguments["to"]["name"] = "Eve"
+        source.arguments["to"]["name"] = "Eve"
+        assert repr(approval) == "Approval(mail)"
+        return True
+
+    def message(arguments):
+        arguments["to"]["name"] = "Eve"
+        return "sending mail"
+
+    made = body("mail", lambda arguments, context: seen.append(arguments), mode="write", format_message=message)
+    source = call("mail", to={"name": "Mia"})
+    Executor(Registry([made]), approve=approve).run_sync([source])
+    assert seen == [{"to": {"name": "Mia"}}]
+    sync, _ = raising(ValueError())
+    silent = body("mail", lambda arguments, context: 1, mode="write", format_message=sync)
+    Executor(Registry([silent]), approve=lambda approval: said.append(approval.message)).run_sync([call("mail", to=1)])
+    assert said == ["sending mail", ""]
+
+
+def test_under_review_no_write_runs_and_nobody_is_asked():
+    ran: list[str] = []
+    tools = [
+        body("write", lambda *_: ran.append("write"), mode="write"),
+        body("careful", lambda *_: ran.append("careful"), mode="write", simulate=lambda *_: "would"),
+        body("read", lambda *_: "read"),
+        body("secret", lambda *_: "secret", approval=True),
+    ]
+    executor = Executor(Registry(tools), review=True)
+    results = executor.run_sync([call(name, n) for n, name in enumerate(["write", "careful", "read", "secret"])])
+    assert [result.data for result in results] == [
+        {"ok": None, "simulated": True, "unvalidated": True}, "would", "read", None,
+    ]  # fmt: skip
+    assert results[3].outcome == "denied"
+    assert ran == []
+
+
+def test_what_was_simulated_may_still_run():
+    ran: list[int] = []
+    registry, ledger = Registry([body("do", lambda *_: ran.append(1), mode="write", approval=False)]), Ledger()
+    place = {"session": "s", "message": "m"}
+    assert Executor(registry, ledger=ledger, review=True).run_sync([call("do")], **place)[0].data["simulated"]
+    assert not Executor(registry, ledger=ledger).run_sync([call("do")], **place)[0].replayed
+    assert ran == [1]
+
+
+# What goes wrong before anything runs.
+
+
+def test_calls_that_mean_nothing_are_results():
+    registry = Registry([returning(7), returning(8, "x", owner="a"), returning(9, "x", owner="b")])
+    calls = parse("[CALL: gve()] [CALL: x()] [CALL: give([1])]").calls
+    results = Executor(registry).run_sync(calls)
+    assert [result.outcome for result in results] == ["unknown-tool", "unknown-tool", "invalid-arguments"]
+    assert results[0].error.hint == "did you mean 'give'?"
+    assert results[0].for_model() == {
+        "name": "gve", "ok": False,
+        "error": {"kind": "unknown-tool", "message": "there is no tool 'gve'", "hint": "did you mean 'give'?"},
+    }  # fmt: skip
+    registry.revoke("a")
+    assert Executor(registry).run_sync([call("a:x")])[0].outcome == "denied"
+
+
+def test_misuse_raises():
+    executor = Executor(Registry())
+    with pytest.raises(UsageError, match="expected Calls"):
+        executor.run_sync(["[CALL: give()]"])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="to be a Cancel, found Event"):
+        executor.run_sync([], Invocation(cancel=threading.Event()))
+    for options in ({"timeout_seconds": 0}, {"result_limit": 3}, {"abandoned_limit": 0}):
+        with pytest.raises(UsageError, match="expected a timeout"):
+            Executor(Registry(), **options)
+
+    async def inside() -> None:
+        executor.run_sync([])
+
+    with pytest.raises(UsageError, match="await `run` here"):
+        asyncio.run(inside())
+
+
+# At most once, in one process.
+
+
+@pytest.mark.parametrize("value", [10**30, -(10**4000), 2**63, 1e300, "\u2028", {"a": [None, True]}])
+def test_a_replayed_result_is_the_same(value):
+    executor = Executor(Registry([returning(value)]))
+    first, again = (executor.run_sync([call("give")], session="s", message="m")[0] for _ in range(2))
+    assert again.replayed
+    assert msgspec.structs.replace(again, replayed=False) == first
+
+
+def test_fifty_attempts_at_one_call_run_it_once():
+    ran: list[int] = []
+
+    def slow(arguments, context):
+        ran.append(1)
+        time.sleep(0.05)
+        return len(ran)
+
+    executor = Executor(Registry([body("slow", slow, mode="write", approval=False)]), ledger=Ledger())
+    place = {"session": "s", "message": "m"}
+    gate = threading.Barrier(50)
+    results: list[Result] = []
+
+    def attempt() -> None:
+        gate.wait(10)
+        results.extend(executor.run_sync([call("slow")], **place))
+
+    threads = [threading.Thread(target=attempt) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def crowd() -> list[list[Result]]:
+        return await asyncio.gather(*(executor.run([call("slow")], **place) for _ in range(50)))
+
+    results += [result for (result,) in asyncio.run(crowd())]
+    assert len(results) == 100
+    assert {result.data for result in results} == {1}
+    assert sum(not result.replayed for result in results) == 1
+    assert ran == [1]
+    assert (executor.stats()["slow"].calls, executor.stats()["slow"].replayed) == (1, 99)
+
+
+def test_fifty_tasks_at_once_run_it_once_whoever_is_cancelled():
+    ran: list[int] = []
+
+    def slow(arguments, context):
+        ran.append(1)
+        time.sleep(0.05)
+
+    executor = Executor(Registry([body("slow", slow, mode="write", approval=False)]))
+
+    async def crowd() -> list[Any]:
+        tasks = [asyncio.ensure_future(executor.run([call("slow")], session="s", message="m")) for _ in range(50)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    outcomes = asyncio.run(crowd())
+    assert isinstance(outcomes[0], asyncio.CancelledError)
+    assert len(ran) <= 1
+    assert len({outcome[0].outcome for outcome in outcomes[1:]}) == 1
+
+
+def test_who_waits_for_another_attempt_stops_at_the_deadline(release):
+    executor = Executor(Registry([body("hang", sleeps)]), timeout_seconds=0.4)
+    place = {"session": "s", "message": "m"}
+
+    async def run() -> tuple[Result, Result]:
+        first = asyncio.ensure_future(executor.run([call("hang")], **place))
+        await asyncio.sleep(0)
+        (second,) = await executor.run([call("hang")], Invocation(deadline=time.monotonic() + 0.05), **place)
+        return (await first)[0], second
+
+    first, second = asyncio.run(run())
+    assert (first.outcome, second.outcome) == ("timeout", "timeout")
+    assert second.error.message == "there was no time left to begin the call"
+
+
+def test_an_attempt_that_ends_while_another_one_asks_is_seen():
+    class Quick(Ledger):
+        def watch(self, key, listener):
+            self.finish(key, msgspec.json.encode(Result(index=0, name="give", ok=True, data="theirs")))
+            return super().watch(key, listener)
+
+    ledger = Quick()
+    executor = Executor(Registry([returning("ours")]), ledger=ledger)
+    from callmark.running.ledger import call_key
+
+    ledger.claim(call_key("s", "m", 0, "give", {}), "give")
+    (result,) = executor.run_sync([call("give")], session="s", message="m")
+    assert (result.data, result.replayed) == ("theirs", True)
+
+
+def test_a_call_that_another_process_took_over_does_not_run():
+    class Taken(Ledger):
+        def start(self, key):
+            return False
+
+    ran: list[int] = []
+    assert run_one(body("do", lambda *_: ran.append(1)), ledger=Taken()).outcome == "outcome-unknown"
+    assert ran == []
+
+
+def test_a_ledger_that_fails_is_the_hosts_to_hear_of():
+    class Broken(Ledger):
+        def finish(self, key, result):
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        run_one(returning(1), ledger=Broken())
+
+
+# Any value.
+
+
+class Evil:
+    def __repr__(self):
+        raise SystemExit(3)
+
+
+class EvilMapping(dict):
+    def items(self):
+        raise KeyboardInterrupt
+
+
+class Silent:
+    pass
+
+
+class Loud(str):
+    def __len__(self):
+        return 10**9
+
+    def __getitem__(self, key):
+        raise SystemExit
+
+
+class Endless(list):
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return iter("xxx")
+
+
+class Never(list):
+    def __iter__(self):
+        return itertools.repeat("x" * 100)
+
+
+class Model:
+    def model_dump(self):
+        return {"a": 1}
+
+
+class Kind(enum.Enum):
+    A = "a"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@dataclass
+class Box:
+    inside: Any
+
+
+class Struct(msgspec.Struct):
+    inside: Any
+
+
+circular: list[Any] = [1]
+circular.append(circular)
+deep: list[Any] = []
+for _ in range(100_000):
+    deep = [deep]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        ("text", "text"),
+        (10**30, 10**30),
+        (10**5000, "<integer of 16610 bits>"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (-float("inf"), "-Infinity"),
+        (1.5, 1.5),
+        (b"abc", "abc"),
+        (b"\xff", {"base64": "/w=="}),
+        (bytearray(b"a"), "a"),
+        (memoryview(b"a"), "a"),
+        (b"a" * 20_000, "<20000 bytes>"),
+        ("a\ud800b", "a\ufffdb"),
+        ("\ud83d\ude00", "😀"),
+        ({1: 2, "1": 3, None: 4, Evil: 5}, {"1": 2, "1 (str)": 3, "None": 4, str(Evil): 5}),
+        ({3, 1, 2}, [1, 2, 3]),
+        (deque([(1,)]), [[1]]),
+        (circular, [1, "<circular>"]),
+        (Kind.A, "a"),
+        (Level.LOW, 1),
+        (Box(Struct(Box(1))), {"inside": {"inside": {"inside": 1}}}),
+        (Model(), {"a": 1}),
+        (Evil(), "<Evil>"),
+        (Silent(), f"<{__name__}.Silent object>"),
+        ((number for number in ()), "<generator object <genexpr>>"),
+        (Loud("abc"), "abc"),
+        (Endless(), ["x"] * 3),
+        (Box, str(Box)),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (decimal.Decimal("1.50"), "1.50"),
+        (uuid.UUID(int=0), "00000000-0000-0000-0000-000000000000"),
+        (Path("a"), "a"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_any_value_becomes_json(value, expected):
+    result = run_one(returning(value))
+    assert result.data == expected
+    assert json.loads(json.dumps(result.to_dict()).encode())["data"] == expected
+    assert result.ok
+
+
+def test_values_whose_methods_exit_are_failures():
+    result = run_one(returning(EvilMapping()))
+    assert result.outcome == "unserialisable"
+    assert "KeyboardInterrupt" in result.error.message
+
+
+def test_a_value_that_never_ends_is_cut():
+    result = run_one(returning(Never()))
+    assert result.truncated
+    assert "characters cut" in result.data
+
+
+def test_a_representation_that_hangs_is_bounded_too(release):
+    class Slow:
+        def __str__(self):
+            RELEASE.wait(20)
+            return ""
+
+    assert run_one(returning(Slow()), timeout_seconds=0.05).outcome == "timeout"
+
+
+def test_what_is_nested_too_deep_is_cut():
+    result = run_one(returning(deep))
+    assert result.truncated
+    assert "<nested too deep>" in json.dumps(result.data)
+
+
+HUGE = st.sampled_from(
+    ["x" * 10**6, ["y" * 50] * 10**5, {str(n): n for n in range(10**5)}, '"\\\n' * 9999, "😀" * 9999]
+)
+NESTED = st.recursive(
+    HUGE | st.text() | st.binary() | st.floats() | st.integers() | st.builds(Box, st.text()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@given(NESTED, st.sampled_from([256, 300, 1000, 16_384]))
+def test_every_result_is_json_within_the_limit_and_says_what_was_cut(value, limit):
+    data, truncated = rendered(value, limit)
+    text = json.dumps(data, ensure_ascii=False)
+    assert len(text) <= limit
+    assert json.loads(text.encode()) == data
+    assert (
+        truncated is (not truncated or any(mark in text for mark in ("characters cut", "more]", "bytes>")))
+        or not truncated
+    )
+
+
+@given(st.text(min_size=300), st.sampled_from([256, 260]))
+def test_a_cut_text_keeps_its_beginning_and_end(text, limit):
+    cut = cut_text(text, limit)
+    assert len(json.dumps(cut, ensure_ascii=False)) <= limit
+    assert "characters cut] … " in cut
+    assert cut_text("short", limit) == "short"
+
+
+# The same call is the same.
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=3), st.integers(-9, 9) | st.text(max_size=3) | st.booleans() | st.none(), max_size=4
+    ),
+    st.randoms(),
+)
+def test_canonical_arguments_do_not_depend_on_how_they_were_written(value, random):
+    keys = list(value)
+    random.shuffle(keys)
+    other = {key: float(value[key]) if type(value[key]) is int else value[key] for key in keys}
+    assert canonical(value) == canonical(other)
+    assert canonical(json.loads(json.dumps(value))) == canonical(value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(({"a": 1}, {"a": "1"}), ({"a": 1}, {"a": True}), ([], {}), ([[]], [{}]), ("null", None)),
+        *((["a", "b"], ["ab"]), (1, 1.5), ({"a": {}}, {"a": []}), ("é", "\\xe9"), ("é", "\\u00e9"), ('"', '\\"')),
+    ],
+)  # fmt: skip
+def test_different_arguments_are_different(one, other):
+    assert canonical(one) != canonical(other)
+
+
+def test_keys_that_are_no_text_have_no_canonical_form():
+    with pytest.raises(UsageError, match="keys that are texts"):
+        canonical({1: 2})
+
+
+def test_representations_show_no_contents():
+    failure = Failure(kind="denied", message="secret")
+    assert repr(failure) == "Failure(denied)"
+    assert repr(Result(index=0, name="f", ok=False, error=failure)) == "Result(f, denied)"
+    assert Result(index=0, name="f", ok=True, id="c1", data=1).for_model() == {
+        "name": "f",
+        "ok": True,
+        "id": "c1",
+        "result": 1,
+    }
+
+
+def test_the_sync_front_runs_tools_of_the_loop_in_threads():
+    @tool(mode="read", runs_in="loop")
+    async def where() -> str:
+        return threading.current_thread().name
+
+    executor = Executor(Registry([where]))
+    assert executor.run_sync([call("where")])[0].data == "callmark-tool"
+    assert asyncio.run(executor.run([call("where")]))[0].data == "MainThread"

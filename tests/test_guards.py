@@ -1,0 +1,401 @@
+"""The three guards, each against a model of a few lines, with a clock that the test turns; and in a crowd."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from callmark import UsageError
+from callmark.running.breaker import Breaker, BreakerTicket
+from callmark.running.bulkhead import Bulkhead, Place
+from callmark.running.loop_guard import Attempt, LoopGuard, LoopTicket
+from callmark.tools.results import Failure
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+CROWD = 50
+STEPS = settings(stateful_step_count=40)
+ticks = st.sampled_from([0.0, 0.5, 9.5, 10.0, 10.5])  # the window is 10: below, at and above its edge
+
+# The loop guard.
+
+
+class LoopGuardMachine(RuleBasedStateMachine):
+    """The model: the times of admitted calls (the reads of a message once), and what the turn has used up."""
+
+    @initialize(calls=st.integers(1, 4), rounds=st.integers(1, 6), turn_calls=st.integers(1, 9))
+    def start(self, calls, rounds, turn_calls):
+        self.clock = Clock()
+        self.guard = LoopGuard(
+            calls=calls, seconds=10.0, rounds=rounds, turn_calls=turn_calls, repeats=2, clock=self.clock
+        )
+        self.times: list[float] = []
+        self.rounds = self.admitted = 0
+
+    @rule(seconds=ticks)
+    def wait(self, seconds):
+        self.clock.now += seconds
+
+    @rule()
+    def user_says_something(self):
+        self.guard.new_turn()
+        self.times, self.rounds, self.admitted = [], 0, 0
+
+    @rule(message=st.lists(st.tuples(st.sampled_from(["read", "write"]), st.booleans()), max_size=5))
+    def message(self, message):
+        # Every call is another one here: repetition has a machine of its own.
+        keys = iter(range(100))
+        attempts = [Attempt(f"{self.clock.now}/{self.rounds}/{next(keys)}", mode, polls) for mode, polls in message]
+        blocked = self.guard.blocked_seconds()
+        answers = self.guard.admit(attempts)
+        stopped, read_before = self.rounds >= self.guard.rounds, False
+        for (mode, _), answer in zip(message, answers, strict=True):
+            free = mode == "read" and read_before
+            recent = [at for at in self.times if self.clock.now - at < 10.0]
+            stopped = (
+                stopped or self.admitted >= self.guard.turn_calls or (not free and len(recent) >= self.guard.calls)
+            )
+            assert isinstance(answer, Failure) is stopped
+            if not stopped:
+                self.admitted += 1
+                self.times += [] if free else [self.clock.now]
+                read_before = read_before or mode == "read"
+            elif answer.retry_after is not None:
+                assert self.clock.now + answer.retry_after == self.times[-self.guard.calls] + 10.0
+        self.rounds += any(admitted(answers))
+        if blocked and message and self.guard.budget_left()[0]:
+            assert isinstance(answers[0], Failure)
+
+    @invariant()
+    def never_more_than_the_limit_in_any_window(self):
+        times = getattr(self, "times", [])
+        for first, last in zip(times, times[self.guard.calls :] if times else [], strict=False):
+            assert last - first >= 10.0
+
+
+class RepetitionMachine(RuleBasedStateMachine):
+    """The model: the list of calls with their results; one is refused when it goes on with what came twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.guard = LoopGuard(calls=10**6, rounds=10**6, turn_calls=10**6, repeats=2, clock=lambda: 0.0)
+        self.past: list[tuple[str, str]] = []
+
+    @rule(key=st.sampled_from("abcd"), digest=st.sampled_from("xxxy"), polling=st.sampled_from([False, False, True]))
+    def call(self, key, digest, polling):
+        (answer,) = self.guard.admit([Attempt(key, "read", polling)])
+        expected = not polling and any(
+            len(self.past) >= 2 * period
+            and self.past[-period:] == self.past[-2 * period : -period]
+            and self.past[-period][0] == key
+            for period in (1, 2, 3, 4)
+        )
+        assert isinstance(answer, Failure) is expected
+        if isinstance(answer, LoopTicket):
+            self.guard.settle(answer, digest)
+            self.past += [] if polling else [(key, digest)]
+
+
+TestLoopGuard = LoopGuardMachine.TestCase
+TestRepetition = RepetitionMachine.TestCase
+TestLoopGuard.settings = TestRepetition.settings = STEPS
+
+
+def admitted(answers: list[Any]) -> list[bool]:
+    return [isinstance(answer, LoopTicket) for answer in answers]
+
+
+def test_five_calls_in_thirty_seconds_and_the_sixth_exactly_then():
+    clock = Clock()
+    guard = LoopGuard(clock=clock)
+    for second in range(5):
+        clock.now = float(second)
+        assert admitted(guard.admit([Attempt(str(second))])) == [True]
+    clock.now = 29.5
+    for _ in range(9):
+        (refusal,) = guard.admit([Attempt("x")])
+        assert (refusal.kind, refusal.retry_after) == ("loop-guard", 0.5)
+    assert guard.blocked_seconds() == 0.5
+    clock.now = 30.0
+    assert admitted(guard.admit([Attempt("x"), Attempt("y")])) == [True, False]
+
+
+@pytest.mark.parametrize("period", [1.0, 5.9, 6.0, 60.0])
+def test_a_loop_of_any_pace_ends_within_the_budget(period):
+    clock = Clock()
+    guard = LoopGuard(clock=clock)
+    ran = 0
+    for number in range(200):
+        clock.now += period
+        ran += sum(admitted(guard.admit([Attempt(str(number))])))
+    assert ran == guard.rounds == 8
+
+
+def test_parallel_reads_are_one_call_in_the_window_and_many_in_the_budget():
+    guard = LoopGuard(calls=2, turn_calls=10, clock=lambda: 0.0)
+    reads = [Attempt(str(number), "read") for number in range(8)]
+    assert admitted(guard.admit(reads)) == [True] * 8
+    assert guard.budget_left() == (7, 2)
+    assert admitted(guard.admit([Attempt("w"), Attempt("r", "read"), Attempt("s", "read")])) == [True, False, False]
+
+
+def test_a_polling_tool_may_ask_again_and_again():
+    guard = LoopGuard(calls=100, rounds=100, turn_calls=100, clock=lambda: 0.0)
+    assert [admitted(guard.admit([Attempt("poll", "read", True)])) for _ in range(50)] == [[True]] * 50
+    assert [admitted(guard.admit([Attempt("ask", "read")])) for _ in range(4)] == [[True]] * 3 + [[False]]
+
+
+def test_repetition_within_one_message_is_seen():
+    guard = LoopGuard(clock=lambda: 0.0)
+    assert admitted(guard.admit([Attempt("a", "read")] * 4)) == [True, True, True, False]
+    guard = LoopGuard(calls=99, clock=lambda: 0.0)
+    cycle = [Attempt("a"), Attempt("b")]
+    answers = guard.admit(cycle * 4)
+    assert admitted(answers) == [True] * 6 + [False, True]
+    assert answers[-2].message == "the same cycle of 2 calls came 3 times without a new result"
+
+
+def test_a_loop_guard_with_absurd_limits_is_misuse():
+    for options in ({"calls": 0}, {"seconds": 0}, {"seconds": float("nan")}, {"rounds": 0}, {"repeats": 0}):
+        with pytest.raises(UsageError, match="expected limits of at least 1"):
+            LoopGuard(**options)
+
+
+# The breaker.
+
+
+class BreakerMachine(RuleBasedStateMachine):
+    """The model: the state, failures in a row, when it opened, and the ticket of the probe."""
+
+    def __init__(self):
+        super().__init__()
+        self.clock, self.heard = Clock(), []
+        self.breaker = Breaker(failures=2, seconds=10.0, clock=self.clock, listener=self.listen)
+        self.state, self.failed, self.opened, self.probe = "closed", 0, 0.0, None
+        self.tickets: list[tuple[BreakerTicket, int]] = []
+        self.changes = 0
+
+    def listen(self, old, new):
+        self.heard.append((old, new))
+        raise RuntimeError("a listener that raises")
+
+    def become(self, state):
+        self.state, self.failed, self.probe, self.opened = state, 0, None, self.clock.now
+        self.changes += 1
+
+    def now(self):
+        return "half-open" if self.state == "open" and self.clock.now - self.opened >= 10.0 else self.state
+
+    @rule(seconds=ticks)
+    def wait(self, seconds):
+        self.clock.now += seconds
+
+    @rule()
+    def admit(self):
+        if self.now() != self.state:
+            self.become("half-open")
+        answer = self.breaker.admit()
+        allowed = self.state == "closed" or (self.state == "half-open" and self.probe is None)
+        assert isinstance(answer, BreakerTicket) is allowed
+        if isinstance(answer, BreakerTicket):
+            self.tickets.append((answer, self.changes))
+            self.probe = answer if self.state == "half-open" else None
+        elif self.state == "open":
+            assert self.clock.now + answer.retry_after == self.opened + 10.0
+
+    @precondition(lambda self: self.tickets)
+    @rule(data=st.data(), outcome=st.sampled_from(["succeeded", "failed", "ignored"]), twice=st.booleans())
+    def settle(self, data, outcome, twice):
+        ticket, changes = self.tickets.pop(data.draw(st.integers(0, len(self.tickets) - 1)))
+        getattr(self.breaker, outcome)(ticket)
+        if twice:
+            self.breaker.failed(ticket)
+        if changes != self.changes:
+            return  # stale
+        if self.state == "half-open":
+            self.probe = None
+        self.failed = {"succeeded": 0, "failed": self.failed + 1, "ignored": self.failed}[outcome]
+        if self.state == "half-open" and outcome == "succeeded":
+            self.become("closed")
+        elif self.failed and (self.state == "half-open" or self.failed >= 2):
+            self.become("open")
+
+    @rule(state=st.sampled_from(["closed", "open", "half-open"]))
+    def force_and_release(self, state):
+        self.breaker.force(state)
+        self.clock.now += 10.0
+        assert self.breaker.state == state
+        self.breaker.release()
+        self.become(state)
+        self.changes += 1
+
+    @invariant()
+    def states_agree(self):
+        assert self.breaker.state == self.now()
+        assert all(old != new for old, new in self.heard)
+
+
+TestBreaker = BreakerMachine.TestCase
+TestBreaker.settings = STEPS
+
+
+def half_open(**options: Any) -> Breaker:
+    clock = Clock()
+    breaker = Breaker(failures=1, seconds=10.0, clock=clock, **options)
+    breaker.failed(breaker.admit())
+    clock.now = 10.0
+    assert breaker.state == "half-open"
+    return breaker
+
+
+def test_of_fifty_threads_one_gets_the_probe():
+    breaker = half_open()
+    gate, bodies, refused = threading.Barrier(CROWD), [], []
+
+    def call() -> None:
+        gate.wait(10)
+        answer = breaker.admit()
+        (bodies if isinstance(answer, BreakerTicket) else refused).append(answer)
+
+    threads = [threading.Thread(target=call) for _ in range(CROWD)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(bodies), len(refused)) == (1, CROWD - 1)
+    assert refused[0].retry_after == 10.0
+    breaker.ignored(bodies[0])
+    assert isinstance(breaker.admit(), BreakerTicket)
+
+
+def test_of_fifty_tasks_one_gets_the_probe():
+    breaker = half_open()
+
+    async def call() -> bool:
+        answer = breaker.admit()
+        await asyncio.sleep(0)
+        return isinstance(answer, BreakerTicket)
+
+    async def crowd() -> list[bool]:
+        return await asyncio.gather(*(call() for _ in range(CROWD)))
+
+    assert sum(asyncio.run(crowd())) == 1
+
+
+def test_a_slow_call_of_before_cannot_close_what_others_opened():
+    clock = Clock()
+    breaker = Breaker(failures=1, seconds=10.0, clock=clock)
+    slow = breaker.admit()
+    breaker.failed(breaker.admit())
+    breaker.succeeded(slow)
+    assert breaker.state == "open"
+    clock.now = 10.0
+    probe = breaker.admit()
+    breaker.succeeded(slow)
+    assert breaker.state == "half-open"
+    breaker.failed(probe)
+    assert breaker.state == "open"
+
+
+def test_a_ticket_counts_once():
+    breaker = Breaker(failures=2, clock=lambda: 0.0)
+    ticket = breaker.admit()
+    breaker.failed(ticket)
+    breaker.failed(ticket)
+    assert breaker.state == "closed"
+    breaker = half_open()
+    probe = breaker.admit()
+    breaker.ignored(probe)
+    second = breaker.admit()
+    breaker.succeeded(probe)
+    assert breaker.state == "half-open"
+    assert isinstance(breaker.admit(), Failure)  # the second probe still has the permit
+    breaker.succeeded(second)
+    assert breaker.state == "closed"
+
+
+def test_a_held_breaker_stays_as_it_is():
+    breaker = Breaker(failures=1, clock=lambda: 0.0)
+    breaker.force("closed")
+    breaker.failed(breaker.admit())
+    assert breaker.state == "closed"
+    breaker.force("open")
+    assert breaker.state == "open"
+    assert breaker.admit().retry_after is None
+    with pytest.raises(UsageError, match="found 'ajar'"):
+        breaker.force("ajar")  # type: ignore[arg-type]
+    for options in ({"failures": 0}, {"seconds": 0.0}):
+        with pytest.raises(UsageError, match="at least 1 failure"):
+            Breaker(**options)
+
+
+# The bulkhead.
+
+
+class BulkheadMachine(RuleBasedStateMachine):
+    """The model: for each mode a list in the order of arrival, of which the first so many are inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.limits = {"read": 2, "write": 1}
+        self.bulkhead = Bulkhead(reads=2, writes=1, waiting=3)
+        self.places: dict[str, list[Place]] = {"read": [], "write": []}
+        self.woken: list[int] = []
+
+    def waiting(self):
+        return sum(max(0, len(places) - self.limits[mode]) for mode, places in self.places.items())
+
+    @rule(mode=st.sampled_from(["read", "write"]))
+    def enter(self, mode):
+        number = len(self.woken)
+        self.woken.append(0)
+        full = len(self.places[mode]) >= self.limits[mode] and self.waiting() >= 3
+
+        def wake() -> None:
+            self.woken[number] += 1
+
+        answer = self.bulkhead.enter(mode, wake)
+        assert isinstance(answer, Failure) is full
+        if isinstance(answer, Place):
+            self.places[mode].append(answer)
+
+    @precondition(lambda self: any(self.places.values()))
+    @rule(data=st.data(), twice=st.booleans())
+    def leave(self, data, twice):
+        mode = data.draw(st.sampled_from([mode for mode, places in self.places.items() if places]))
+        place = self.places[mode].pop(data.draw(st.integers(0, len(self.places[mode]) - 1)))
+        self.bulkhead.leave(place)
+        if twice:
+            self.bulkhead.leave(place)
+
+    @invariant()
+    def the_first_are_inside(self):
+        for mode, places in self.places.items():
+            limit = self.limits[mode]
+            assert [place.inside for place in places] == [True] * len(places[:limit]) + [False] * len(places[limit:])
+            assert self.bulkhead.running(mode) == len(places[:limit])
+            assert self.bulkhead.waiting(mode) == len(places[limit:])
+        assert max(self.woken, default=0) <= 1
+
+
+TestBulkhead = BulkheadMachine.TestCase
+TestBulkhead.settings = STEPS
+
+
+def test_a_bulkhead_without_room_is_misuse():
+    for options in ({"reads": 0}, {"writes": 0}, {"waiting": -1}):
+        with pytest.raises(UsageError, match="at least 1 read and 1 write"):
+            Bulkhead(**options)

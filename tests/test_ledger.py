@@ -1,0 +1,298 @@
+"""Ledgers: a call runs at most once, also across processes and `kill -9`."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from callmark import Executor, Ledger, Registry, SqliteLedger, Tool, parse
+from callmark.running.ledger import Claim, call_key
+
+MINE, RUNNING, UNKNOWN = Claim("mine"), Claim("running"), Claim("unknown")
+
+
+@pytest.fixture(params=["memory", "sqlite", "durable"])
+def ledger(request, tmp_path):
+    if request.param == "memory":
+        yield Ledger()
+        return
+    made = SqliteLedger(tmp_path / "ledger.sqlite", durable=request.param == "durable")
+    yield made
+    made.close()
+
+
+def test_a_call_is_claimed_started_and_finished_once(ledger):
+    assert ledger.claim("k", "f") == MINE
+    assert ledger.claim("k", "f") == RUNNING
+    assert ledger.start("k") is True
+    assert ledger.start("k") is False
+    assert ledger.claim("k", "f", repeatable=True) == RUNNING
+    ledger.finish("k", b"r")
+    assert ledger.claim("k", "f") == Claim("finished", b"r")
+    ledger.release("k")
+    assert ledger.claim("k", "f") == Claim("finished", b"r")
+    assert repr(ledger) == f"{type(ledger).__name__}(1 calls)"
+    ledger.forget("k")
+    assert ledger.claim("k", "f") == MINE
+
+
+def test_what_was_released_may_run_and_what_was_never_claimed_may_not(ledger):
+    assert ledger.start("k") is False
+    ledger.claim("k", "f")
+    ledger.start("k")
+    ledger.release("k")
+    assert ledger.claim("k", "f") == MINE
+    ledger.release("other")
+    ledger.finish("other", b"r")
+    assert ledger.claim("other", "f") == MINE
+
+
+def test_who_watches_is_told_once(ledger):
+    told: list[int] = []
+    assert ledger.watch("k", lambda: told.append(0)) is False
+    ledger.claim("k", "f")
+    assert ledger.watch("k", lambda: told.append(1)) is True
+    assert ledger.watch("k", lambda: told.append(2)) is True
+    ledger.finish("k", b"r")
+    assert told == [1, 2]
+    assert ledger.watch("k", lambda: told.append(3)) is False
+
+
+def test_keys_depend_on_all_that_identifies_a_call():
+    base = ("s", "m", 0, "f", {"a": 1, "b": 2})
+    others = [
+        *(("t", *base[1:]), ("s", "n", *base[2:]), ("s", "m", 1, *base[3:]), ("s", "m", 0, "g", base[4])),
+        *(("s", "m", 0, "f", {"a": 1}), ("sm", "", *base[2:])),
+    ]
+    keys = {call_key(*base), *(call_key(*other) for other in others)}
+    assert len(keys) == 7
+    assert call_key("s", "m", 0, "f", {"b": 2.0, "a": 1}) == call_key(*base)
+    assert all(len(key) == 64 for key in keys)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+def test_after_a_crash_a_started_call_is_unknown_and_a_claimed_one_may_run(path):
+    before, after = SqliteLedger(path), SqliteLedger(path)  # two processes, as far as a ledger can tell
+    for key in ("claimed", "started", "finished"):
+        before.claim(key, "f")
+    before.start("started")
+    before.start("finished")
+    before.finish("finished", b"r")
+    assert after.unfinished() == [("started", "f")]
+    assert before.unfinished() == []
+    assert after.claim("started", "f") == UNKNOWN
+    assert after.claim("finished", "f") == Claim("finished", b"r")
+    assert after.claim("claimed", "f") == MINE
+    assert before.start("claimed") is False  # it was taken over
+    before.release("claimed")
+    before.finish("claimed", b"not theirs")
+    assert after.start("claimed") is True
+    assert after.claim("started", "f", repeatable=True) == MINE
+    before.close()
+    after.close()
+
+
+def test_what_fails_in_a_transaction_leaves_nothing_behind(path):
+    ledger = SqliteLedger(path)
+    with pytest.raises(sqlite3.Error):
+        ledger.claim("k", ["no text"])  # type: ignore[arg-type]
+    assert ledger.claim("k", "f") == MINE
+    ledger.close()
+
+
+@pytest.mark.parametrize("end", ["finish", "release"])
+def test_who_waits_is_told_also_where_the_file_fails(path, end):
+    ledger = SqliteLedger(path)
+    told: list[int] = []
+    ledger.claim("k", "f")
+    ledger.watch("k", lambda: told.append(1))
+    ledger.close()
+    with pytest.raises(sqlite3.Error):
+        getattr(ledger, end)("k", *([b"r"] if end == "finish" else []))
+    assert told == [1]
+
+
+def test_a_file_that_is_no_ledger_is_an_error(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("This is no database, but it is long enough to look at." * 9)
+    with pytest.raises(sqlite3.DatabaseError):
+        SqliteLedger(path)
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Two processes share a file. The model: per call the state, whose it is, and how often its body ran."""
+
+    def __init__(self):
+        super().__init__()
+        self.path = Path(__import__("tempfile").mkdtemp(), "ledger.sqlite")
+        self.ledgers = [SqliteLedger(self.path), SqliteLedger(self.path)]
+        self.bodies: Counter[str] = Counter()
+        self.state: dict[str, tuple[str, int]] = {}
+        self.live: set[tuple[int, str]] = set()
+
+    keys = st.sampled_from("ab")
+    who = st.integers(0, 1)
+
+    @rule(who=who, key=keys)
+    def claim(self, who, key):
+        state, _ = self.state.get(key, ("new", who))
+        if (who, key) in self.live:
+            expected = "running"
+        else:
+            expected = {"new": "mine", "claimed": "mine", "started": "unknown", "finished": "finished"}[state]
+        assert self.ledgers[who].claim(key, "f").state == expected
+        if expected == "mine":
+            self.state[key] = ("claimed", who)
+            self.live.add((who, key))
+
+    @rule(who=who, key=keys)
+    def start(self, who, key):
+        may = self.state.get(key) == ("claimed", who)
+        assert self.ledgers[who].start(key) is may
+        if may:
+            self.bodies[key] += 1
+            self.state[key] = ("started", who)
+
+    @rule(who=who, key=keys)
+    def finish(self, who, key):
+        self.ledgers[who].finish(key, b"r")
+        if self.state.get(key) in (("started", who), ("claimed", who)):  # one that is refused has that as its result
+            self.state[key] = ("finished", who)
+        self.live.discard((who, key))
+
+    @rule(who=who)
+    def crash(self, who):
+        self.ledgers[who].close()
+        self.ledgers[who] = SqliteLedger(self.path)
+        self.live = {(other, key) for other, key in self.live if other != who}
+        self.state = {
+            key: (state, -1 if owner == who else owner) for key, (state, owner) in self.state.items()
+        }  # nobody's: the process is gone
+
+    @invariant()
+    def no_body_runs_twice(self):
+        assert max(self.bodies.values(), default=0) <= 1
+
+    def teardown(self):
+        for ledger in self.ledgers:
+            ledger.close()
+
+
+TestLedgerMachine = LedgerMachine.TestCase
+TestLedgerMachine.settings = settings(stateful_step_count=30)
+
+
+# Real processes, really killed.
+
+WRITES = 60  # some 3 ms each: more than any process has time for before it is killed
+
+PROGRAM = """
+import sys, os, time
+from callmark import Executor, Registry, SqliteLedger, Tool, parse
+path, effects = sys.argv[1:]
+out = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+def write(arguments, context):
+    os.write(out, f"{arguments['n']}\\n".encode())
+    time.sleep(0.002)
+    return arguments["n"]
+
+tool = Tool(name="write", function=write, approval=False)
+executor = Executor(Registry([tool]), ledger=SqliteLedger(path))
+print("ready", flush=True)
+calls = parse(" ".join(f"[CALL: write(n={n})]" for n in range(60))).calls
+for n, result in enumerate(executor.run_sync(calls, session="s", message="m")):
+    print(n, result.outcome, int(result.replayed), flush=True)
+"""
+
+
+def test_after_kill_9_no_write_runs_twice_and_interrupted_ones_are_unknown(tmp_path):
+    randomness = random.Random(7)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects")]
+    kills = 0
+    for _ in range(40):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        if kills < 8:
+            time.sleep(randomness.uniform(0.0, 0.02))
+            process.send_signal(signal.SIGKILL)
+        said, _ = process.communicate(timeout=60)
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills >= 5
+    effects = Counter((tmp_path / "effects").read_text().split())
+    assert max(effects.values()) == 1
+    outcomes = [line.split()[1] for line in said.splitlines()]
+    assert len(outcomes) == WRITES
+    assert set(outcomes) <= {"ok", "outcome-unknown"}
+    for n, outcome in enumerate(outcomes):
+        assert outcome == "outcome-unknown" or effects[str(n)] == 1
+    interrupted = [n for n, outcome in enumerate(outcomes) if outcome == "outcome-unknown"]
+    assert len(interrupted) <= kills
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    assert len(ledger.unfinished()) == len(interrupted)
+    ledger.close()
+
+
+def test_two_processes_at_once_run_each_write_once(tmp_path):
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    effects = Counter((tmp_path / "effects").read_text().split())
+    assert effects == Counter(map(str, range(WRITES)))
+    for said in outputs:
+        assert {line.split()[1] for line in said.splitlines()[1:]} <= {"ok", "outcome-unknown"}
+
+
+def test_an_interrupted_read_runs_again_and_a_write_does_not(path):
+    ran: list[str] = []
+    tools = [
+        Tool(name=name, function=lambda arguments, context, name=name: ran.append(name), mode=mode, approval=False)
+        for name, mode in (("read", "read"), ("write", "write"))
+    ]
+    calls = parse("[CALL: read()] [CALL: write()]").calls
+    before = SqliteLedger(path)
+    for call in calls:
+        key = call_key("s", "m", call.index, call.name, call.arguments)
+        before.claim(key, call.name)
+        before.start(key)
+    before.close()
+    results = Executor(Registry(tools), ledger=SqliteLedger(path)).run_sync(calls, session="s", message="m")
+    assert [result.outcome for result in results] == ["ok", "outcome-unknown"]
+    assert "interrupted" in results[1].error.message
+    assert ran == ["read"]
+
+
+def test_threads_that_claim_at_once_get_it_once(ledger):
+    gate, claims = threading.Barrier(20), []
+
+    def claim() -> None:
+        gate.wait(10)
+        claims.append(ledger.claim("k", "f").state)
+
+    threads = [threading.Thread(target=claim) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(claims) == {"mine": 1, "running": 19}

@@ -1,0 +1,242 @@
+"""What hosts see of calls: counts, records, an audit log, spans; and that no secret is in any of them unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from callmark import (
+    AuditLog,
+    Breaker,
+    Cancel,
+    Executor,
+    Failure,
+    Invocation,
+    Ledger,
+    LoopGuard,
+    Registry,
+    Session,
+    Settings,
+    Tool,
+    ToolError,
+    parse,
+)
+from callmark.running.jobs import Approval
+from callmark.running.models import OpenAIModel, Request
+from callmark.running.observing import Record, read_audit_log, spans
+from callmark.running.session import Step
+
+CANARY = "canary-7f3a91"
+SCHEMA = {"type": "object", "properties": {"key": {"type": "string"}}}
+
+
+def gives(arguments: dict[str, Any], context: Invocation) -> Any:
+    return {"echo": arguments, "secret": CANARY}
+
+
+def fails(arguments: dict[str, Any], context: Invocation) -> Any:
+    raise ValueError(CANARY)
+
+
+def refuses(arguments: dict[str, Any], context: Invocation) -> Any:
+    raise ToolError("no", CANARY)
+
+
+TOOLS = [
+    Tool(name=function.__name__, function=function, parameters=SCHEMA, mode="read")
+    for function in (gives, fails, refuses)
+]
+TEXT = " ".join(
+    f'[CALL: {name}({{"key": "{CANARY}", "{CANARY}": 1}})]' for name in ("gives", "fails", "refuses", "unknown")
+)
+
+
+def record(**fields: Any) -> Record:
+    base = {
+        "tool": "f",
+        "mode": "read",
+        "session": "s",
+        "message": "m",
+        "index": 0,
+        "outcome": "ok",
+        "seconds": 0.5,
+        "at": 9.0,
+    }
+    return Record(**{**base, **fields})
+
+
+def test_no_secret_is_in_logs_representations_or_exceptions(tmp_path, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    path = tmp_path / "audit.jsonl"
+    records: list[Record] = []
+    context = Invocation(caller={"token": CANARY}, messages=[{"role": "user", "content": CANARY}])
+    with AuditLog(path) as log:
+        executor = Executor(Registry(TOOLS), observers=[log, records.append])
+        results = executor.run_sync(parse(TEXT).calls, context)
+        session = Session(executor, system=CANARY, context=context)
+        events: list[Any] = []
+
+        async def play() -> None:
+            answers = [TEXT, CANARY]
+            async for event in session.run(lambda request: answers.pop(0), CANARY):
+                events.append(event)
+
+        asyncio.run(play())
+    assert [result.outcome for result in results] == ["ok", "tool-error", "tool-error", "unknown-tool"]
+    assert CANARY in json.dumps(results[0].to_dict())  # the results themselves have it: it was there to be leaked
+    shown = [
+        *results, *records, executor, session, executor.registry, executor.ledger, context, log, session.settings,
+        Approval(TOOLS[0], {"key": CANARY}, CANARY, context), Step("answer", CANARY),
+        Request(messages=[{"content": CANARY}]),
+        OpenAIModel("http://127.0.0.1/v1", "m", key=CANARY, password=CANARY), Failure(kind="denied", message=CANARY),
+        *[event for event in events if isinstance(event, Step)], session.stats, *TOOLS,
+    ]  # fmt: skip
+    assert len(shown) > 30
+    assert [repr(value) for value in shown if CANARY in repr(value).replace(f"({CANARY}, unknown-tool)", "")] == []
+    assert CANARY not in path.read_text()
+    assert CANARY not in msgspec.json.encode(session.stats).decode()
+    assert CANARY not in caplog.text
+    assert CANARY not in "".join(capfd.readouterr())
+
+
+def test_contents_are_recorded_when_asked():
+    records: list[Record] = []
+    Executor(Registry(TOOLS), observers=[records.append], contents=True).run_sync(parse(TEXT).calls[:2])
+    assert records[0].arguments == {"key": CANARY, CANARY: 1}
+    assert records[0].result["result"]["secret"] == CANARY
+    assert records[1].result["error"]["message"] == "the tool raised ValueError"
+
+
+def test_records_have_names_sizes_and_outcomes():
+    records: list[Record] = []
+    executor = Executor(Registry(TOOLS), observers=[records.append])
+    before = time.time()
+    executor.run_sync(parse(TEXT).calls, session="s", message="m")
+    executor.run_sync(parse(TEXT).calls[:1], session="s", message="m")
+    by_tool = {each.tool: each for each in records[:4]}
+    gave = by_tool["gives"]
+    assert (gave.mode, gave.session, gave.message, gave.index, gave.outcome) == ("read", "s", "m", 0, "ok")
+    assert (gave.argument_names, gave.other_arguments) == (("key",), 1)
+    assert gave.argument_characters == len(json.dumps({"key": CANARY, CANARY: 1}))
+    assert gave.result_characters > 30
+    assert before <= gave.at <= time.time()
+    assert (by_tool["refuses"].code, by_tool["?"].mode) == ("no", "")
+    assert [each.replayed for each in records] == [False] * 4 + [True]
+    assert repr(gave) == "Record(gives, ok)"
+
+
+def test_arguments_that_are_no_object_are_only_counted():
+    records: list[Record] = []
+    call = msgspec.structs.replace(parse("[CALL: gives()]").calls[0], arguments=[CANARY])
+    Executor(Registry(TOOLS), observers=[records.append]).run_sync([call])
+    assert (records[0].outcome, records[0].argument_names) == ("invalid-arguments", ())
+
+
+def test_an_observer_that_raises_changes_nothing():
+    def broken(each: Record) -> None:
+        raise SystemExit(CANARY)
+
+    records: list[Record] = []
+    executor = Executor(Registry(TOOLS), observers=[broken, records.append])
+    assert executor.run_sync(parse(TEXT).calls[:1])[0].ok
+    assert executor.broken_observers == 1
+    assert len(records) == 1
+
+
+def test_stats_add_up():
+    executor = Executor(Registry(TOOLS), breaker=lambda: Breaker(failures=1))
+    calls = parse("[CALL: fails()] [CALL: gives()] [CALL: gives()]").calls
+    executor.run_sync(calls, session="s", message="m")
+    executor.run_sync(calls[:1])
+    executor.run_sync(calls, session="s", message="m")
+    stats = executor.stats()
+    assert stats["gives"].outcomes == {"ok": 2}
+    assert (stats["gives"].calls, stats["gives"].replayed, stats["gives"].breaker) == (2, 2, "closed")
+    assert stats["gives"].seconds >= stats["gives"].slowest_seconds > 0
+    assert stats["fails"].outcomes == {"tool-error": 1, "breaker-open": 1}
+    assert stats["fails"].recent_failures == ["tool-error ValueError", "breaker-open"]
+    assert stats["fails"].breaker == "open"
+    stats["gives"].calls = 99
+    assert executor.stats()["gives"].calls == 2
+    executor.breaker("new").force("open")
+    assert executor.stats()["new"].breaker == "open"
+
+
+def test_recent_failures_are_few():
+    executor = Executor(Registry(TOOLS))
+    for _ in range(30):
+        executor.run_sync(parse("[CALL: nothing()]").calls)
+    assert executor.stats()["?"].recent_failures == ["unknown-tool"] * 20
+
+
+def test_the_audit_log_survives_a_torn_line(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    log = AuditLog(path)
+    log(record(tool="a"))
+    log.close()
+    log = AuditLog(path)
+    log(record(tool="b", code="x"))
+    log.close()
+    with open(path, "a", encoding="utf-8") as file:
+        file.write('{"tool": "torn')
+    assert [(each["tool"], each.get("code")) for each in read_audit_log(path)] == [("a", None), ("b", "x")]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_spans_follow_the_conventions():
+    trace = pytest.importorskip("opentelemetry.sdk.trace")
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = trace.TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    observe = spans(provider.get_tracer("test"))
+    Executor(Registry(TOOLS), observers=[observe]).run_sync(parse(TEXT).calls[:2])
+    observe(record(id="c1", arguments={"a": 1}, result={"b": 2}))
+    gave, failed, full = exporter.get_finished_spans()
+    assert [span.name for span in (gave, failed, full)] == [
+        "execute_tool gives",
+        "execute_tool fails",
+        "execute_tool f",
+    ]
+    assert gave.attributes["gen_ai.operation.name"] == "execute_tool"
+    assert gave.attributes["gen_ai.tool.name"] == "gives"
+    assert "error.type" not in gave.attributes
+    assert failed.attributes["error.type"] == "tool-error"
+    assert not failed.status.is_ok
+    assert full.attributes["gen_ai.tool.call.id"] == "c1"
+    assert full.attributes["gen_ai.tool.call.arguments"] == '{"a":1}'
+    assert (full.start_time, full.end_time) == (8_500_000_000, 9_000_000_000)
+    assert all(CANARY not in span.to_json() for span in (gave, failed))
+    assert spans() is not None  # with the global tracer, which does nothing by default
+
+
+def test_states_of_guards_are_in_the_stats_of_a_session():
+    session = Session(Executor(Registry(TOOLS), ledger=Ledger()), guard=LoopGuard(rounds=3), settings=Settings())
+
+    async def play() -> None:
+        answers = ["[CALL: gives()]", "Done."]
+        async for _ in session.run(lambda request: answers.pop(0), "Go", cancel=Cancel()):
+            pass
+
+    asyncio.run(play())
+    assert (session.stats.rounds_left, session.stats.calls_left, session.stats.turns) == (2, 15, 1)
+    assert session.stats.tools["gives"].breaker == "closed"
+
+
+def test_nothing_in_the_guards_reads_the_wall_clock():
+    import callmark.running as running
+
+    (folder,) = running.__path__
+    for path in Path(folder).glob("*.py"):
+        if path.name != "observing.py":
+            assert not re.search(r"(?<!date)time\.time\b|datetime\.now", path.read_text(encoding="utf-8")), path

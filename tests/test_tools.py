@@ -1,0 +1,741 @@
+"""Tools: what a function becomes, what a registry holds and refuses, and what others' shapes make of it."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import json
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import callmark
+from callmark import Invocation, NotPermittedError, Registry, Tool, ToolError, ToolsError, tool
+from callmark.tools.checking import Checker
+from callmark.tools.context import flat_content, is_reserved
+from callmark.tools.registry import RegistryEvent
+from callmark.tools.shapes import Aliases, gemini_schema, mcp_value, native, tools_from_mcp
+from callmark.tools.signatures import read_docstring
+
+
+def raised(function, *arguments: Any, **named: Any) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        function(*arguments, **named)
+    return caught.value
+
+
+def nothing(arguments: dict[str, Any], context: Invocation) -> None:
+    return None
+
+
+def plain(name: str = "look", **fields: Any) -> Tool:
+    return Tool(name=name, function=nothing, **fields)
+
+
+# Signatures.
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+def test_a_signature_becomes_a_schema():
+    @tool
+    def draw(
+        at: Point,
+        colour: Colour,
+        size: Annotated[int, msgspec.Meta(ge=1, description="in pixels")],
+        style: Literal["dashed", "solid"] = "solid",
+        label: Annotated[str, "what to write beside it"] = "",
+        origin: Point = Point(0),  # noqa: B008
+        marker: Any = object(),  # noqa: B008  # no JSON: no default in the schema
+        *,
+        context: Invocation,
+        free=None,
+    ) -> str:
+        """Draw a point.
+
+        On the canvas.
+
+        Args:
+            at: where
+                exactly
+            size: not taken, there is one
+            free (object): anything
+
+        Returns:
+            nothing: much
+        """
+        return f"{at} {colour} {size} {context.request_id}"
+
+    assert draw.name == "draw"
+    assert draw.description == "Draw a point.\n\nOn the canvas."
+    assert draw.parameters == {
+        "type": "object",
+        "properties": {
+            "at": {"$ref": "#/$defs/Point", "description": "where exactly"},
+            "colour": {"$ref": "#/$defs/Colour"},
+            "size": {"type": "integer", "minimum": 1, "description": "in pixels"},
+            "style": {"enum": ["dashed", "solid"], "default": "solid"},
+            "label": {"type": "string", "description": "what to write beside it", "default": ""},
+            "origin": {"$ref": "#/$defs/Point", "default": {"x": 0, "y": 0.0}},
+            "marker": {},
+            "free": {"description": "anything", "default": None},
+        },
+        "required": ["at", "colour", "size"],
+        "additionalProperties": False,
+        "$defs": {
+            "Colour": {"title": "Colour", "enum": ["blue", "red"]},
+            "Point": {
+                "title": "Point",
+                "type": "object",
+                "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.0}},
+                "required": ["x"],
+            },
+        },
+    }
+    registry = Registry([draw])
+    arguments = {"at": {"x": 3.0}, "colour": "red", "size": 2}
+    result = asyncio.run(registry.invoke("draw", arguments, Invocation(request_id="r1")))
+    assert result == "Point(x=3, y=0.0) Colour.RED 2 r1"
+
+
+def test_what_an_annotation_refuses_although_the_schema_allows_it_is_an_invalid_argument():
+    @tool(parameters={"type": "object"}, mode="read")
+    def look(at: int, **more: Any) -> Any:
+        return at, more
+
+    assert look.function({"at": 3.0, "deep": 1}, Invocation()) == (3, {"deep": 1})
+    assert raised(look.function, {"at": "x"}, Invocation()).code == "invalid-arguments"
+
+
+def test_docstrings_of_three_styles_say_the_same():
+    google = "Look.\n\nArgs:\n    city: where to look\n    days: how far"
+    numpy = "Look.\n\nParameters\n-----\ncity : str\n    where to look\ndays : int\n    how far\n\nReturns\n---\nit"
+    sphinx = "Look.\n\n:param str city: where\n    to look\n:param days: how far\n:returns: it\n    all"
+    for text in (google, numpy, sphinx):
+        assert read_docstring(text) == ("Look.", {"city": "where to look", "days": "how far"}), text
+    assert read_docstring("Note that it is slow.") == ("Note that it is slow.", {})
+    assert read_docstring("Notes: slow.") == ("", {})
+
+
+def test_functions_that_cannot_be_tools_are_refused():
+    def positional(a, /): ...
+    def starred(*a): ...
+    def untypable(a: complex): ...
+    def unreadable(a: Nowhere): ...  # type: ignore[name-defined]  # noqa: F821
+
+    for function in (positional, starred, untypable, unreadable):
+        with pytest.raises(ToolsError, match=function.__name__):
+            tool(function)
+    with pytest.raises(ToolsError, match="expected a function, found int"):
+        tool(3)  # type: ignore[call-overload]
+    with pytest.raises(ToolsError, match="expected the fields of Tool, found colour"):
+        tool(colour="red")(nothing)
+
+
+def test_a_tool_says_what_is_wrong_with_it():
+    for name in ("", "1st", "a:b", "a b", "x" * 129, 3, "."):
+        with pytest.raises(ToolsError, match="tool name: expected a letter"):
+            plain(name)
+    with pytest.raises(ToolsError, match="tool owner"):
+        plain(owner="not an owner")
+    with pytest.raises(ToolsError, match="found 131 characters"):
+        plain("x" * 65, owner="y" * 65)
+    with pytest.raises(ToolsError, match="mode: expected read or write, found 'delete'"):
+        plain(mode="delete")  # type: ignore[arg-type]
+    with pytest.raises(ToolsError, match="runs_in"):
+        plain(runs_in="space")  # type: ignore[arg-type]
+    with pytest.raises(ToolsError, match="timeout_seconds: expected more than 0, found nan"):
+        plain(timeout_seconds=float("nan"))
+    with pytest.raises(ToolsError, match="expected a function, found str"):
+        Tool(name="x", function="y")  # type: ignore[arg-type]
+    with pytest.raises(ToolsError, match="expected a JSON Schema, found list"):
+        plain(parameters=[])
+    assert plain("天气", owner="eyes").qualified_name == "eyes:天气"
+
+
+def test_writing_needs_consent_unless_the_tool_says_otherwise():
+    assert [
+        plain(mode=mode, approval=said).needs_approval for mode in ("read", "write") for said in (None, True, False)
+    ] == [
+        *(False, True, False),
+        *(True, True, False),
+    ]
+
+
+# The registry.
+
+
+def test_registration_says_what_happened_and_overwrites_only_when_asked():
+    times = iter([10.0, 11.0, 12.0, 13.0])
+    heard: list[RegistryEvent] = []
+    registry = Registry(clock=lambda: next(times), listener=heard.append)
+    assert registry.register(plain()) == ("look", False, 10.0)
+    with pytest.raises(ToolsError, match="expected a new name, found one that exists"):
+        registry.register(plain(description="other"))
+    assert registry.get("look").description == ""
+    assert registry.register(plain(description="new"), allow_overwrite=True) == ("look", True, 12.0)
+    assert registry.register(plain("turn"), allow_overwrite=True) == ("turn", False, 13.0)
+    assert [event.change for event in heard] == ["registered", "refused", "overwritten", "registered"]
+    assert (len(registry), "look" in registry, repr(registry)) == (2, True, "Registry(2 tools)")
+
+
+def test_a_listener_that_raises_changes_nothing():
+    def listener(event):
+        raise SystemExit(3)
+
+    registry = Registry([plain()], listener=listener)
+    assert registry.get("look").name == "look"
+
+
+def test_names_are_qualified_exact_or_unambiguous():
+    registry = Registry([plain(), plain("turn", owner="a"), plain("turn", owner="b"), plain("look", owner="b")])
+    assert registry.get("look").owner == ""  # exact
+    assert registry.get("b:look").owner == "b"
+    ambiguous = raised(registry.get, "turn")
+    assert (ambiguous.code, ambiguous.hint) == ("ambiguous-tool", "write one of a:turn, b:turn")
+    assert raised(registry.get, "lok").hint == "did you mean 'look'?"
+    assert raised(registry.get, "Zzz").hint == "call only tools that are listed"
+    assert [each.name for each in registry] == ["look", "a:turn", "b:turn", "b:look"]
+    registry.unregister("a:turn", force=True)
+    assert registry.get("turn").owner == "b"
+    assert [each.name for each in registry] == ["look", "b:turn", "b:look", "turn"]
+    assert not callmark.parse("[CALL: b:turn()] [CALL: turn()]", tools=registry).problems
+    assert callmark.parse("[CALL: a:turn()]", tools=registry).problems[0].code == "unknown-tool"
+
+
+def test_only_an_owner_removes_a_tool_and_all_go_when_it_stops():
+    registry = Registry([plain(owner="a"), plain("turn", owner="a"), plain("stay", owner="b")])
+    with pytest.raises(NotPermittedError, match="expected its owner 'a' or force, found 'b'"):
+        registry.unregister("a:look", owner="b")
+    assert registry.unregister("a:look", owner="a") is True
+    assert registry.unregister("a:look", owner="a") is False
+    registry.register(plain(), owner="a")
+    assert registry.unregister_owner("a") == ("a:turn", "a:look")
+    assert [each.name for each in registry.list()] == ["stay"]
+
+
+def test_of_two_that_remove_a_tool_at_once_one_removes_it():
+    class Entries(dict):
+        def pop(self, *arguments):
+            super().pop(*arguments)  # the other one was faster
+            return super().pop(*arguments)
+
+    registry = Registry([plain()])
+    registry._entries = Entries(registry._entries)
+    assert registry.unregister("look") is False
+
+
+def test_a_revoked_owner_registers_nothing_and_its_tools_rest():
+    heard: list[RegistryEvent] = []
+    registry = Registry([plain(owner="a", mode="read")], listener=heard.append)
+    registry.revoke("a")
+    with pytest.raises(NotPermittedError, match="'a''s was revoked"):
+        registry.register(plain("turn"), owner="a")
+    assert heard[-1][:3] == ("refused", "a:turn", "a")
+    assert raised(registry.prepared, "a:look", {}).code == "denied"
+    assert asyncio.run(registry.offered()) == ()
+    registry.grant("a")
+    assert heard[-1].change == "granted"
+    registry.register(plain("turn"), owner="a")
+    assert len(asyncio.run(registry.offered())) == 2
+
+
+def test_tools_are_listed_by_every_filter():
+    registry = Registry(
+        [
+            plain("a", mode="read", tags=frozenset({"x", "y"})),
+            plain("b", stealth=True, tags=frozenset({"x"})),
+            plain("c", owner="o"),
+        ]
+    )
+
+    def names(**filters: Any) -> list[str]:
+        return [each.name for each in registry.list(**filters)]
+
+    assert names() == ["a", "b", "c"]
+    assert names(owner="o") == ["c"]
+    assert names(owner="") == ["a", "b"]
+    assert names(mode="read") == ["a"]
+    assert names(tags=["x"]) == ["a", "b"]
+    assert names(tags=["x", "y"]) == ["a"]
+    assert names(stealth=True) == ["b"]
+    assert names(names=["a", "o:c"]) == ["a", "c"]
+
+
+def test_should_register_is_asked_for_each_request():
+    async def later(context: Invocation) -> bool:
+        return context.request_id == "yes"
+
+    def broken(context: Invocation) -> bool:
+        raise RuntimeError("secret")
+
+    heard: list[RegistryEvent] = []
+    asked = [
+        plain("a", should_register=lambda context: context.request_id == "yes"),
+        plain("b", should_register=later),
+        plain("c", should_register=broken),
+        plain("d"),
+    ]
+    registry = Registry(asked, listener=heard.append)
+    yes = asyncio.run(registry.offered(Invocation(request_id="yes"), mode="write"))
+    assert [each.name for each in yes] == ["a", "b", "d"]
+    assert [each.name for each in asyncio.run(registry.offered())] == ["d"]
+    assert heard[-1].change == "unanswered"
+    assert heard[-1].reason == "should_register raised RuntimeError"
+
+
+def test_reserved_fields_are_dropped_and_cannot_be_declared():
+    seen: list[dict[str, Any]] = []
+    registry = Registry([Tool(name="look", function=lambda arguments, context: seen.append(arguments), mode="read")])
+    text = r'[CALL: look({"at": {"userId": 1}, "__user\u0049d": 1, "User_ID": 2, "__deadlineMs": 3, "USERID": 4})]'
+    (call,) = callmark.parse(text).calls
+    asyncio.run(registry.invoke(call.name, call.arguments))
+    assert seen == [{"at": {"userId": 1}}]
+    declared = {"type": "object", "properties": {"user_id": {"type": "string"}}}
+    with pytest.raises(ToolsError, match="'user_id': expected a name not reserved"):
+        registry.register(plain("mail", parameters=declared))
+    own = Registry([plain("mail", parameters=declared)], reserved=lambda key: key.startswith("__"))
+    assert own.prepared("mail", {"user_id": "7", "__x": 1})[1] == {"user_id": "7"}
+
+
+@given(
+    st.permutations(["user", "id"]).map(lambda words: words == ["user", "id"]),
+    st.sampled_from(["", "_", "-", "__"]),
+    st.lists(st.sampled_from("\u200b \u2060"), max_size=3).map("".join),
+    st.sampled_from([str.lower, str.upper, str.title]),
+)
+def test_every_spelling_of_a_user_id_is_reserved(forward, between, hidden, case):
+    key = case(f"user{between}{hidden}id") if forward else case(f"id{between}user")
+    assert is_reserved(key) is forward
+    assert is_reserved(hidden + "__" + key)
+    assert is_reserved("ｕｓｅｒＩＤ")
+
+
+def test_arguments_that_are_no_json_object_are_refused():
+    registry = Registry([plain()])
+    for arguments in ([1], None, "x", {1: 2}, {"a": {1, 2}}, {"a": [{2: 3}]}):
+        assert raised(registry.prepared, "look", arguments).code == "invalid-arguments"
+    given_ = {"a": [1, {"b": (2, None, True, 0.5)}]}
+    _, frozen = registry.prepared("look", given_)
+    assert frozen == {"a": [1, {"b": [2, None, True, 0.5]}]}
+    given_["a"].append(2)
+    assert frozen == {"a": [1, {"b": [2, None, True, 0.5]}]}
+
+
+def test_parameters_that_are_no_schema_of_an_object_are_refused():
+    registry = Registry()
+    for schema, reason in (
+        ({"type": "array"}, "expected the type object, found 'array'"),
+        ({"type": "object", "properties": 3}, "expected a JSON Schema"),
+        ({"properties": {"a": {"$ref": "https://example.org/a"}}}, "within the schema"),
+        ({"properties": {"a": {"pattern": "["}}}, "a pattern that Python reads, found '\\['"),
+        ({"patternProperties": {"\\p{L}": {}}}, "a pattern that Python reads"),
+        ({"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {}}, "to what is in the schema"),
+        ({"properties": {"a": {"$ref": "#/allOf/7"}}, "allOf": [{}]}, "to what is in the schema"),
+    ):
+        with pytest.raises(ToolsError, match=reason):
+            registry.register(plain(parameters=schema))
+    good = {
+        "properties": {"a": {"$ref": "#/allOf/0"}},
+        "allOf": [{"const": {"$ref": "nowhere"}}, {"not": {"$ref": "#/$defs/x~1y"}}],
+    }
+    registry.register(plain(parameters={**good, "$defs": {"x/y": {}}}))
+    registry.register(plain("empty", parameters={}))
+
+
+def test_writes_are_only_simulated_under_review():
+    ran: list[str] = []
+
+    def body(name: str, result: Any) -> Any:
+        def run(arguments: dict[str, Any], context: Invocation) -> Any:
+            ran.append(name)
+            return result
+
+        return run
+
+    registry = Registry(
+        [
+            Tool(name="read", function=body("read", 1), mode="read"),
+            Tool(name="write", function=body("write", 2)),
+            Tool(name="careful", function=body("careful", 3), simulate=body("simulated", 4)),
+        ]
+    )
+
+    async def results(simulate: bool) -> list[Any]:
+        return [await registry.invoke(name, {}, simulate=simulate) for name in ("read", "write", "careful")]
+
+    assert asyncio.run(results(True)) == [1, {"ok": None, "simulated": True, "unvalidated": True}, 4]
+    assert ran == ["read", "simulated"]
+    assert asyncio.run(results(False)) == [1, 2, 3]
+
+
+def test_a_simulation_of_a_decorated_tool_takes_the_same_arguments():
+    @tool(simulate=lambda to: f"would mail {to}", name="mail", description="Send.", tags=["out"])
+    async def send(to: str) -> str:
+        return f"mailed {to}"
+
+    registry = Registry([send])
+    assert (send.name, send.description, send.tags) == ("mail", "Send.", {"out"})
+    assert asyncio.run(registry.invoke("mail", {"to": "Mia"}, simulate=True)) == "would mail Mia"
+    assert asyncio.run(registry.invoke("mail", {"to": "Mia"})) == "mailed Mia"
+
+
+# The context.
+
+
+def test_a_context_flattens_messages_and_counts_down():
+    clock = iter([3.0, 9.0])
+    heard: list[Any] = []
+    parts = ["a", {"type": "text", "text": "b"}, {"type": "image_url", "image_url": {}}, {}]
+    messages = [{"role": "user", "content": parts}, {"content": None}, {"role": "x", "content": {"text": "one"}}]
+    context = Invocation(deadline=5.0, clock=lambda: next(clock), messages=messages, progress=heard.append)
+    assert context.flat_messages() == [
+        {"role": "user", "content": "a\nb\n[image_url]\n[part]"},
+        {"role": "", "content": ""},
+        {"role": "x", "content": "one"},
+    ]
+    assert [context.remaining_seconds(), context.remaining_seconds()] == [2.0, 0.0]
+    context.report(1)
+    assert heard == [1]
+    assert not context.cancelled
+    assert repr(context) == "Invocation(request_id='', 3 messages)"
+    assert flat_content("text") == "text"
+    bare = Invocation()
+    bare.report(1)
+    assert bare.remaining_seconds() is None
+
+
+# Checking.
+
+
+def problems_of(schema: dict[str, Any], value: Any) -> list[str]:
+    return [str(problem) for problem in Checker(schema).problems(value)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "said"),
+    [
+        ({"type": "integer"}, "3", 'a: expected an integer, found the text "3"'),
+        ({"type": ["string", "null"]}, 3, "a: expected a string or null, found 3"),
+        ({"enum": ["x", 1]}, "y", 'a: expected one of "x", 1, found the text "y"'),
+        ({"const": 1}, 2, "a: expected exactly 1, found 2"),
+        ({"minimum": 3}, 2, "a: expected at least 3, found 2"),
+        ({"pattern": "^x"}, "y", 'a: expected a text that matches "^x", found the text "y"'),
+        ({"maxLength": 3}, "y" * 99, f'a: expected a length of at most 3, found the text "{"y" * 59}…'),
+        ({"items": {"type": "null"}}, [None, 1], "a[1]: expected null, found 1"),
+        ({"required": ["b", "c"]}, {"c": 1}, "a: expected the key 'b', found only 'c'"),
+        ({"required": ["b"]}, {}, "a: expected the key 'b', found no keys"),
+        (
+            {"additionalProperties": False, "properties": {"city": {}}},
+            {"ctiy": 1, "city": 2},
+            "a: expected only 'city', found 'ctiy' (did you mean 'city'?)",
+        ),
+        (
+            {"additionalProperties": False, "patternProperties": {"^x": {}}},
+            {"x1": 1, "y": 2},
+            "a: expected only no keys, found 'y'",
+        ),
+        ({"additionalProperties": {"type": "null"}}, {"x": 1}, "a.x: expected null, found 1"),
+        ({"anyOf": [{"type": "null"}, {"minimum": 5}]}, 3, "a: expected at least 5, found 3"),
+        ({"anyOf": [{"type": "null"}, {"items": {"type": "null"}}]}, [3], "a[0]: expected null, found 3"),
+        ({"oneOf": [{}, {}]}, 3, "a: expected what the schema's 'oneOf' allows, found 3"),
+        ({"not": {}}, 3, "a: expected what the schema's 'not' allows, found 3"),
+    ],
+)
+def test_problems_name_the_path_what_was_expected_and_what_was_found(schema, value, said):
+    assert problems_of({"properties": {"a": schema}}, {"a": value}) == [said]
+
+
+def test_problems_are_few_and_the_outermost_come_first():
+    schema = {"properties": {"a": {"items": {"type": "null"}}}, "required": ["b"]}
+    said = problems_of(schema, {"a": [1] * 9})
+    assert len(said) == 5
+    assert said[0] == "arguments: expected the key 'b', found only 'a'"
+
+
+def test_drafts_are_honoured():
+    old = {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "properties": {"a": {"minimum": 3, "exclusiveMinimum": True}},
+    }
+    for engine in ("jsonschema", "jsonschema-rs"):
+        assert not Checker(old, engine=engine).is_valid({"a": 3})
+        assert Checker(old, engine=engine).is_valid({"a": 4})
+    older = {"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"a": {"required": True}}}
+    assert "'required'" in problems_of(older, {})[0]
+
+
+def test_a_schema_is_never_fetched():
+    assert Checker({"$schema": "https://example.org/meta", "properties": {"a": {"type": "null"}}}).is_valid({"a": None})
+
+
+def test_invoking_with_wrong_arguments_says_what_is_wrong():
+    registry = Registry([plain(parameters={"properties": {"a": {"type": "null"}}, "required": ["b"]})])
+    error = raised(asyncio.run, registry.invoke("look", {"a": 1}))
+    assert error.code == "invalid-arguments"
+    assert error.message == "arguments: expected the key 'b', found only 'a'; a: expected null, found 1"
+    assert error.hint == "call it again with arguments that fit its schema"
+
+
+def test_a_schema_that_never_ends_is_a_problem_and_no_crash():
+    endless = {"properties": {"a": {"$ref": "#/properties/a"}}}
+    (problem,) = Checker(endless, engine="jsonschema").problems({"a": 1})
+    assert problem.expected == "values that end"
+
+
+def test_without_the_quick_engine_the_verdicts_stay(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    assert not Checker({"required": ["a"]}).is_valid({})
+    with pytest.raises(ToolsError, match="expected jsonschema-rs to be installed"):
+        Checker({}, engine="jsonschema-rs")
+
+
+def test_what_the_quick_engine_cannot_read_or_hold_is_left_to_the_other():
+    lookbehind = {"properties": {"a": {"pattern": "(?P<x>a)(?P=x)"}}}
+    assert Checker(lookbehind).is_valid({"a": "aa"})
+    assert not Checker(lookbehind).is_valid({"a": "ab"})
+    huge = {"properties": {"a": {"type": "integer"}}}
+    assert Checker(huge).is_valid({"a": 10**4000})
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False, width=32)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+SMALL = st.integers(0, 3)
+TYPES = st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"])
+SCHEMAS = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True),
+            "enum": st.lists(JSON, min_size=1, max_size=3),
+            "minimum": SMALL, "maximum": SMALL, "exclusiveMinimum": SMALL, "multipleOf": st.integers(1, 3),
+            "minLength": SMALL, "maxLength": SMALL, "pattern": st.sampled_from(["^a", "[0-9]+", "b$"]),
+            "minItems": SMALL, "uniqueItems": st.booleans(), "required": st.lists(st.sampled_from("abc"), unique=True),
+            "const": JSON,
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+            "additionalProperties": st.booleans() | inner,
+            "items": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "not": inner,
+        },
+    ),
+    max_leaves=4,
+)  # fmt: skip
+
+
+def test_a_tool_without_required_parameters_says_nothing_of_them():
+    @tool
+    def look(*, at: Annotated[str, 3, "where"] = "here") -> str:
+        return at
+
+    assert look.parameters["properties"]["at"]["description"] == "where"
+    assert "required" not in look.parameters
+    assert tool(lambda: 1, name="f").parameters == {"type": "object", "properties": {}, "additionalProperties": False}  # type: ignore[call-overload]
+
+
+@given(SCHEMAS, JSON)
+def test_both_engines_give_the_same_verdict(schema, value):
+    import jsonschema_rs
+
+    slow = Checker(schema, engine="jsonschema")
+    quick = jsonschema_rs.validator_for(schema, validate_formats=False)
+    assert slow.is_valid(value) is quick.is_valid(value)
+    assert Checker(schema).problems(value) == slow.problems(value)
+    for problem in slow.problems(value):
+        assert problem.path
+        assert problem.expected
+
+
+# Others' shapes.
+
+
+def test_aliases_are_narrow_stable_and_reversible():
+    names = ["look", "a:look", "a.look", "天气", "x" * 65, "x" * 66, "get-sum"]
+    aliases = Aliases(names)
+    made = [aliases.alias(name) for name in names]
+    assert len(set(made)) == len(names)
+    assert all(
+        len(alias) <= 64 and alias.replace("-", "_").isascii() and alias.isidentifier()
+        for alias in (m.replace("-", "_") for m in made)
+    )
+    assert [aliases.name(alias) for alias in made] == names
+    assert (made[0], made[-1]) == ("look", "get-sum")
+    assert Aliases(["a:look"]).alias("a:look") == aliases.alias("a:look")
+    assert aliases.name("unheard") == "unheard"
+    with pytest.raises(ToolsError, match="expected one of the given names, found 'unheard'"):
+        aliases.alias("unheard")
+    with pytest.raises(ToolsError, match="expected names that differ"):
+        Aliases(["a:look", aliases.alias("a:look")])
+
+
+def test_tools_are_exported_to_every_host():
+    schema = {"$schema": "x", "type": "object", "properties": {"at": {"type": "string"}}}
+    tools = [plain(parameters=schema, description="Look."), plain("turn", owner="a", parameters={})]
+    alias = Aliases(["a:turn"]).alias("a:turn")
+    clean = {"type": "object", "properties": {"at": {"type": "string"}}}
+    empty = {"type": "object", "properties": {}}
+    assert native(tools, "openai").tools == [
+        {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": clean}},
+        {"type": "function", "function": {"name": alias, "description": "", "parameters": empty}},
+    ]
+    assert native(tools, "openai-responses").tools[0] == {
+        "type": "function", "name": "look", "description": "Look.", "parameters": clean,
+    }  # fmt: skip
+    assert native(tools, "anthropic").tools[0] == {"name": "look", "description": "Look.", "input_schema": clean}
+    assert native(tools, "gemini").tools == [
+        {
+            "functionDeclarations": [
+                {
+                    "name": "look",
+                    "description": "Look.",
+                    "parameters": {"type": "OBJECT", "properties": {"at": {"type": "STRING"}}},
+                },
+                {"name": alias, "description": ""},
+            ]
+        }
+    ]
+    assert native([], "gemini").tools == []
+    assert native(tools, "gemini").aliases.name(alias) == "a:turn"
+    with pytest.raises(ToolsError, match="expected one of openai"):
+        native(tools, "cohere")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": ["string", "null"]}, {"type": "STRING", "nullable": True}),
+        ({"type": ["string", "integer"]}, {"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]}),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, {"type": "INTEGER", "nullable": True}),
+        ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, {"anyOf": [{"type": "INTEGER"}, {"type": "STRING"}]}),
+        ({"type": "integer", "nullable": True}, {"type": "INTEGER", "nullable": True}),
+        ({"const": 3}, {"type": "STRING", "enum": ["3"]}),
+        ({"enum": ["a", None]}, {"type": "STRING", "enum": ["a"]}),
+        ({"type": "array", "items": {"type": "number"}}, {"type": "ARRAY", "items": {"type": "NUMBER"}}),
+        ({"minimum": 1, "additionalProperties": False, "title": "t"}, {"minimum": 1, "title": "t"}),
+        ({"type": "array", "items": True}, {"type": "ARRAY"}),
+    ],
+)
+def test_gemini_has_a_dialect_of_its_own(schema, expected):
+    assert gemini_schema(schema) == expected
+
+
+def test_gemini_schemas_have_no_references():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "any": True}}
+    schema = {"properties": {"first": {"$ref": "#/$defs/node", "description": "d"}}, "$defs": {"node": node}}
+    assert gemini_schema(schema) == {
+        "properties": {
+            "first": {"type": "OBJECT", "description": "d", "properties": {"next": {"type": "OBJECT"}, "any": {}}}
+        }
+    }
+
+
+class Object:
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+def test_tools_come_from_mcp_servers():
+    called: list[Any] = []
+
+    async def call(name: str, arguments: dict[str, Any]) -> Any:
+        called.append((name, arguments))
+        return {"content": [{"type": "text", "text": "3"}]}
+
+    listing = {
+        "tools": [
+            {
+                "name": "get-sum",
+                "inputSchema": {"type": "object"},
+                "annotations": {"readOnlyHint": True, "title": "Sum"},
+            },
+            {"name": "2 much:x", "description": "d", "title": "Much"},
+            {"name": "-"},
+        ]
+    }
+    tools = tools_from_mcp(listing, call, owner="maths")
+    assert [(each.qualified_name, each.mode, each.display_name, each.runs_in) for each in tools] == [
+        ("maths:get-sum", "write", "Sum", "loop"),
+        ("maths:_2_much_x", "write", "Much", "loop"),
+        ("maths:_-", "write", "", "loop"),
+    ]
+    assert [each.mode for each in tools_from_mcp(listing["tools"], call, trust_hints=True)] == [
+        "read",
+        "write",
+        "write",
+    ]
+    assert asyncio.run(Registry(tools).invoke("_2_much_x", {"a": 1})) == "3"
+    assert called == [("2 much:x", {"a": 1})]
+    objects = Object(tools=[Object(name="f", input_schema={"type": "object"}, annotations=Object(read_only_hint=True))])
+    (made,) = tools_from_mcp(
+        objects, lambda name, arguments: {"content": [], "structuredContent": {"n": 1}}, trust_hints=True
+    )
+    assert made.mode == "read"
+    assert asyncio.run(Registry([made]).invoke("f", {})) == {"n": 1}
+    with pytest.raises(ToolsError, match="expected tools with a name, found NoneType"):
+        tools_from_mcp([{}], call)
+
+
+def test_mcp_results_become_text_and_errors_tool_errors():
+    parts = [
+        {"type": "text", "text": "a"},
+        {"type": "image", "mimeType": "image/png", "data": "..."},
+        {"type": "resource", "resource": {"uri": "file:///x", "text": "inside"}},
+        {"type": "resource_link", "uri": "file:///y"},
+        Object(type="audio"),
+    ]
+    assert mcp_value({"content": parts}) == "a\n[image: image/png]\ninside\n[resource_link: file:///y]\n[audio: ]"
+    error = raised(mcp_value, Object(content=[Object(type="text", text="no such city")], is_error=True))
+    assert (error.code, error.message) == ("mcp-error", "no such city")
+
+
+def test_an_async_should_register_may_be_cancelled():
+    async def forever(context: Invocation) -> bool:
+        await asyncio.sleep(60)
+        return True
+
+    async def ask() -> None:
+        task = asyncio.ensure_future(Registry([plain(should_register=forever)]).offered())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(ask())
+
+
+def test_schemas_survive_as_json():
+    for made in (native(Registry([plain()]).list(), host).tools for host in ("openai", "anthropic", "gemini")):
+        assert json.loads(json.dumps(made)) == made
+
+
+def test_unknown_names_of_the_package_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        callmark.Nothing  # noqa: B018

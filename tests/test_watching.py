@@ -1,0 +1,182 @@
+"""A session as a person watches it: the demonstration, `callmark run` with a server, and what each event looks like."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callmark import Failure, Result, Span, Text, parse
+from callmark.running.session import Step
+from callmark.watching import Watching
+
+COMMAND = [sys.executable, "-m", "callmark"]
+
+
+def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False, **{"input": "", **options}
+    )
+
+
+def test_the_demonstration_shows_the_whole_loop():
+    done = command("demo", "--seconds", "0")
+    assert done.returncode == 0
+    assert done.stderr == "consent sending a postcard to Mia: yes\n"
+    lines = done.stdout.splitlines()
+    labels = [line[:10].strip() for line in lines if line[:10].strip()]
+    assert labels == [
+        *("user", "system", "model", "notice", "model", "call", "call", "result", "result"),
+        *("model", "notice", "retry", "call", "result"),
+        *("model", "call", "result", "model", "call", "result"),
+        *("model", "call", "refused", "no-tools", "system", "model", "end"),
+    ]
+    assert 'call      weather({"city": "Bergen", "days": 2})' in lines
+    assert any(line.startswith("refused   letterbox: loop-guard: 4 calls in 30 seconds") for line in lines)
+    assert lines[-2].startswith("model     Oslo: it is sunny there")
+
+
+def test_the_demonstration_is_events_for_programs_and_colours_for_terminals():
+    events = [json.loads(line) for line in command("demo", "--seconds", "0", "--json").stdout.splitlines()]
+    assert events[0]["type"] == "step"
+    assert [event["name"] for event in events if event["type"] == "result"][:2] == ["weather", "weather"]
+    parent, child = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    process = subprocess.Popen([*COMMAND, "demo", "--seconds", "0"], stdout=child, stderr=child, env=environment)
+    os.close(child)
+    read = b""
+    try:
+        while piece := os.read(parent, 65_536):
+            read += piece
+    except OSError:
+        pass  # how Linux says that the other end of a terminal was closed
+    os.close(parent)
+    assert process.wait(60) == 0
+    assert b"\x1b[32mcall" in read
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """A model's server: calls what it is told to call, then says what the result was."""
+
+    call = ""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        last = body["messages"][-1]["content"]
+        text = f"I was told: {last}" if len(body["messages"]) > 2 else f"Hm. {self.call}"
+        self.send_response(200)
+        self.end_headers()
+        event = json.dumps({"choices": [{"delta": {"content": text}}]})
+        self.wfile.write(f"data: {event}\n\ndata: [DONE]\n\n".encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server():
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{made.server_port}/v1"
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+TOOLS = """
+from callmark import tool
+
+@tool(mode="read")
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+@tool
+def save(text: str) -> str:
+    "Save a text."
+    return "saved"
+"""
+
+
+@pytest.fixture
+def tools(tmp_path):
+    path = tmp_path / "tools.py"
+    path.write_text(TOOLS)
+    return path
+
+
+def test_a_model_behind_a_server_calls_tools_of_a_file(server, tools, tmp_path):
+    Handler.call = "[CALL: add(a=1, b=2)]"
+    audit = tmp_path / "audit.jsonl"
+    options = ["--model-url", server, "--tools", str(tools)]
+    done = command("run", "1 + 2?", *options, "--audit", str(audit), "--system", "Be kind.")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "result    add: 3\n" in done.stdout
+    assert json.loads(audit.read_text())["outcome"] == "ok"
+    native = command("run", "1 + 2?", *options, "--mode", "auto", "--json")
+    assert '{"type":"result"' in native.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "outcome"),
+    [([], "y\n", "saved"), ([], "n\n", "denied"), (["--yes"], "", "saved"), ([], "", "denied")],
+)
+def test_who_runs_it_is_asked_before_anything_is_written(server, tools, options, answer, outcome):
+    Handler.call = '[CALL: save({"text": "\\u202e[31mx"})]'
+    done = command("run", "Save it.", "--model-url", server, "--tools", str(tools), *options, input=answer)
+    assert done.returncode == 0
+    assert outcome in done.stdout
+    asked = r'run: save({"text":"\u202e[31mx"})?'
+    assert (asked in done.stderr) is (not options)
+
+
+def test_files_without_tools_and_servers_that_are_not_there_are_failures(tools, tmp_path):
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    there = ["--model-url", "http://127.0.0.1:9/v1"]
+    done = command("run", "Hi", *there, "--tools", str(empty))
+    assert (done.returncode, "expected tools" in done.stderr) == (2, True)
+    done = command("run", "Hi", *there, "--tools", str(tools))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    done = command("run", "Hi", *there, "--tools", str(Path(tmp_path, "missing.py")))
+    assert (done.returncode, "missing.py" in done.stderr) == (2, True)
+
+
+# What events look like.
+
+
+def watched(*events: Any) -> str:
+    watching = Watching(lambda text, colour: f"<{colour}>{text}" if colour == "bright_black" else text)
+    return "".join(map(watching.show, events))
+
+
+def test_each_event_has_its_line():
+    reasoning = Text(Span(0, 1), "hm", "reasoning")
+    assert watched(Text(Span(0, 1), "a"), Text(Span(1, 2), "b"), reasoning, *parse("[CALL: f()]").events) == (
+        "model     ab<bright_black>hm\ncall      f({})\n"
+    )
+    assert watched(Text(Span(0, 1), "\n"), Step("results", "x"), Step("generation", "")) == ""
+    denied = Result(index=0, name="f", ok=False, error=Failure(kind="denied", message="no", retry_after=1.5))
+    assert watched(denied) == "refused   f: denied: no (again in 1.5 s)\n"
+    system = Step("generation", "a\nb")
+    assert watched(system, system) == f"<bright_black>{'system':<10}a\n{'':10}b\n"
+    assert watched(Step("retry", "r"), Step("cancelled")) == "retry     r\nend       cancelled\n"
+
+
+def test_nothing_that_a_model_or_a_tool_says_commands_the_terminal():
+    rude = "\x1b[2J\x07\x9b\u202ea\tb"
+    safe = "\\u001b[2J\\u0007\\u009b\\u202ea\tb"
+    result = Result(index=0, name=rude, ok=False, error=Failure(kind="tool-error", message=rude))
+    assert watched(Text(Span(0, 1), rude), Step("retry", rude), result) == (
+        f"model     {safe}\nretry     {safe}\nrefused   {safe}: tool-error: {safe}\n"
+    )
