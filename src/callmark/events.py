@@ -63,6 +63,8 @@ REPAIR_CODES: dict[str, str] = {
     "literal-backslash": "a backslash that begins no escape was kept as a backslash",
     "inner-quotes": "quotes inside a string were kept as characters of it",
     "missing-closer": "a bracket or closer was supplied where nothing else fits",
+    "extra-closer": "a bracket too many was dropped",
+    "equals-for-colon": "an equals sign was read where the dialect wants a colon",
     "string-arguments": "arguments given as a JSON string were decoded once more",
     "null-arguments": "arguments given as null were read as none",
     "raw-arguments": "nothing could read the arguments; they are kept as text under `_raw`",

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from callmark.dialects import Dialect
 from callmark.events import ArgumentsDelta, CallStart, JsonValue
 from callmark.reading.forms import section_opening
-from callmark.reading.options import ContextPolicy
+from callmark.reading.options import ContextPolicy, Tolerance
 from callmark.reading.parser import Parser
 
 EVERYWHERE: Final[Mapping[str, ContextPolicy]] = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
@@ -37,16 +37,37 @@ def begun(raw: str, dialect: Dialect) -> Begun:
     Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
     """
     for opening in dict.fromkeys(("", section_opening(dialect))):
-        events = Parser(dialects=dialect, contexts=EVERYWHERE).feed(opening + raw)
-        starts = [event for event in events if isinstance(event, CallStart)]
-        if starts:
+        found = _read(opening + raw, dialect, "lenient")
+        if found is not None:
+            # What tolerant reading took for a character of a string may have been its end.
+            strict = _read(opening + raw, dialect, "strict")
+            return strict if strict is not None and len(strict.arguments) > len(found.arguments) else found
+    return Begun(None, {}, "")
+
+
+def _read(text: str, dialect: Dialect, tolerance: Tolerance) -> Begun | None:
+    previewed = _previewed(text, dialect, tolerance)
+    if previewed is None:
+        return None
+    name, begin = previewed
+    for sign in "}]:)":  # a quote at the end is held back, for only what follows shows whether it ends its string
+        more = _previewed(text + sign, dialect, tolerance)
+        if more is not None and more[1].startswith(begin + '"'):
+            begin += '"'
             break
-    else:
-        return Begun(None, {}, "")
-    first = starts[0].index
-    text = "".join(event.json for event in events if isinstance(event, ArgumentsDelta) and event.index == first)
-    whole, closers = _cut(text)
-    return Begun(starts[0].name, json.loads(whole, object_pairs_hook=_unique) if whole[:1] == "{" else {}, closers)
+    whole, closers = _cut(begin)
+    return Begun(name, json.loads(whole, object_pairs_hook=_unique) if whole[:1] == "{" else {}, closers)
+
+
+def _previewed(text: str, dialect: Dialect, tolerance: Tolerance) -> tuple[str, str] | None:
+    """Return the name and the previewed arguments of the first call that begins in `text`; None for no call."""
+    events = Parser(dialects=dialect, contexts=EVERYWHERE, tolerance=tolerance).feed(text)
+    starts = [event for event in events if isinstance(event, CallStart)]
+    if not starts:
+        return None
+    first = starts[0]
+    deltas = [event.json for event in events if isinstance(event, ArgumentsDelta) and event.index == first.index]
+    return first.name, "".join(deltas)
 
 
 def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -28,13 +28,14 @@ from callmark.reading import fast
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.diagnosis import explain, nearest
+from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Entry, Plan, Search
 from callmark.reading.schemas import Parameters
-from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
+from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | ParametersReader | ValueReader
 
@@ -146,6 +147,7 @@ class CallReading:
         """Let the general reader go on: from here on the arguments are no plain JSON."""
         json = self._so_far()[reader.start - self._start :]
         state, in_string = reader.state
+        last = last_token(json)
         self._json = Pieces()
         self._json.append(json)
         self._reader = ValueReader.behind(
@@ -154,11 +156,12 @@ class CallReading:
             reader.frames,
             state,
             in_string=in_string,
-            sound=reader.start + last_token(json),
+            sound=reader.start + last,
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
             parameters=self._tools.get(self._name) if self._tools and self._name else None,
             name=self._name,
+            opened=json[last + 1 :] if in_string else "",
         )
         self._mode = IN_CALL
 
@@ -237,7 +240,7 @@ class CallReading:
         if isinstance(reader, ObjectReader):
             return windowed
         if reader.status == DEAD:
-            self._break(reader.code, reader.expected, reader.sound)
+            self._break(reader.code, reader.expected, reader.sound, reader.error)
             return True
         if windowed and room <= _WINDOW:
             self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
@@ -349,9 +352,12 @@ class CallReading:
             self._events.append(Text(Span(base + start, base + stop), text, self._channel))
             self._shown = stop
 
-    def _break(self, code: str, expected: str, sound: int) -> None:
-        """The marker can no longer be one. Go back to where the last token began, and look where to go on."""
-        self._error = (code, expected, self._base + self._at)
+    def _break(self, code: str, expected: str, sound: int, error: int = -1) -> None:
+        """The marker can no longer be one, because of what stands at position `error`, by default here.
+
+        Go back to where the last token began, and look where to go on.
+        """
+        self._error = (code, expected, error if error >= 0 else self._base + self._at)
         back = sound - self._base
         self._reread += self._at - back
         if back < 0:

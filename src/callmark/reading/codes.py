@@ -137,7 +137,7 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
     ),
     # Repairs
     "opener-spelling": (_READ, "[Call: look()]", {}),
-    "full-width-punctuation": (_READ, '[CALL: look（{"at": "sea"})]', {}),
+    "full-width-punctuation": (_READ, '[CALL: look({"at"： "sea"})]', {}),
     "curly-quotes": (_READ, "[CALL: look({“at”: 1})]", {}),
     "single-quotes": (_READ, "[CALL: look({'at': 1})]", {}),
     "python-literal": (_READ, '[CALL: look({"far": True})]', {}),
@@ -159,6 +159,8 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
         "<tool_call>\n<function=say>\n<parameter=text>\nhello\n</function>\n</tool_call>",
         {},
     ),
+    "extra-closer": (_READ, '<tool_call>{"name": "look", "arguments": {"at": 1}}}</tool_call>', {}),
+    "equals-for-colon": (_READ, '[CALL: look({"at"="sea"})]', {}),
     "string-arguments": (_READ, r'<tool_call>{"name": "look", "arguments": "{\"at\": 1}"}</tool_call>', {}),
     "null-arguments": (_READ, '<tool_call>{"name": "look", "arguments": null}</tool_call>', {}),
     "raw-arguments": (
@@ -205,6 +207,8 @@ WANTED: Final[Mapping[str, str]] = {
     "literal-backslash": r"a backslash that is doubled: \\",
     "inner-quotes": r'an escaped quote: \"',
     "missing-closer": "what closes the value or the marker",
+    "extra-closer": "no bracket",
+    "equals-for-colon": '":"',
     "string-arguments": "the arguments as an object",
     "null-arguments": "the arguments as an object",
     "raw-arguments": "arguments with names",

@@ -5,13 +5,15 @@ dictionary per character. Everything that is consumed *is* the preview, so the o
 the table does not know (a repair, an error, a number of many digits) leaves it STUCK where it stands, and
 `values.ValueReader` goes on from there: `frames`, `state` and `last_token` tell it what it must know.
 
-A comma is consumed only with what follows it, because a tolerant reader may still have to drop it.
+The quote that ends a string, and a comma, are consumed only with what follows them: a tolerant reader may have to take
+the quote for a character of the string, and drop the comma. A string that begins like a Windows path is left to it too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from string import ascii_letters
 from typing import Any, Final, TypeAlias
 
 from callmark.reading.values import (
@@ -55,22 +57,31 @@ class _Meaning:
     string   whether it is inside a string; `plain` tells of a chunk whether it stays there
     open     whether it is inside a token that is not known yet: an escape, an integer
     back     behind a backslash: the row of the string
+    quoted   behind the quote that ends a string, which is not certain yet: the row of the string
+    inside   at the beginning of a string: the row of the string; `stops`: what a path goes on with there
     """
 
-    __slots__ = ("back", "closes", "comma", "open", "plain", "state", "string", "value")
+    __slots__ = (
+        "back", "closes", "comma", "inside", "open", "plain", "quoted", "state", "stops", "string", "value",
+    )  # fmt: skip
 
     def __init__(
         self, state: int, *, closes: str = "", value: bool = False, comma: bool = False, string: bool = False,
-        back: _Row | None = None,
+        back: _Row | None = None, quoted: _Row | None = None, inside: _Row | None = None, stops: str = "",
     ) -> None:
         self.back: Final = back
+        self.quoted: Final = quoted
+        self.inside: Final = inside
+        self.stops: Final = stops
         self.open: Final = back is not None or state == _IN_INTEGER
         self.state: Final = state
         self.closes: Final = closes
         self.value: Final = value
         self.comma: Final = comma
         self.string: Final = string
-        self.plain: Final[Callable[[str], object] | None] = RUN_DOUBLE.fullmatch if string else None
+        self.plain: Final[Callable[[str], object] | None] = (
+            RUN_DOUBLE.fullmatch if string and inside is None else None
+        )
 
 
 def _row(meaning: _Meaning) -> _Row:
@@ -79,11 +90,27 @@ def _row(meaning: _Meaning) -> _Row:
     return row
 
 
-def _add_string(row: _Row, after: _Row) -> None:
-    inside: _Row = {"": _Meaning(row[""].state, string=True), '"': after}
+def _add_string(row: _Row, after: _Row) -> _Row:
+    """Let a string begin in `row`, behind which comes what comes in `after`; return the row behind its comma."""
+    state, behind = row[""].state, after[""]
+    inside: _Row = {"": _Meaning(state, string=True)}
     inside.update(dict.fromkeys(_ASCII, inside))
-    row['"'] = inside
     inside["\\"] = {"": _Meaning(NEXT, back=inside), **dict.fromkeys('"\\/bfnrt', inside)}
+    closed: _Row = {**after, "": _Meaning(behind.state, closes=behind.closes, quoted=inside)}
+    closed.update(dict.fromkeys(_BLANKS, closed))
+    comma: _Row = {}
+    if "," in after:
+        closed[","] = comma
+        meaning = after[","][""]
+        comma[""] = _Meaning(meaning.state, value=meaning.value, quoted=inside)
+    inside['"'] = closed
+    drive = {**inside, "": _Meaning(state, string=True, inside=inside, stops="\\")}
+    letter = {**inside, "": _Meaning(state, string=True, inside=inside), ":": drive}
+    begin = {**inside, "": _Meaning(state, string=True, inside=inside, stops="\\\\")}
+    begin.update(dict.fromkeys(ascii_letters, letter))
+    del drive["\\"], begin["\\"]
+    row['"'] = begin
+    return comma
 
 
 def _add_integer(row: _Row, after: _Row) -> None:
@@ -106,13 +133,19 @@ def _rows() -> tuple[_Row, _Row, dict[str, _Row]]:
     first_item = _row(_Meaning(FIRST_ITEM, closes="]", value=True))
     item = _row(_Meaning(ITEM, value=True, comma=True))
     element = _row(_Meaning(NEXT, closes="]"))
-    for row, after in ((first_key, colon), (key, colon), (value, member), (first_item, element), (item, element)):
-        _add_string(row, after)
     colon[":"] = value
     member[","] = key
     element[","] = item
+    commas: list[tuple[_Row, _Row]] = []
+    for row, after in ((first_key, colon), (key, colon), (value, member), (first_item, element), (item, element)):
+        comma = _add_string(row, after)
+        if "," in after:
+            commas.append((comma, after[","]))
     for row, after in ((value, member), (first_item, element), (item, element)):
         _add_integer(row, after)
+    for comma, plain in commas:
+        comma.update({char: row for char, row in plain.items() if char})
+        comma.update(dict.fromkeys(_BLANKS, comma))
     return first_key, first_item, {"{": member, "[": element}
 
 
@@ -156,15 +189,18 @@ class ObjectReader:
                     at += 1
             except KeyError:
                 meaning = row[""]
-                if not (meaning.comma or meaning.open):
+                if not (meaning.comma or meaning.open or meaning.quoted):
                     return self._by_place(row, buffer, at + 1, base)
                 if meaning.back is not None:
                     return self._by_place(meaning.back, buffer, at, base)
             else:
                 meaning = row[""]
-                if not (meaning.comma or meaning.open):
+                if not (meaning.comma or meaning.open or meaning.quoted):
                     self._row = row
                     return at + 1
+                if meaning.quoted is not None:
+                    self._row = meaning.quoted
+                    return buffer.rfind('"')
                 if meaning.back is not None:
                     self._row = meaning.back
                     return at
@@ -177,11 +213,26 @@ class ObjectReader:
     def _by_place(self, row: _Row, buffer: str, at: int, base: int) -> int:
         stack = self._stack
         size = len(buffer)
-        comma = -1  # index of a comma behind which nothing has come yet
+        held = -1  # index of a closing quote or a comma behind which nothing has come that makes it certain
+        held_row = row
         status = OPEN
         while at < size:
             meaning: _Meaning = row[""]
             char = buffer[at]
+            after = row.get(char)
+            if meaning.inside is not None and char != '"':
+                if after is not None and not after[""].open:
+                    row = after
+                    at += 1
+                    continue
+                if char == meaning.stops[:1]:
+                    if buffer.startswith(meaning.stops, at):
+                        status = STUCK
+                        break
+                    if at + 1 == size:
+                        break
+                row = meaning.inside
+                continue
             if meaning.string:
                 if char != '"':
                     at = RUN_DOUBLE.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
@@ -192,12 +243,16 @@ class ObjectReader:
                     if not holds_escape_prefix(buffer, at):
                         status = STUCK
                     break
-            after = row.get(char)
+                after = row[char]
             if after is not None and not after[""].open:
-                if char == ",":
-                    comma = at
-                elif char not in _BLANKS:
-                    comma = -1
+                if char == '"' and meaning.string:
+                    held = at
+                    held_row = after[""].quoted
+                elif char == "," and held < 0:
+                    held = at
+                    held_row = _AFTER[stack[-1]]
+                elif char != "," and char not in _BLANKS:
+                    held = -1
                 row = after
                 at += 1
                 continue
@@ -205,6 +260,7 @@ class ObjectReader:
                 stack.pop()
                 at += 1
                 row = _AFTER[stack[-1] if stack else "{"]
+                held = -1
                 if stack:
                     continue
                 self._row = row
@@ -217,7 +273,7 @@ class ObjectReader:
                     break
                 stack.append(char)
                 row = _FIRST_KEY if char == "{" else _FIRST_ITEM
-                comma = -1
+                held = -1
                 at += 1
                 continue
             word = _WORD.match(buffer, at) if meaning.value else None
@@ -230,14 +286,14 @@ class ObjectReader:
             if _SCALAR.fullmatch(word[0]) is None:
                 status = STUCK
                 break
-            comma = -1
+            held = -1
             row = _AFTER[stack[-1]]
             at = end
-        if comma >= 0:
-            if at - comma > _HOLD:
+        if held >= 0:
+            if at - held > _HOLD:
                 status = STUCK
-            at = comma
-            row = _AFTER[stack[-1]]
+            at = held
+            row = held_row
         self._row = row
         self.status = status
         return at

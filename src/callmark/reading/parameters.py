@@ -19,9 +19,10 @@ from typing import Final
 from callmark.dialects import Form
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.embedded import DEAD, DONE, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import Parameters, scalar
-from callmark.reading.values import DEAD, DONE, OPEN, ValueReader
+from callmark.reading.values import ValueReader
 
 HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""
@@ -29,16 +30,16 @@ HOLD: Final = 4096
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
 _LONE = re.compile(r"[\ud800-\udfff]")
-_JSON_FORM = Form(head="{name}", body="json")
+_JSON_FORM = Form(head="{name}", body="json", explicit=False)
 
 
 class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_json", "_held_size", "_is_string", "_json",
+        "_base", "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_size", "_is_string", "_json",
         "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code", "end",
-        "expected", "id", "name", "out", "repairs", "sound", "start", "status",
+        "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +54,7 @@ class ParametersReader:
         self.out: list[str] = []
         self.repairs: list[Repair] = []
         self.sound = self.start = self.end = start
+        self.error = -1  # as in ValueReader
         self._patterns = patterns
         self._tolerant = tolerant
         self._depth_limit = depth_limit
@@ -68,8 +70,8 @@ class ParametersReader:
         self._held: list[str] = []  # of a value whose type is open
         self._held_size = 0
         self._is_string = False  # the value comes out as a string
-        self._json: ValueReader | None = None  # the value comes out as JSON
-        self._held_json = ""  # what the reader of JSON wants to see again
+        self._json: Embedded | None = None  # the value comes out as JSON
+        self._base = 0  # position of the buffer that is read
         self._tail = ""  # a line break that may belong to the markup
 
     @property
@@ -80,6 +82,7 @@ class ParametersReader:
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; as in ValueReader."""
         size = len(buffer)
+        self._base = base
         while at < size and self.status == OPEN:
             before, state = at, self._state
             if state == _VALUE:
@@ -114,7 +117,8 @@ class ParametersReader:
             if self._begun:
                 return self._die("unexpected-text", "the end of the call", at)
             self.start = base + found.end()
-            self._json = ValueReader(_JSON_FORM, 0, depth_limit=self._depth_limit, tolerant=False)
+            reader = ValueReader(_JSON_FORM, self.start, depth_limit=self._depth_limit, tolerant=self._tolerant)
+            self._json = Embedded(reader)
         else:
             self._key = found["key"]
             self._declared = self._parameters.declared(self._key) if self._parameters is not None else None
@@ -225,9 +229,10 @@ class ParametersReader:
             held = "".join(self._held)
             self._held = []
             if self._declared and self._declared <= {"object", "array", "null"}:
-                self._json = ValueReader(
+                reader = ValueReader(
                     _JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True
                 )
+                self._json = Embedded(reader)
                 return self._take_json(held, stop)
             self._begin_string()
             self.out.append(quoted(held)[1:-1])
@@ -239,22 +244,19 @@ class ParametersReader:
 
     def _take_json(self, piece: str, stop: int) -> int:
         """Hand a piece of the value, which ends at index `stop`, on to the reader of JSON."""
-        reader = self._json
-        if reader is None:
+        json = self._json
+        if json is None:
             raise AssertionError("no reader of JSON")
-        text = self._held_json + piece
-        done = 0
-        if reader.status == OPEN:
-            done = reader.feed(text, 0, 0)
-            self.out.extend(reader.out)
-            reader.out.clear()
-            if reader.status == DEAD:
-                return self._die(reader.code, reader.expected, stop - len(text) + done)
-        rest = text[done:]
-        if reader.status == DONE and rest.strip(_BLANK):
-            behind = done + len(rest) - len(rest.lstrip(_BLANK))
-            return self._die("bad-arguments", f'"{self._patterns.form.value_end}"', stop - len(text) + behind)
-        self._held_json = rest if reader.status == OPEN else ""
+        end = self._base + stop
+        read = json.take(piece, end, self.out)
+        reader = json.reader
+        self.repairs += reader.repairs
+        reader.repairs.clear()
+        if json.broken:
+            self.error = reader.error
+            return self._die(reader.code, reader.expected, stop if reader.error >= 0 else read - self._base)
+        if read < end:
+            return self._die("bad-arguments", f'"{self._patterns.form.value_end}"', read - self._base)
         return stop
 
     def _end_value(self, at: int, base: int) -> None:
@@ -263,10 +265,9 @@ class ParametersReader:
         if tail == "\r":  # no line break, so it belongs to the value
             self._write(tail, at)
         if self._json is not None:
-            if self._json.status != DONE:
+            if not self._json.whole:
                 self._die("bad-arguments", "a whole JSON value", at)
             self._json = None
-            self._held_json = ""
             if self._whole:
                 self.end = base + at
         elif self._is_string:

@@ -43,6 +43,7 @@ from callmark.reading.calls import (
     Reader,
 )
 from callmark.reading.contexts import Context
+from callmark.reading.embedded import DONE, OPEN
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
     DEFAULT_LIMITS,
@@ -57,7 +58,6 @@ from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import Entry, plan
 from callmark.reading.schemas import known_tools
-from callmark.reading.values import DONE, OPEN
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""

@@ -24,9 +24,24 @@ from typing import Final
 
 from callmark.dialects import Form
 from callmark.events import Repair, Span
+from callmark.reading.embedded import DEAD, DONE, OPEN, Embedded
+from callmark.reading.lookahead import (
+    BEHIND_BARE,
+    COLON_AND_VALUE,
+    COLON_AND_WORD,
+    COMMA_AND_PAIR,
+    NEXT_ITEM,
+    NEXT_MEMBER,
+    NEXT_PAIR,
+    WIDE,
+    WIDE_OPENING,
+    follows,
+    lookahead,
+)
+from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
+from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, scalar
 
-OPEN, DONE, DEAD = 0, 1, 2  # status
 _STRUCTURE, _STRING, _WORD = 0, 1, 2  # mode
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT = range(7)  # state: what is expected
 
@@ -63,6 +78,22 @@ _BARE = re.compile(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _ASIDE = frozenset(("id", "type"))
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 _NO_BARE_START = frozenset("=,)]}，（）")
+_COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
+_COLON_SIGN = re.compile("[:：]")
+_COMMENT_END = re.compile(r"\*/")
+_LINE_END = re.compile(r"[\r\n]")
+_RUN_CURLY = re.compile(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+_RUN_SINGLE_CURLY = re.compile(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
+_RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
+_ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
+_CURLY = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}  # each with the kind of string that it opens
+_PLAIN = re.compile(r'[^"`<\[\\\x00-\x1f\ud800-\udfff]*+')
+_CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bf])*+\\[bf]")
+_ANY_CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
+_BARE_VALUE = re.compile(r"[^\W\d][\w\-]{0,127}+")
+_LOOSE_WORD = re.compile(r"[\w+\-.]++")
+_JSON: Final = Form(head="{name}", body="json", explicit=False)
+_NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity"))
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:
@@ -85,11 +116,12 @@ class ValueReader:
     """
 
     __slots__ = (
-        "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_delimiter", "_depth_limit",
-        "_flavour", "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer",
-        "_parameters", "_pending", "_quote", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
-        "_tolerant", "_word", "_word_start", "code", "end", "expected", "id", "name", "out", "plain", "repairs",
-        "sound", "start", "status",
+        "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_controls", "_delimiter",
+        "_depth_limit", "_doubt", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held", "_held_kind", "_is_key",
+        "_key", "_literal", "_live", "_mode", "_name_keys", "_nested", "_object", "_outer", "_parameters", "_pending",
+        "_quote", "_refuses", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_swallows",
+        "_tolerant", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out", "plain",
+        "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +136,8 @@ class ValueReader:
         self.out: list[str] = []
         self.repairs: list[Repair] = []
         self.sound = self.start = self.end = start
+        self.error = -1  # position of what is wrong, where reading went on behind it
+        self._form = form
         self._depth_limit = depth_limit
         self._tolerant = tolerant
         self._parameters = parameters
@@ -135,6 +169,15 @@ class ValueReader:
         self._quote = '"'
         self._is_key = False
         self.plain: Callable[[str], object] | None = None  # tells whether a chunk is content that passes as it is
+        self._fresh: str | None = None  # the beginning of a string, while it may be that of a path
+        self._doubt = -1  # position of the first quote in a string that was taken for a character of it
+        self._follows: Pattern | None = None  # what stands behind a closing quote; None where reading is strict
+        self._swallows = False  # whether a marker begins in the string, which perhaps was never closed
+        self._refuses: Pattern | None = None  # ... and what shows there that something is wrong
+        self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
+        self._literal = ""  # what of the two was there: "control", "backslash"
+        self._nested: Embedded | None = None  # reads arguments that are written as a string
+        self._gap = False  # whether there are blanks behind the last value
         self._sink: list[str] | None = None  # where a string's content goes: `out`, `_held`, `_word`, or nowhere
         self._word: list[str] = []
         self._size = 0
@@ -144,11 +187,12 @@ class ValueReader:
     def behind(
         cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
         depth_limit: int, tolerant: bool, parameters: Parameters | None = None, name: str | None = None,
+        opened: str = "",
     ) -> ValueReader:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
 
         `frames` are the open brackets of the arguments, `state` and `in_string` what is expected there, `sound` is the
-        position of the last token; `name` is that of an envelope.
+        position of the last token; `name` is that of an envelope; `opened` is what was read of an open string.
         """
         reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
         outer = {"arguments": "R", "envelope": "E"}.get(form.body, "")
@@ -165,7 +209,7 @@ class ValueReader:
             reader._mode = _STRING
             reader._is_key = state in (KEY, FIRST_KEY)
             reader._sink = reader.out
-            reader.plain = RUN_DOUBLE.fullmatch
+            reader._watch('"', opened)
         if not frames:
             reader.end = sound + 1
             if not outer:
@@ -179,14 +223,14 @@ class ValueReader:
         """
         size = len(buffer)
         while at < size and self.status == OPEN:
-            mode, state, before = self._mode, self._state, at
+            mode, state, before, repairs = self._mode, self._state, at, len(self.repairs)
             if mode == _STRING:
                 at = self._read_string(buffer, at, base)
             elif mode == _WORD:
                 at = self._read_word(buffer, at, base)
             else:
                 at = self._read_structure(buffer, at, base)
-            if at == before and self._mode == mode and self._state == state:
+            if at == before and self._mode == mode and self._state == state and len(self.repairs) == repairs:
                 break
         return at
 
@@ -202,22 +246,53 @@ class ValueReader:
                 if self._live and stack and stack[-1] not in "RE":
                     (self._pending or self.out).append(buffer[at:end])
                 at = end
+                self._gap = True
                 continue
             state = self._state
             frame = stack[-1] if stack else ""
+            if self._tolerant:
+                if (char == "/" or char == "#") and frame and (frame != "R" or state == NEXT):
+                    stop = self._skip_comment(buffer, at, base)
+                    if stop == at:
+                        return at
+                    at = stop
+                    continue
+                if char in WIDE and (frame != "R" or state == NEXT or WIDE[char] in ",)"):
+                    self._repair("full-width-punctuation", base + at, base + at + 1)
+                    char = WIDE[char]
             if state == NEXT:
                 if char == ",":
                     at = self._comma(frame, at, base)
                 elif char == _CLOSER[frame]:
+                    if frame == "E" and self._tolerant:
+                        doubled = lookahead(self._form).doubled
+                        one_more = follows(doubled, buffer, at) if doubled is not None else False
+                        if one_more is None:
+                            return at
+                        if one_more:
+                            self._repair("extra-closer", base + at, base + at + 1)
+                            at += 1
+                            continue
                     at = self._close(frame, at, base)
                 elif self._held is not None and char in "=:":
                     at = self._key_of_argument(char, at, base)
                 else:
-                    return self._die("unexpected-text", f'"," or "{_CLOSER[frame]}"', at)
+                    return self._mend(frame, buffer, at, base)
             elif state == COLON:
+                if char == "=" and self._tolerant:
+                    if at + 1 == size:
+                        return at
+                    if buffer[at + 1] not in "=>":
+                        self._repair("equals-for-colon", base + at, base + at + 1)
+                        char = ":"
                 if char != ":":
                     return self._die("unexpected-text", '":"', at)
                 at = self._colon(frame, at, base)
+            elif char == "," and self._tolerant and state in (KEY, FIRST_KEY):
+                stop = self._drop_comma(frame, buffer, at, base)
+                if stop == at:
+                    return at
+                at = stop
             elif char == '"' and frame != "R" and self._flavour == "json" and frame:
                 return self._begin_string(char, at, base, is_key=state in (KEY, FIRST_KEY))
             elif frame and char == _CLOSER[frame] and self._may_close(frame, state):
@@ -229,6 +304,83 @@ class ValueReader:
             if self.status != OPEN:
                 break
         return at
+
+    def _skip_comment(self, buffer: str, at: int, base: int) -> int:
+        """Skip a comment that begins at index `at`; return that index where more text must tell, or none begins."""
+        begin = buffer[at : at + 2]
+        if begin == "/":
+            return at
+        in_line = begin[0] == "#" or begin == "//"
+        if not in_line and begin != "/*":
+            return self._die("unexpected-text", self._wanted(), at)
+        limit = min(len(buffer), at + _COMMENT_LIMIT)
+        found = (_LINE_END if in_line else _COMMENT_END).search(buffer, at + len(begin), limit)
+        end = -1 if found is None else found.start() if in_line else found.end()
+        alarm = lookahead(self._form).alarm(buffer, at + 1, limit if end < 0 else end)
+        if alarm is not None and alarm.certain:
+            end = -1
+        elif end < 0 and len(buffer) < at + _COMMENT_LIMIT:
+            return at
+        if end < 0:
+            return self._die("unexpected-text", self._wanted(), at)
+        self._repair("comment", base + at, base + end)
+        return end
+
+    def _wanted(self) -> str:
+        """Say what is expected here."""
+        frame = self._stack[-1]
+        if self._state == NEXT:
+            return f'"," or "{_CLOSER[frame]}"'
+        return '":"' if self._state == COLON else "a key" if self._state in (KEY, FIRST_KEY) else "a value"
+
+    def _mend(self, frame: str, buffer: str, at: int, base: int) -> int:
+        """Behind a value stands neither a comma nor the closer: supply one, or drop one, where that is certain."""
+        wanted = self._wanted()
+        if not self._tolerant:
+            return self._die("unexpected-text", wanted, at)
+        pattern = NEXT_MEMBER if frame in "OdE" else NEXT_PAIR if frame == "R" else NEXT_ITEM if frame == "A" else None
+        if pattern is not None and (frame != "A" or self._gap) and (frame != "R" or not self._single):
+            missing = follows(pattern, buffer, at)
+            if missing is None:
+                return at
+            if missing:
+                self._repair("missing-comma", base + at, base + at)
+                self._comma(frame, at, base)
+                return at
+        ending = lookahead(self._form).ending
+        if ending is None:
+            return self._die("unexpected-text", wanted, at)
+        found = ending.match(buffer, at)
+        if found is None:
+            return at if ending.may_match(buffer, at) else self._die("unexpected-text", wanted, at)
+        run = "".join(found["run"].split())
+        due = "".join(_CLOSER[open_frame] for open_frame in reversed(self._stack))
+        if run[1:] == due:
+            self._repair("extra-closer", base + at, base + at + 1)
+            return at + 1
+        rest = iter(due[1:])
+        unmistakable = frame == "R" or run[-1:] == due[-1] or self._form.body != "arguments"
+        if unmistakable and all(closer in rest for closer in run):
+            self._repair("missing-closer", base + at, base + at)
+            self._close(frame, at - 1, base)
+            return at
+        return self._die("unexpected-text", wanted, at)
+
+    def _drop_comma(self, frame: str, buffer: str, at: int, base: int) -> int:
+        """Drop a comma where a key is expected: one of two in a row, or one before the first member."""
+        first = self._state == FIRST_KEY
+        if frame == "R":
+            pair = follows(COMMA_AND_PAIR, buffer, at)
+            if pair is None:
+                return at
+            if not pair or self._bound:
+                return self._die("unexpected-text", "a key or a value", at)
+        if first:
+            self._repair("extra-comma", base + at, base + at + 1)
+        else:
+            self._repair("extra-comma", self.sound, self.sound + 1)
+            self.sound = base + at
+        return at + 1
 
     def _comma(self, frame: str, at: int, base: int) -> int:
         if frame == "R":
@@ -299,6 +451,7 @@ class ValueReader:
             self.end = base + at + 1
             self._live = False
         self._state = NEXT
+        self._gap = False
         return at + 1
 
     # Values.
@@ -308,6 +461,8 @@ class ValueReader:
         frame = self._stack[-1] if self._stack else ""
         if frame == "R":
             self._flavour = "python"
+        elif self._tolerant:
+            char = WIDE.get(char, char)
         if char in "{[(":
             return self._begin_container(char, frame, at, base)
         if not frame:
@@ -317,13 +472,17 @@ class ValueReader:
             return at
         if quote:
             return self._begin_string(quote, at, base, is_key=False)
-        if char in _NO_BARE_START if frame == "R" else not _JSON_WORD.match(char):
+        words = _LOOSE_WORD if self._tolerant and self._flavour == "json" else _JSON_WORD
+        if char in _NO_BARE_START if frame == "R" else not words.match(char):
             return self._die("unexpected-text", "a value", at)
         self._begin_word(at, base, is_key=False)
         return at
 
     def _begin_container(self, char: str, frame: str, at: int, base: int) -> int:
         new = _BRACKETS[self._flavour].get(char)
+        if char == "(" and frame and self._flavour == "json" and self._tolerant:
+            new = "t"
+            self._repair("python-literal", base + at, base + at + 1)
         if frame == "":
             new = self._outer if char == "{" else "A" if char == "[" and self._any_container else None
         if new is None:
@@ -357,7 +516,7 @@ class ValueReader:
             return None if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]) else ""
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return char
-        return ""
+        return char if char in _CURLY and self._tolerant and self._stack[-1] != "R" else ""
 
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
         quote = self._opening_quote(buffer, at)
@@ -380,6 +539,13 @@ class ValueReader:
         first = self._state == FIRST_KEY
         if first:
             self.start = base + at
+        if first and char in "｛［" and self._tolerant:
+            wide = follows(WIDE_OPENING, buffer, at)
+            if wide is None:
+                return at
+            if wide:
+                self._repair("full-width-punctuation", base + at, base + at + 1)
+                char = WIDE[char]
         if first and char == "{":
             self._single = self._object = self._begun = True
             return self._begin_container(char, "R", at, base)
@@ -452,16 +618,25 @@ class ValueReader:
     def _begin_string(self, quote: str, at: int, base: int, *, is_key: bool) -> int:
         if quote == "'" and self._flavour != "python":
             self._repair("single-quotes", base + at, base + at + 1)
+        elif quote in _CURLY:
+            self._repair("curly-quotes", base + at, base + at + 1)
         self.sound = base + at
-        self._quote = quote
         self._is_key = is_key
         self._mode = _STRING
         self._size = 0
+        self._sink = None
+        self._watch(_CURLY.get(quote, quote), "")
         if self._held is not None:
             self._sink = self._held
         elif self._stack[-1] == "E":
             if not is_key and self._role == "arguments":
-                return self._die_in_role(at)
+                if not self._tolerant:
+                    return self._die_in_role(at)
+                self._repair("string-arguments", base + at, base + at + 1)
+                self._nested = Embedded(ValueReader(_JSON, 0, depth_limit=self._depth_limit, tolerant=False))
+                self.start = base + at
+                self._sink = None
+                return at + len(quote)
             self._word = []
             self._sink = self._word if is_key or self._role in ("name", "id") else None
             return at + len(quote)
@@ -469,22 +644,40 @@ class ValueReader:
             self._sink = self.out if self._live else None
             if self._live:
                 self._flush()
-                if quote == '"':
-                    self.plain = RUN_DOUBLE.fullmatch
         if self._sink is not None:
             self._sink.append('"')
+        self._pass_plain()
         return at + len(quote)
 
     def _read_string(self, buffer: str, at: int, base: int) -> int:
         quote = self._quote
         if len(quote) > 1:
             return self._read_delimited(buffer, at, base)
-        run = RUN_DOUBLE if quote == '"' else _RUN_SINGLE
         size = len(buffer)
+        if self._fresh is not None:
+            stop = self._read_path(self._fresh, buffer, at, base)
+            if stop < 0:
+                return at
+            at = stop
+        run, ends = _RUNS[quote], _ENDS[quote]
         while True:
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
+            alarm = None
+            if self._doubt >= 0:
+                alarm = lookahead(self._form).alarm(buffer, at, end)
+            elif self._follows is not None and not self._swallows:
+                alarm = lookahead(self._form).opener(buffer, at, end)
+                if alarm is not None and alarm.certain:
+                    self._swallows = True
+                    alarm = None
+            if alarm is not None:
+                end = alarm.at
             if end > at:
-                piece = buffer[at:end] if quote == '"' else _to_double(buffer[at:end])
+                piece = buffer[at:end]
+                if "\\" in piece and self._tolerant and self._controls.match(piece) and self._clash("control"):
+                    return self._die_of_escapes(at)
+                if quote != '"':
+                    piece = _to_double(piece)
                 if self._sink is self.out:
                     self.out.append(piece)
                 else:
@@ -492,11 +685,30 @@ class ValueReader:
                 at = end
             if self.status != OPEN:
                 return self.sound - base
-            if at == size:
+            if alarm is not None and alarm.certain:
+                return self._die_of_doubt(at)
+            if at == size or alarm is not None:
                 return at
             char = buffer[at]
-            if char == quote:
-                return self._end_string(at + 1)
+            if char in ends:
+                closes = follows(self._follows, buffer, at + 1) if self._follows is not None else True
+                if closes is None:
+                    return at
+                if closes:
+                    return self._end_string(at + 1, base)
+                refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
+                if refused is None:
+                    return at
+                if self._doubt < 0:
+                    blanks = _BLANK.match(buffer, at + 1)
+                    self._doubt = base + (at + 1 if blanks is None else blanks.end())
+                    self.plain = None
+                if refused:
+                    return self._die_of_doubt(at)
+                self._repair("inner-quotes", base + at, base + at + 1)
+                self._put('\\"' if char == '"' else char, base)
+                at += 1
+                continue
             if char == "\\":
                 if _ESCAPE_PREFIX.match(buffer, at):
                     return at
@@ -513,6 +725,8 @@ class ValueReader:
                         self._put(f"\\u00{byte[1]}", base)
                         at += 4
                         continue
+                if self._clash("backslash"):
+                    return self._die_of_escapes(at)
                 self._repair("literal-backslash", base + at, base + at + 1)
                 apostrophe = buffer.startswith("\\'", at)
                 self._put("'" if apostrophe else "\\\\", base)
@@ -543,12 +757,91 @@ class ValueReader:
                 self._put(quoted(piece[: lone.start()])[1:-1], base)
                 return self._die("lone-surrogate", "a character", at + lone.start())
             self._put(quoted(piece)[1:-1], base)
-        return stop if end < 0 else self._end_string(end + len(quote))
+        return stop if end < 0 else self._end_string(end + len(quote), base)
+
+    def _watch(self, quote: str, opened: str) -> None:
+        """A string of the kind `quote` begins, or goes on behind `opened`: say what its reader has to look for."""
+        self._quote = quote
+        self._doubt = -1
+        self._fresh = None
+        self._follows = None
+        if not self._tolerant or quote not in _ENDS:
+            self._pass_plain()
+            return
+        around = lookahead(self._form)
+        frame = self._stack[-1]
+        python = frame == "R" or frame in "lt"
+        self._refuses = around.no_key if self._is_key else around.no_python if python else around.no_string
+        if self._is_key:
+            self._follows = around.key
+        elif frame == "R":
+            self._follows = around.pair if self._held is None else around.positional
+        else:
+            self._follows = around.item if frame == "A" else around.listed if frame in "lt" else around.member
+        self._swallows = around.opener(opened, 0, len(opened)) is not None
+        self._controls = _CONTROL_ESCAPE
+        self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""
+        if quote == '"' and not self._is_key and len(opened) <= 2:
+            self._fresh = opened
+        self._pass_plain()
+
+    def _pass_plain(self) -> None:
+        """Let chunks that are nothing but a string's content pass, where they need not be looked at."""
+        passes = self._quote == '"' and self._sink is self.out and self._fresh is None and self._doubt < 0
+        self.plain = (_PLAIN if self._tolerant else RUN_DOUBLE).fullmatch if passes else None
+
+    def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
+        """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
+
+        `opened` is what was read of it. Where one escape in it is none, every backslash is one.
+        """
+        head = opened + buffer[at : at + 3]
+        if may_be_path(head) and len(buffer) - at < 3:
+            return -1
+        self._fresh = None
+        self._pass_plain()
+        if not is_path(head):
+            return at
+        body = PATH_TEXT.match(buffer, at)
+        end = body.end() if body is not None else at
+        if end - at <= PATH_LIMIT and (end == len(buffer) or (end == len(buffer) - 1 and buffer[end] == "\\")):
+            self._fresh = opened
+            self._pass_plain()
+            return -1
+        piece = buffer[at:end]
+        if end - at > PATH_LIMIT or not buffer.startswith('"', end):
+            self._controls = _ANY_CONTROL_ESCAPE
+            return at
+        if RUN_DOUBLE.fullmatch(piece) or not (opened or may_be_kept(piece)):
+            return at
+        text, places = literal_path(piece, whole=not opened)
+        for place in places:
+            self._repair("literal-backslash", base + at + place, base + at + place + 1)
+        self._put(text, base)
+        return end
+
+    def _clash(self, kind: str) -> bool:
+        """Whether the string holds both an escape of a control character and a backslash that begins no escape."""
+        other, self._literal = self._literal, self._literal or kind
+        return other not in ("", kind)
+
+    def _die_of_escapes(self, at: int) -> int:
+        return self._die("bad-escape", "an escape of JSON behind the backslash", at)
+
+    def _die_of_doubt(self, at: int) -> int:
+        """The string ended at the first quote that was in doubt, and something wrong stands behind it."""
+        self.error = self._doubt
+        self._state = COLON if self._is_key else NEXT
+        return self._die("unexpected-text", self._wanted(), at)
 
     def _put(self, piece: str, base: int) -> None:
         """Write a piece of a string's content to where it belongs."""
         sink = self._sink
-        if sink is self.out:
+        if self._nested is not None:
+            text = json.loads(f'"{piece}"')
+            if self._nested.take(text, len(text), self.out) < len(text) or self._nested.broken:
+                self._die("bad-arguments", "an object, the arguments", 0)
+        elif sink is self.out:
             sink.append(piece)
         elif sink is not None:
             self._size += len(piece)
@@ -561,10 +854,20 @@ class ValueReader:
                 self.out.extend(held)
                 self.out.append(piece)
 
-    def _end_string(self, at: int) -> int:
+    def _end_string(self, at: int, base: int) -> int:
         self._mode = _STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self.plain = None
+        self._gap = False
+        if self._nested is not None:
+            if not self._nested.begun:
+                self.out.append("{}")
+            elif not self._nested.whole:
+                return self._die_in_role(at - 1)
+            self._nested = None
+            self._live = False
+            self.end = base + at
+            return at
         sink = self._sink
         if sink is self.out or sink is self._held:
             if sink is not None:
@@ -601,13 +904,27 @@ class ValueReader:
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         bare = self._stack[-1] == "R"
         keys = _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
-        match = (keys if self._is_key else _BARE if bare else _JSON_WORD).match(buffer, at)
+        words = _LOOSE_WORD if self._tolerant and self._flavour == "json" else _JSON_WORD
+        match = (keys if self._is_key else _BARE if bare else words).match(buffer, at)
         if match:
             end = match.end()
             if self._held is not None:  # what was read may be a key, and then it is over at the equals sign
                 equals = buffer.find("=", at, end)
                 if equals >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:equals]]).rstrip(" \t")):
                     end = equals
+                if self._tolerant:
+                    colon = _COLON_SIGN.search(buffer, at, end)
+                    if colon is not None and _ARGUMENT_KEY.fullmatch(
+                        "".join([*self._word, buffer[at : colon.start()]]).rstrip(" \t")
+                    ):
+                        pairs = follows(COLON_AND_VALUE, buffer, colon.start())
+                        if not pairs and self._bound >= len(self._bind):
+                            pairs = follows(COLON_AND_WORD, buffer, colon.start()) if pairs is False else None
+                        if pairs is None:
+                            self._word.append(buffer[at : colon.start()])
+                            self._size += colon.start() - at
+                            return colon.start()
+                        end = colon.start() if pairs else end
             self._word.append(buffer[at:end])
             self._size += end - at
             excess = self._size - (128 if self._is_key else BARE_LIMIT if bare else self._size)
@@ -616,9 +933,16 @@ class ValueReader:
             at = end
             if at == len(buffer):
                 return at
+        word = "".join(self._word)
+        if not bare and not self._is_key and self._is_bare_value(word) and word not in PYTHON_LITERALS:
+            ends = follows(BEHIND_BARE, buffer, at)
+            if ends is None:
+                return at
+            if not ends:
+                return self._die("unexpected-text", "a value", at)
         self._mode = _STRUCTURE
         self._state = COLON if self._is_key else NEXT
-        word = "".join(self._word)
+        self._gap = False
         if bare:
             word = word.rstrip(" \t")
             if not word:
@@ -646,6 +970,15 @@ class ValueReader:
             self._flush()
             self.out.append(quoted(word))
 
+    def _is_bare_value(self, word: str) -> bool:
+        """Whether a word is certainly meant as a string: one word, which structure follows, and no value's name."""
+        return (
+            self._tolerant
+            and self._flavour == "json"
+            and _BARE_VALUE.fullmatch(word) is not None
+            and word.lower() not in _NO_STRINGS
+        )
+
     def _end_json_word(self, word: str, at: int, base: int) -> None:
         text = word
         if NUMBER.fullmatch(word):
@@ -653,11 +986,18 @@ class ValueReader:
                 self._die("bad-number", "a finite number of at most 4,300 digits", at)
         elif word not in ("true", "false", "null"):
             text = PYTHON_LITERALS.get(word, "")
-            if not text or not (self._flavour == "python" or self._tolerant):
+            if text and (self._flavour == "python" or self._tolerant):
+                if self._flavour != "python":
+                    self._repair("python-literal", self._word_start, base + at)
+            elif self._is_bare_value(word):
+                self._repair("bare-value", self._word_start, base + at)
+                text = quoted(word)
+            else:
                 self._die("unexpected-text", "a value", at)
-            elif self._flavour != "python":
-                self._repair("python-literal", self._word_start, base + at)
         if self.status == DEAD:
+            return
+        if self._stack[-1] == "E" and self._role == "name" and text == quoted(word) and len(word) <= 128:
+            self.name = word
             return
         if self._stack[-1] == "E" and self._role in ("name", "arguments"):
             if text != "null" or self._role == "name" or not self._tolerant:

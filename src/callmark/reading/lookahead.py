@@ -1,0 +1,161 @@
+r"""What must follow for a token to mean what it seems to mean: the bounded look-ahead of tolerant reading.
+
+A quote ends a string only where structure follows it; elsewhere it is a character that the model forgot to escape. The
+grammar's own texts are never in doubt, because in them structure always follows: each pattern here covers what the
+grammar allows behind a string, and beyond that what other repairs read there.
+
+Where a quote was taken for a character, the string may as well have ended, with something wrong behind it. So from
+there on its text is watched for what can only be a marker's end or beginning: seeing one, the reader goes back to that
+quote and says what was wrong there. A broken call so never swallows a good one.
+
+All patterns are bounded: nothing waits for more than some 700 characters, most of them blanks.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, cached_property
+from typing import Final, NamedTuple
+
+from callmark.dialects import Form, expand
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
+
+_BLANKS: Final = r"[ \t\r\n]{0,64}+"
+_MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string
+_FEW: Final = r"[ \t\r\n]{0,8}+"
+_QUOTE: Final = "[\"'“”„‘’]"
+_WORD: Final = r"[^\W\d][\w.\-]{0,127}+"
+_QUOTED_KEY: Final = (
+    r"""(?:"[^"\\\r\n(){}\[\]<]{0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
+    r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _BLANKS + "[:：=＝]"
+)
+_COMMENT: Final = r"(?:/[/*]|#)"
+_ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True|False|None|{_WORD}){_BLANKS}[,\]])"
+
+WIDE: Final = {
+    "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
+}  # fmt: skip
+"""Full-width punctuation, and what it stands for between tokens."""
+
+NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
+NEXT_ITEM: Final = Pattern(r"[\"{\[0-9\-]")
+NEXT_PAIR: Final = Pattern(rf"{_WORD}{_BLANKS}=[^=]")
+"""What begins behind a value where a comma is missing: in an object, an array, an argument list."""
+
+COMMA_AND_PAIR: Final = Pattern(rf",{_BLANKS}{_WORD}{_BLANKS}=[^=]")
+COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
+COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
+WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
+BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
+
+_OPENERS: Final = (
+    r"\[[ \t\r\n]{0,8}+(?:CALL|Call|call|TOOL_CALLS)|<tool_call|<\|tool|<｜tool|<function|<Function_|```(?:json|tool)"
+)
+
+
+def _shut(form: Form) -> str:
+    """Return the pattern of what can only be the end of a marker of `form`."""
+    brackets = rf"(?:[)}}\]]{_FEW}){{1,8}}"
+    if not form.tail:
+        if not form.separator:
+            return r"\}[ \t]{0,64}+[\r\n]"
+        between, closer = expand(form.separator), anonymous(expand(form.closer))
+        return f"{brackets}(?:{between}(?={anonymous(expand(form.head))})|{closer})"
+    tail = anonymous(expand(form.tail))
+    shut = brackets + tail
+    return shut if form.body == "arguments" else f"{shut}|{tail.removeprefix(expand('{ws}'))}"
+
+
+def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
+    """Return whether `pattern` matches at index `at`; None where more text must tell."""
+    if pattern.match(buffer, at) is not None:
+        return True
+    return None if pattern.may_match(buffer, at) else False
+
+
+class Lookahead:
+    """The patterns of one form.
+
+    key, member, item, listed, pair, positional   what follows the quote that ends a key; a value in an object, in a
+                                                  JSON array, in a list of Python; in an argument list, a key's and a
+                                                  value that may be a key
+    no_key, no_string, no_python   what shows behind such a quote that it ended its string, and that something is wrong:
+             where strings are put together (Python does it without a sign), no character was forgotten
+    ending   closing brackets and the marker's tail; None for a form without one. Group `run`: the brackets
+    doubled  two braces and the tail: one too many for an envelope
+    """
+
+    def __init__(self, form: Form) -> None:
+        """Put the patterns of `form` together."""
+        tail = anonymous(expand(form.tail))
+        least = 1 if form.body == "arguments" else 0
+        run = rf"(?P<run>(?:[)}}\]]{_FEW}){{{least},8}})"
+        end = f"|{anonymous(run)}{tail}" if tail else ""
+        comment = rf"|{_COMMENT}"
+        self.key = Pattern(rf"{_BLANKS}(?:[:：＝]|=[^=>])|{_MANY}")
+        member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_QUOTED_KEY}"
+        self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
+        listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})"
+        self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
+        self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|[ \t\r\n]{{1,64}}+[\"{{\[]|{_MANY}")
+        pair = rf"[),，）]|{_WORD}{_BLANKS}="
+        self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
+        self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
+        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]")
+        self.no_string = Pattern(rf"{_BLANKS}\+{_BLANKS}[\"']")
+        self.no_python = Pattern(
+            rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{_WORD}{_BLANKS}="
+        )
+        self.ending = Pattern(run + f"(?={tail})") if tail else None
+        self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
+        own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
+        openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS
+        self._opener = Watched(Pattern(openers))
+        self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
+
+    def opener(self, buffer: str, start: int, end: int) -> Alarm | None:
+        """Return the first place from `start` up to `end` where a marker begins, or may begin."""
+        return self._opener.find(buffer, start, end)
+
+    def alarm(self, buffer: str, start: int, end: int) -> Alarm | None:
+        """Return the first place from `start` up to `end` where a marker's end or beginning stands, or may stand."""
+        return self._alarm.find(buffer, start, end)
+
+
+class Watched:
+    """A pattern that is looked for in text that comes in chunks."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        """Take a pattern that begins with a character of ASCII, as every opener and tail of the table does."""
+        self._pattern = pattern
+
+    @cached_property
+    def _begins(self) -> re.Pattern[str]:
+        pattern = self._pattern
+        begins = [char for char in map(chr, range(33, 127)) if pattern.may_match(char, 0) or pattern.match(char, 0)]
+        return re.compile("[" + "".join(map(re.escape, begins)) + "]")
+
+    def find(self, buffer: str, start: int, end: int) -> Alarm | None:
+        """Return the first place from `start` up to `end` where the pattern matches, or may once more text is there."""
+        found = self._begins.search(buffer, start, end)
+        while found is not None:
+            at = found.start()
+            if self._pattern.match(buffer, at) is not None:
+                return Alarm(at, certain=True)
+            if len(buffer) - at < HOLD_LIMIT and self._pattern.may_match(buffer, at):
+                return Alarm(at, certain=False)
+            found = self._begins.search(buffer, at + 1, end)
+        return None
+
+
+class Alarm(NamedTuple):
+    """An index, and whether a marker's end or beginning is whole there: more text must tell otherwise."""
+
+    at: int
+    certain: bool
+
+
+@cache
+def lookahead(form: Form) -> Lookahead:
+    """Return the look-ahead of `form`; compiled once."""
+    return Lookahead(form)
