@@ -57,7 +57,11 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line
-    loose_heads patterns of heads that tolerant reading takes too, as a repair
+    loose_heads patterns of heads that tolerant reading takes too, as a repair: `opener-spelling`; where a group `wide`
+                is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place
+    loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
+    loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
+                `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
@@ -81,6 +85,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     explicit: bool = True
     line_start: bool = False
     loose_heads: tuple[str, ...] = ()
+    loose_openers: tuple[str, ...] = ()
+    loose_tail: str = ""
     begins: str = "<"
     quote: str = '"'
     parameter: str = ""
@@ -107,6 +113,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Raise DialectError, which names the field, where a pattern does not compile."""
         for field in (
             "head", "tail", "opener", "separator", "closer", "parameter", "nested", "unclosed", "loose_heads",
+            "loose_openers", "loose_tail",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:

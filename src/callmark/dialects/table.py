@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from callmark.dialects.model import Dialect, Form
 
+_CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
 BUILTIN: tuple[Dialect, ...] = (
@@ -17,10 +18,15 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
                 loose_heads=(
                     r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
+                    r"\[" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                    "【" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                    "［" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                    r"\[" + _CALL + r":{ws}{name}(?P<missing>){ws}(?=\{)",
                 ),
-                begins="[",
+                begins="[【［",
                 body="arguments",
                 tail=r"{ws}\]",
+                loose_tail=r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)",
             ),
         ),
     ),
@@ -29,7 +35,14 @@ BUILTIN: tuple[Dialect, ...] = (
         title='<tool_call>{"name": "f", "arguments": {...}}</tool_call>',
         models="Hermes 2 and 3, Qwen2.5, QwQ, Qwen3",
         source=_SOURCE + ": hermes, qwen25",
-        forms=(Form(head=r"<tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</tool_call>"),),
+        forms=(
+            Form(
+                head=r"<tool_call>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}</tool_call>",
+                loose_tail=r"{ws}(?P<wrong></(?:tool_calls?|tools?|function_calls?|function)>)|(?={ws}<tool_call>)",
+            ),
+        ),
     ),
     Dialect(
         name="qwen_xml",
@@ -39,7 +52,12 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<tool_call>{ws}(?=<function=)",
+                loose_openers=(r"<tool_call>{ws}(?=<function[ \t]{1,16}+name=\")",),
                 head=r"<function={name}>",
+                loose_heads=(
+                    r"<function=\"{name}\">(?={ws}</?(?:parameter|function))",
+                    r"<function[ \t]{1,16}+name=\"{name}\">(?={ws}</?(?:parameter|function))",
+                ),
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
                 value_end="</parameter>",
@@ -131,6 +149,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
+                loose_tail=(
+                    r"{ws}(?:<｜tool▁call▁end｜>|```(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>)))"
+                    r"|(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>))"
+                ),
                 closer=r"<｜tool▁calls▁end｜>",
             ),
             Form(
@@ -138,6 +160,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<｜tool▁call▁begin｜>{ws}{name}{ws}<｜tool▁sep｜>{ws}(?=\{)",
                 body="json",
                 tail=r"{ws}<｜tool▁call▁end｜>",
+                loose_tail=r"(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>))",
                 closer=r"<｜tool▁calls▁end｜>",
             ),
         ),
@@ -157,6 +180,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 body="json",
                 tail=r"{ws}<\|tool_call_end\|>",
+                loose_tail=r"(?={ws}(?:<\|tool_call_begin\|>|<\|tool_calls?_section_end\|>))",
                 closer=r"<\|tool_calls?_section_end\|>",
             ),
         ),
@@ -172,6 +196,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="braces",
                 quote='<|"|>',
                 tail=r"{ws}<tool_call\|>",
+                loose_tail=r"{ws}(?P<wrong></tool_call>|<\|tool_call\|>|<\|/tool_call>)|(?={ws}<\|tool_call>)",
             ),
             Form(
                 head=r"(?:call)?:{name}{ws}(?=\{)",
@@ -235,8 +260,13 @@ BUILTIN: tuple[Dialect, ...] = (
         source="the ReAct prompt as LangChain and Qwen write it",
         forms=(
             Form(
-                begins="A",
+                begins="Aa*",
                 head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+                loose_heads=(
+                    r"(?i:action):[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+(?i:action input):{ws}(?=\{)",
+                    r"\*\*(?i:action):\*\*[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n"
+                    r"[ \t]{0,16}+\*\*(?i:action input):\*\*{ws}(?=\{)",
+                ),
                 body="json",
                 line_start=True,
                 explicit=False,

@@ -28,6 +28,7 @@ from callmark.events import (
     Malformed,
     Markup,
     Notice,
+    Repair,
     Span,
     Text,
 )
@@ -55,7 +56,7 @@ from callmark.reading.options import (
 )
 from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import TOGETHER
-from callmark.reading.scanner import Entry, plan
+from callmark.reading.scanner import Entry, plan, section_heads
 from callmark.reading.schemas import known_tools
 from callmark.reading.values import DONE, OPEN
 
@@ -111,6 +112,7 @@ class Parser(CallReading):
             self._channel = "reasoning"
         self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._limit_told = False
+        self._joined = False  # whether the separator before the next call of the section is missing
         self._between = False  # whether a separator or the section's closer comes next, not a call
 
     @property
@@ -432,24 +434,32 @@ class Parser(CallReading):
         section = entry.section
         full = self._calls >= self._limits.calls
         if self._between:
-            between = section.next.match(buffer, at)
-            if between is None:
-                if not final and section.next.may_match(buffer, at):
+            between = None
+            for pattern in (section.next, section.loose)[: 1 + self._tolerant]:
+                between = pattern.match(buffer, at)
+                if between is not None:
+                    break
+                if not final and pattern.may_match(buffer, at):
                     return False
-            elif between["closer"] is not None:
+            if between is not None and between["closer"] is not None:
                 self._markup(at, between.end())
-            elif not full:
+            elif between is not None and not full:
+                self._joined = between.lastgroup == "joined"
                 self._markup(at, between.end())
                 self._between = False
                 return True
         elif not full:
-            for head in section.heads:
-                found = head.head.match(buffer, at)
+            for head in section_heads(entry, self._tolerant):
+                found = head.match(buffer, at)
                 if found is not None:
                     self._between = True
-                    self._begin(Entry("head", head.head, entry.dialect, head), found)
+                    self._begin(head, found)
+                    if self._joined:
+                        place = Span(self._start, self._start)
+                        self._repairs = (Repair("missing-comma", place), *self._repairs)
+                        self._joined = False
                     return True
-                if not final and head.head.may_match(buffer, at):
+                if not final and head.pattern.may_match(buffer, at):
                     return False
         self._section = None
         self._mode = IN_SOLE if self._sole else IN_TEXT

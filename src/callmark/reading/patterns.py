@@ -113,6 +113,7 @@ class Patterns:
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
+        self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         self.recovery = Pattern(anonymous(tail)) if tail and "(?=" not in tail else None
         self.opener = Pattern(expand(form.opener)) if form.opener else None
@@ -153,7 +154,8 @@ class Patterns:
 class Section:
     """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
-    `next` matches what leads to the next call (group `next`) or ends the section (group `closer`).
+    `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what tolerant
+    reading takes besides: another spelling of the next head, a separator too many, or (group `joined`) one too few.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:
@@ -165,6 +167,10 @@ class Section:
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
         self.next = Pattern(f"(?P<closer>{blanks}(?:{expand(first.closer)}))|(?P<next>{between}(?={heads}))")
+        others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
+        ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
+        ways += [f"(?P<closer>{between}{blanks}(?:{expand(first.closer)}))", f"(?P<joined>{blanks}(?={heads}))"]
+        self.loose = Pattern("|".join(ways if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
         self.resume = Pattern(f"[)}}\\]]{{1,8}}(?={between}(?:{heads}))") if self.separated else None
 
 

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal
 
 from callmark.dialects import Dialect, Form, select
+from callmark.events import Repair, Span
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
 
 _NOWHERE: Final = sys.maxsize
@@ -66,6 +67,15 @@ class Entry:
         """Match at a place: `re.Pattern.match`."""
         return self.pattern.match
 
+    def repair(self, found: re.Match[str], base: int) -> Repair:
+        """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
+        groups = found.groupdict()
+        if "missing" in groups:
+            place = base + found.start("missing")
+            return Repair("missing-opener", Span(place, place))
+        code = "full-width-punctuation" if "wide" in groups else "opener-spelling"
+        return Repair(code, Span(base + found.start(), base + found.end()))
+
 
 class Plan:
     """What to look for. `begins` finds any character with which an entry may begin."""
@@ -82,6 +92,8 @@ class Plan:
                     openers.add(form.opener)
                     shared = section(tuple(other for other in dialect.forms if other.opener == form.opener))
                     strict.append(Entry("opener", compiled.opener, dialect, compiled, shared))
+                    if tolerant:
+                        loose += [Entry("opener", other, dialect, compiled, shared) for other in compiled.loose_openers]
                 if form.alone:
                     strict.append(Entry("head", compiled.head, dialect, compiled))
                 if tolerant:
@@ -231,6 +243,15 @@ def _begins(entry: Entry) -> str:
         if text.startswith(re.escape(char)):
             return char
     return entry.form.begins
+
+
+@lru_cache(maxsize=64)
+def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
+    """Return what a call may begin with in the section of `opener`, in the order in which it is tried."""
+    heads = opener.section.heads if opener.section is not None else ()
+    strict = [Entry("head", head.head, opener.dialect, head) for head in heads]
+    loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
+    return (*strict, *loose)
 
 
 @lru_cache(maxsize=64)

@@ -86,7 +86,7 @@ class ValueReader:
 
     __slots__ = (
         "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_delimiter", "_depth_limit",
-        "_flavour", "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer",
+        "_ended", "_flavour", "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer",
         "_parameters", "_pending", "_quote", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
         "_tolerant", "_word", "_word_start", "code", "end", "expected", "id", "name", "out", "plain", "repairs",
         "sound", "start", "status",
@@ -139,6 +139,7 @@ class ValueReader:
         self._word: list[str] = []
         self._size = 0
         self._word_start = start
+        self._ended = False  # it is DEAD because no comma and no closer stands behind a value
 
     @classmethod
     def behind(
@@ -213,6 +214,7 @@ class ValueReader:
                 elif self._held is not None and char in "=:":
                     at = self._key_of_argument(char, at, base)
                 else:
+                    self._ended = True
                     return self._die("unexpected-text", f'"," or "{_CLOSER[frame]}"', at)
             elif state == COLON:
                 if char != ":":
@@ -235,6 +237,7 @@ class ValueReader:
             if not self._settle(at):
                 return at
             if self._single:
+                self._ended = self._object
                 return self._die("unexpected-text" if self._object else "bad-arguments", '")"', at)
         elif self._live and frame != "E":
             self._pending.append(",")
@@ -300,6 +303,24 @@ class ValueReader:
             self._live = False
         self._state = NEXT
         return at + 1
+
+    @property
+    def due(self) -> str | None:
+        """The closers that are due, innermost first, where the reader is DEAD for what stands behind a value; or None."""
+        return "".join(_CLOSER[frame] for frame in reversed(self._stack)) if self._ended else None
+
+    @property
+    def inside(self) -> bool:
+        """Whether more members of the arguments could follow."""
+        return self._live and not (self._stack == ["R"] and self._object)
+
+    def close(self, at: int, base: int) -> None:
+        """Take all brackets that are open as closed at index `at`."""
+        self.status = OPEN
+        self._ended = False
+        while self._stack and self.status == OPEN:
+            self._close(self._stack[-1], at, base)
+            self.end = min(self.end, base + at)
 
     # Values.
 
