@@ -68,6 +68,8 @@ REPAIR_CODES: dict[str, str] = {
     "wrong-closer": "a closer of another kind was read as the one that was due",
     "string-arguments": "arguments given as a JSON string were decoded once more",
     "null-arguments": "arguments given as null were read as none",
+    "fenced-body": "a code fence around the body was dropped",
+    "neighbour-body": "the body of another dialect was read in this one's wrapper",
     "raw-arguments": "nothing could read the arguments; they are kept as text under `_raw`",
 }
 

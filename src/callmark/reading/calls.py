@@ -98,7 +98,7 @@ class CallReading:
         self._room_end = base + at + self._limits.arguments
         self._name = found["name"] if entry.has_name else None
         self._id = found["id"] if entry.has_id else None
-        self._repairs = (entry.repair(found, base),) if entry.kind == "loose" else ()
+        self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
         self._begun = False
         self._at = at
         if entry.has_empty and found["empty"] is not None:
@@ -325,6 +325,9 @@ class CallReading:
             self._id = reader.id or self._id
             self._repairs += tuple(reader.repairs)
         self._repairs += repairs
+        if "missing-closer" in self._entry.form.repairs:
+            place = self._base + end
+            self._repairs += (Repair("missing-closer", Span(place, place)),)
         raw = self._raw(end)
         source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
         json = source if self._json is None else self._json.take()

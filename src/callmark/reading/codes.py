@@ -168,6 +168,16 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
     "wrong-closer": (_READ, '[CALL: look({"at": 1})}', {}),
     "string-arguments": (_READ, r'<tool_call>{"name": "look", "arguments": "{\"at\": 1}"}</tool_call>', {}),
     "null-arguments": (_READ, '<tool_call>{"name": "look", "arguments": null}</tool_call>', {}),
+    "fenced-body": (
+        _READ,
+        'Action: look\nAction Input:\n```json\n{"at": 1}\n```',
+        {"dialects": "react"},
+    ),
+    "neighbour-body": (
+        "The model mixes two formats: show it the correct form in its prompt.",
+        '<tool_call>look\n{"at": 1}\n</tool_call>',
+        {"tolerance": "salvage", "tools": ["look"]},
+    ),
     "raw-arguments": (
         "Give `tools` with a schema, which binds the text to a parameter.",
         "[CALL: look(over there)]",
@@ -217,6 +227,8 @@ WANTED: Final[Mapping[str, str]] = {
     "wrong-closer": "the closer of the same kind as the opener",
     "string-arguments": "the arguments as an object",
     "null-arguments": "the arguments as an object",
+    "fenced-body": "the body without a fence",
+    "neighbour-body": "the arguments as the dialect writes them",
     "raw-arguments": "arguments with names",
 }
 """What should stand in the place that a code is about, where the message of a problem does not say it better."""

@@ -103,7 +103,7 @@ class Parser(CallReading):
         tolerant = tolerance != "strict"
         if nonce is not None and not re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce):
             raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r}")
-        super().__init__(plan(dialects, tolerant), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
+        super().__init__(plan(dialects, tolerance), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
         self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
@@ -330,7 +330,7 @@ class Parser(CallReading):
                     return True
                 at = hit + 1
                 continue
-            if entry.line_start and not contexts.at_line_start:
+            if (entry.line_start and not contexts.at_line_start) or (entry.salvage and not self._known(found)):
                 at = hit + 1
                 continue
             if (
@@ -343,7 +343,7 @@ class Parser(CallReading):
                 if refusal is not None:
                     if refusal and (kind != "opener" or not entry.form.alone):
                         self._show(hit)
-                        self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
+                        self._events.append(Notice(Span(base + hit, base + max(found.end(), hit + 1)), *refusal))
                     at = found.end() if kind == "opener" else hit + 1
                     continue
             start = self._shown
@@ -366,6 +366,11 @@ class Parser(CallReading):
             else:
                 self._begin(entry, found)
             return True
+
+    def _known(self, found: re.Match[str]) -> bool:
+        """Whether a head that only salvage takes names a tool that was given."""
+        groups = found.groupdict()
+        return self._tools is not None and groups.get("tool", groups.get("name")) in self._tools
 
     def _wait_in_text(self, stop: int) -> bool:
         self._at = stop

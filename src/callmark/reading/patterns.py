@@ -144,18 +144,25 @@ class Patterns:
             self.stop_begins = re.compile("[" + "".join(map(re.escape, sorted(begins))) + "]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
-            self.stop = Pattern(f"(?P<end>{stop}{structure})|(?P<nested>{nested}){unclosed}")
+            loose = [expand(text) for text in (*form.loose_parameters, form.loose_tail) if text]
+            others = f"|(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))" if loose else ""
+            ends = f"(?P<end>{stop}{structure}){others}"
+            rest = f"(?P<nested>{nested}){unclosed}|(?P<kept>{stop})"
+            self.loose_between = [Pattern(text) for text in loose[: len(form.loose_parameters)]]
+            if form.loose_tail:
+                self.loose_between.append(Pattern(f"(?P<tail>(?={loose[-1]}))"))
+            self.stop = Pattern(f"{ends}|{rest}")
             self.stop_xml = Pattern(
-                f"(?P<end>{stop}{structure})|(?P<cdata><!\\[CDATA\\[)"
-                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|(?P<nested>{nested}){unclosed}"
+                f"{ends}|(?P<cdata><!\\[CDATA\\[)"
+                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|{rest}"
             )
 
 
 class Section:
     """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
-    `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what tolerant
-    reading takes besides: another spelling of the next head, a separator too many, or (group `joined`) one too few.
+    `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
+    tolerant reading takes besides: the next head in other spelling, a separator too many, or (group `joined`) none.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:

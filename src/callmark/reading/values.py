@@ -86,10 +86,10 @@ class ValueReader:
 
     __slots__ = (
         "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_delimiter", "_depth_limit",
-        "_ended", "_flavour", "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object", "_outer",
-        "_parameters", "_pending", "_quote", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
-        "_tolerant", "_word", "_word_start", "code", "end", "expected", "id", "name", "out", "plain", "repairs",
-        "sound", "start", "status",
+        "_ended", "_flavour", "_held", "_held_kind", "_is_key", "_key", "_live", "_mode", "_name_keys", "_object",
+        "_outer", "_parameters", "_pending", "_quote", "_role", "_roles", "_single", "_sink", "_size", "_stack",
+        "_state", "_tolerant", "_word", "_word_start", "code", "end", "expected", "id", "name", "out", "plain",
+        "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -306,8 +306,13 @@ class ValueReader:
 
     @property
     def due(self) -> str | None:
-        """The closers that are due, innermost first, where the reader is DEAD for what stands behind a value; or None."""
+        """The closers that are due, innermost first, where the reader died of what stands behind a value; or None."""
         return "".join(_CLOSER[frame] for frame in reversed(self._stack)) if self._ended else None
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was read so far."""
+        return not self._stack and self.status == OPEN
 
     @property
     def inside(self) -> bool:
