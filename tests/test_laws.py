@@ -151,9 +151,10 @@ def test_little_is_withheld(text, chosen):
 
 def may_begin(text: str) -> bool:
     """Return whether `text` may become an opener, a head or a reasoning tag: asked of `regex`, by each pattern."""
-    forms = [form for dialect in select(None) for form in dialect.forms]
+    forms = [form for dialect in select(None) for form in (*dialect.forms, *dialect.variants) if not form.salvage]
     wanted = [r"<(?:/)?(?i:think|thinking|thought|reasoning)>"]
-    wanted += [text for form in forms for text in (form.opener, form.head * form.alone, *form.loose_heads) if text]
+    wanted += [text for form in forms for text in (form.opener, form.head * form.alone) if text]
+    wanted += [text for form in forms for text in (*form.loose_heads, *form.loose_openers)]
     found = (regex.match(expand(pattern), text, partial=True) for pattern in wanted)
     return any(match is not None and match.partial for match in found)
 
@@ -433,6 +434,13 @@ ATTACKS = {
     "blanks in a body": repeated(" ", "[CALL: f("),
     "calls": repeated("[CALL: f()]"),
     "calls that lack a bracket": repeated('[CALL: f({"a":1})'),
+    "closers of two kinds": repeated(") ] ", '[CALL: f({"a":[{"b":1'),
+    "calls whose closers are wrong": repeated('[CALL: f({"a":{"b":1}))) '),
+    "calls that lack closers": repeated('<tool_call>{"name":"f","arguments":{"a":{"b":1}'),
+    "calls of a list without commas": repeated('{"name":"f","arguments":{}} ', "[TOOL_CALLS] ["),
+    "calls without closers on lines of their own": repeated("[CALL: f()\n"),
+    "values and keys": repeated("<arg_key>a</arg_key><arg_value>x", "<tool_call>f"),
+    "keys that are not closed": repeated("<arg_key>a\n<arg_value>x</arg_value>", "<tool_call>f"),
     "wrong arguments": repeated("[CALL: f(=)] "),
     "raw values": repeated("<tool_call><function=f><parameter=a>"),
     "ends of one raw value": repeated("</parameter>", "<function=f><parameter=a>"),

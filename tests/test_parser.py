@@ -582,6 +582,19 @@ def test_a_wrong_file_names_itself_and_the_field(tmp_path, old, new, message):
     assert "wrong.toml" in str(error.value)
 
 
+@pytest.mark.parametrize("grammar", ["", "none.lark", "heads.lark"])
+def test_model_text_never_raises_where_a_dialect_has_no_sound_grammar(arrow, grammar):
+    (broken,) = parse('=> f {"a" 1}', dialects=msgspec.structs.replace(arrow, grammar=grammar)).problems
+    assert (broken.code, broken.message) == ("unexpected-text", 'expected ":", found 1, 10 characters into the marker')
+
+
+def test_a_grammar_that_is_not_there_is_told_when_the_file_is_read(tmp_path):
+    path = tmp_path / "arrow.toml"
+    path.write_text(ARROW, encoding="utf-8")
+    with pytest.raises(DialectError, match=r"arrow\.toml: grammar: expected a file beside this one.*arrow\.lark"):
+        load_dialect(path)
+
+
 def test_a_file_that_is_no_utf8_is_wrong(tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes(ARROW.encode().replace(b"mine", b"\xe9"))

@@ -48,7 +48,7 @@ NOTICE_CODES: dict[str, str] = {
 }
 
 REPAIR_CODES: dict[str, str] = {
-    "opener-spelling": "the opener was written in another case",
+    "opener-spelling": "the opener was written in another way",
     "full-width-punctuation": "full-width punctuation was read as its ASCII counterpart",
     "curly-quotes": "curly quotes were read as string quotes",
     "single-quotes": "a single-quoted string was read where the dialect wants double quotes",
@@ -62,11 +62,15 @@ REPAIR_CODES: dict[str, str] = {
     "raw-control-character": "a raw control character in a string was kept as its escape",
     "literal-backslash": "a backslash that begins no escape was kept as a backslash",
     "inner-quotes": "quotes inside a string were kept as characters of it",
+    "missing-opener": "an opening bracket or opener was supplied",
     "missing-closer": "a bracket or closer was supplied where nothing else fits",
     "extra-closer": "a bracket too many was dropped",
     "equals-for-colon": "an equals sign was read where the dialect wants a colon",
+    "wrong-closer": "a closer of another kind was read as the one that was due",
     "string-arguments": "arguments given as a JSON string were decoded once more",
     "null-arguments": "arguments given as null were read as none",
+    "fenced-body": "a code fence around the body was dropped",
+    "neighbour-body": "the body of another dialect was read in this one's wrapper",
     "raw-arguments": "nothing could read the arguments; they are kept as text under `_raw`",
 }
 

@@ -572,27 +572,30 @@ def check_dialect(dialect: str | Dialect) -> None:
     """
     (row,) = select(dialect)
     try:
-        for form in row.forms:
+        for form in (*row.forms, *row.variants):
             form.check()
         load(row)
     except DialectError as error:
         raise AssertionError(f"{error}") from error
-    for number, form in enumerate(row.forms):
-        where = f"dialect {row.name}, forms[{number}]"
+    rows = [("forms", number, form) for number, form in enumerate(row.forms)]
+    rows += [("variants", number, form) for number, form in enumerate(row.variants)]
+    for kind, number, form in rows:
+        where = f"dialect {row.name}, {kind}[{number}]"
         for field, pattern in _patterns(form):
             _check_end(f"{where}.{field}", pattern)
         _check_begins(where, form)
 
 
 def _patterns(form: Form) -> Iterator[tuple[str, str]]:
-    for field in ("head", "tail", "opener", "closer", "parameter"):
+    for field in ("head", "tail", "opener", "closer", "parameter", "loose_tail"):
         pattern = getattr(form, field)
         if pattern:
             yield field, expand(pattern)
     if form.separator:  # a call stands behind it
         yield "separator", expand(form.separator) + f"(?={anonymous(expand(form.head))})"
-    for number, pattern in enumerate(form.loose_heads):
-        yield f"loose_heads[{number}]", expand(pattern)
+    for field in ("loose_heads", "loose_openers", "loose_parameters"):
+        for number, pattern in enumerate(getattr(form, field)):
+            yield f"{field}[{number}]", expand(pattern)
 
 
 def _check_end(where: str, pattern: str) -> None:

@@ -43,7 +43,8 @@ def dialects() -> tuple[Dialect, ...]:
 def load_dialect(path: str | os.PathLike[str]) -> Dialect:
     """Read a dialect from a TOML file: the fields of `Dialect`, and a table `[[forms]]` with the fields of `Form`.
 
-    A relative `grammar` is looked up beside the file. Raises DialectError that names the file and the field.
+    A relative `grammar` is looked up beside the file and must be there; a dialect without one is read all the same, but
+    what is wrong with a marker is said less fully. Raises DialectError that names the file and the field.
     """
     import tomllib  # 20 ms, and only dialects of one's own need it
     from pathlib import Path
@@ -52,12 +53,15 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
     try:
         row = tomllib.loads(path.read_text(encoding="utf-8"))
         dialect = msgspec.convert(row, Dialect)
-        for form in dialect.forms:
+        for form in (*dialect.forms, *dialect.variants):
             form.check()
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, DialectError) as error:
         raise DialectError(f"{path}: {error}") from error
     if dialect.grammar:
-        dialect = msgspec.structs.replace(dialect, grammar=str((path.parent / dialect.grammar).resolve()))
+        grammar = (path.parent / dialect.grammar).resolve()
+        if not grammar.is_file():
+            raise DialectError(f"{path}: grammar: expected a file beside this one, found none: {dialect.grammar!r}")
+        dialect = msgspec.structs.replace(dialect, grammar=str(grammar))
     return dialect
 
 
@@ -69,7 +73,11 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
     registered = {dialect.name: dialect for dialect in dialects()}
     if wanted is None:
         return tuple(
-            msgspec.structs.replace(dialect, forms=tuple(form for form in dialect.forms if form.explicit))
+            msgspec.structs.replace(
+                dialect,
+                forms=tuple(form for form in dialect.forms if form.explicit),
+                variants=tuple(form for form in dialect.variants if form.explicit),
+            )
             for dialect in registered.values()
             if dialect.explicit
         )

@@ -57,14 +57,25 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line
-    loose_heads patterns of heads that tolerant reading takes too, as a repair
+    repairs     of a variant (see Dialect): what its calls are recorded with. `missing-closer` stands behind the marker,
+                `missing-opener` before it, any other code for its head
+    salvage     of a variant: whether only salvage takes it, and only with the name of a tool that was given, which is
+                the group `tool` of the head where the body is an envelope
+    loose_heads patterns of heads that tolerant reading takes too, as a repair: `opener-spelling`; where a group `wide`
+                is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place
+    loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
+    loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
+                `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
                 the whole of the arguments as JSON
+    loose_parameters    patterns of the same that tolerant reading takes too, as a repair: `opener-spelling`; where a
+                group `missing` is there, `missing-opener` at its place; where a group `unclosed`, `missing-closer`
     value_end   literal that ends such a value, where structure follows it (the next parameter or the tail)
     nested      pattern that cannot stand in such a value: the value was never closed; default: the opener, or the head
-    unclosed    pattern that cannot stand there either, and that ends the value where reading is tolerant
+    unclosed    pattern that cannot stand there either, and that ends the value where reading is tolerant; a value that
+                is the whole of the arguments must be complete JSON by then, or it is data
     encoding    how such a value is written: raw, or xml (entities and CDATA)
     trim        whether one line break at each end of such a value belongs to the markup
     name_keys, arguments_keys   keys of an envelope, at its outermost level; beside them `id` and `type` may stand, and
@@ -80,10 +91,15 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone: bool = True
     explicit: bool = True
     line_start: bool = False
+    repairs: tuple[str, ...] = ()
+    salvage: bool = False
     loose_heads: tuple[str, ...] = ()
+    loose_openers: tuple[str, ...] = ()
+    loose_tail: str = ""
     begins: str = "<"
     quote: str = '"'
     parameter: str = ""
+    loose_parameters: tuple[str, ...] = ()
     value_end: str = ""
     nested: str = ""
     unclosed: str = ""
@@ -107,6 +123,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Raise DialectError, which names the field, where a pattern does not compile."""
         for field in (
             "head", "tail", "opener", "separator", "closer", "parameter", "nested", "unclosed", "loose_heads",
+            "loose_openers", "loose_parameters", "loose_tail",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
@@ -156,6 +173,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     models    who writes it
     source    where the rules were read
     forms     the ways it is written
+    variants  ways in which it is almost written, with `repairs`: no part of the grammar, and for tolerant reading alone
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own
     writing   how its calls are written; without it the dialect can be read only
     """
@@ -165,6 +183,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     models: str
     source: str
     forms: tuple[Form, ...]
+    variants: tuple[Form, ...] = ()
     grammar: str = ""
     writing: Writing | None = None
 
@@ -176,6 +195,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.writing is not None and not 0 <= self.writing.form < len(self.forms):
             found = self.writing.form
             raise DialectError(f"dialect {self.name}: writing.form: expected the number of a form, found {found}")
+        if not all(form.repairs for form in self.variants) or any(form.repairs for form in self.forms):
+            raise DialectError(f"dialect {self.name}: expected `repairs` in each of `variants` and in none of `forms`")
 
     @property
     def explicit(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from callmark.dialects.model import Dialect, Form, Writing
 
+_CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
 BUILTIN: tuple[Dialect, ...] = (
@@ -17,10 +18,25 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
                 loose_heads=(
                     r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
+                    r"\[" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                    "【" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                    "［" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                    r"\[" + _CALL + r":{ws}{name}(?P<missing>){ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
                 ),
-                begins="[",
+                begins="[【［",
                 body="arguments",
                 tail=r"{ws}\]",
+                loose_tail=r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)",
+            ),
+        ),
+        variants=(
+            Form(
+                begins="C",
+                head=r"CALL{ws}:{ws}{name}{ws}\(",
+                body="arguments",
+                line_start=True,
+                repairs=("missing-opener", "missing-closer"),
+                salvage=True,
             ),
         ),
         writing=Writing(call="[CALL{nonce}: {name}({arguments})]", nonce="#{nonce}"),
@@ -30,7 +46,27 @@ BUILTIN: tuple[Dialect, ...] = (
         title='<tool_call>{"name": "f", "arguments": {...}}</tool_call>',
         models="Hermes 2 and 3, Qwen2.5, QwQ, Qwen3",
         source=_SOURCE + ": hermes, qwen25",
-        forms=(Form(head=r"<tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</tool_call>"),),
+        forms=(
+            Form(
+                head=r"<tool_call>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}</tool_call>",
+                loose_tail=r"{ws}(?P<wrong></(?:tool_calls|tools?|function_calls?|function)>)|(?={ws}<tool_call>)",
+            ),
+        ),
+        variants=(
+            Form(
+                begins="{",
+                head=(
+                    r"(?=\{{ws}\"name\"{ws}:{ws}\"(?P<tool>[^\"\\\r\n]{1,128}+)\"{ws},"
+                    r"{ws}\"(?:arguments|parameters)\"{ws}:{ws}\{)"
+                ),
+                body="envelope",
+                line_start=True,
+                repairs=("missing-opener", "missing-closer"),
+                salvage=True,
+            ),
+        ),
         writing=Writing(
             call='<tool_call>\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n</tool_call>',
             id=', "id": {quoted_id}',
@@ -44,14 +80,21 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<tool_call>{ws}(?=<function=)",
+                loose_openers=(r"<tool_call>{ws}(?=<function[ \t]{1,16}+name=\")",),
                 head=r"<function={name}>",
+                loose_heads=(
+                    r"<function=\"{name}\">(?={ws}</?(?:parameter|function))",
+                    r"<function[ \t]{1,16}+name=\"{name}\">(?={ws}</?(?:parameter|function))",
+                ),
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
+                loose_parameters=(r"{ws}<parameter[ \t]{1,16}+name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",),
                 value_end="</parameter>",
                 nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
                 unclosed=r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>\r?\n|</function>{ws}(?:</tool_call>|<function=))",
                 trim=True,
                 tail=r"{ws}</function>",
+                loose_tail=r"(?={ws}</tool_call>)",
                 closer=r"</tool_call>",
             ),
         ),
@@ -73,8 +116,23 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<tool_call>{ws}{name}(?={ws}<arg_key>|[\r\n]{0,2}+</tool_call>)",
                 body="parameters",
                 parameter=r"{ws}<arg_key>{key}</arg_key>{ws}<arg_value>",
+                loose_parameters=(
+                    # On one line, and without any opener in it: a call behind a key is no value.
+                    r"{ws}<arg_key>{key}</arg_key>{ws}(?P<missing>)(?=[^<\[【［\r\n]{1,256}+</arg_value>)",
+                    r"{ws}<arg_key>(?P<key>[^<>\r\n]{1,256}+)(?P<unclosed>){ws}<arg_value>",
+                ),
                 value_end="</arg_value>",
+                unclosed=r"(?:\r?\n)?+(?=<arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)",
                 tail=r"{ws}</tool_call>",
+            ),
+        ),
+        variants=(
+            Form(
+                head=r"<tool_call>{ws}{name}{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}</tool_call>",
+                repairs=("neighbour-body",),
+                salvage=True,
             ),
         ),
         writing=Writing(
@@ -104,6 +162,14 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 body="json",
                 begins="[",
+            ),
+        ),
+        variants=(
+            Form(
+                begins="[",
+                head=r"\[TOOL_CALLS\]{ws}(?=\{{ws}\")",
+                body="envelope",
+                repairs=("missing-opener", "missing-closer"),
             ),
         ),
         writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
@@ -155,6 +221,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
+                loose_tail=(
+                    r"{ws}(?:<｜tool▁call▁end｜>|```(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>)))"
+                    r"|(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>))"
+                ),
                 closer=r"<｜tool▁calls▁end｜>",
             ),
             Form(
@@ -162,6 +232,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<｜tool▁call▁begin｜>{ws}{name}{ws}<｜tool▁sep｜>{ws}(?=\{)",
                 body="json",
                 tail=r"{ws}<｜tool▁call▁end｜>",
+                loose_tail=r"(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>))",
                 closer=r"<｜tool▁calls▁end｜>",
             ),
         ),
@@ -187,7 +258,13 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}(?=\{)"
                 ),
                 body="json",
+                loose_heads=(
+                    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
+                    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
+                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}(?P<missing>)(?P<empty><\|tool_call_end\|>)",
+                ),
                 tail=r"{ws}<\|tool_call_end\|>",
+                loose_tail=r"(?={ws}(?:<\|tool_call_begin\|>|<\|tool_calls?_section_end\|>))",
                 closer=r"<\|tool_calls?_section_end\|>",
             ),
         ),
@@ -211,6 +288,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="braces",
                 quote='<|"|>',
                 tail=r"{ws}<tool_call\|>",
+                loose_tail=r"{ws}(?P<wrong></tool_call>|<\|tool_call\|>|<\|/tool_call>)|(?={ws}<\|tool_call>)",
             ),
             Form(
                 head=r"(?:call)?:{name}{ws}(?=\{)",
@@ -235,6 +313,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<args_json>",
                 value_end="</args_json>",
+                unclosed="</function_call>",
                 encoding="xml",
                 tail=r"{ws}</function_call>",
                 closer=r"</function_calls>",
@@ -286,11 +365,30 @@ BUILTIN: tuple[Dialect, ...] = (
         source="the ReAct prompt as LangChain and Qwen write it",
         forms=(
             Form(
-                begins="A",
+                begins="Aa*",
                 head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+                loose_heads=tuple(
+                    rf"{stars}{word}:{stars}[ \t]{{0,16}}+{{name}}[ \t]{{0,16}}+\r?\n"
+                    rf"[ \t]{{0,16}}+{stars}(?i:action input):{stars}{{ws}}(?=\{{)"
+                    for stars, word in (("", "Action"), ("", "action"), (r"\*\*", "(?i:action)"))
+                ),
                 body="json",
                 line_start=True,
                 explicit=False,
+            ),
+        ),
+        variants=(
+            Form(
+                begins="A",
+                head=(
+                    r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
+                    r"```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)"
+                ),
+                body="json",
+                tail=r"{ws}```",
+                line_start=True,
+                explicit=False,
+                repairs=("fenced-body",),
             ),
         ),
         writing=Writing(call="Action: {name}\nAction Input: {arguments}"),

@@ -25,6 +25,7 @@ from callmark.events import (
     Text,
 )
 from callmark.reading import fast
+from callmark.reading.closers import DEPTH, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.diagnosis import explain, nearest
@@ -98,7 +99,7 @@ class CallReading:
         self._room_end = base + at + self._limits.arguments
         self._name = found["name"] if entry.has_name else None
         self._id = found["id"] if entry.has_id else None
-        self._repairs = (Repair("opener-spelling", Span(self._start, self._body)),) if entry.kind == "loose" else ()
+        self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
         self._begun = False
         self._at = at
         if entry.has_empty and found["empty"] is not None:
@@ -240,8 +241,11 @@ class CallReading:
         if isinstance(reader, ObjectReader):
             return windowed
         if reader.status == DEAD:
-            self._break(reader.code, reader.expected, reader.sound, reader.error)
-            return True
+            due = reader.due if self._tolerant and isinstance(reader, ValueReader) else None
+            if due is None or len(due) > DEPTH:
+                self._break(reader.code, reader.expected, reader.sound, reader.error)
+                return True
+            return self._end_otherwise(reader, due)
         if windowed and room <= _WINDOW:
             self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
             self._overflow = reader
@@ -285,21 +289,54 @@ class CallReading:
                     return False
                 if isinstance(reader, ObjectReader) and parts.bracketed:
                     self._hand_over(reader)
-                elif tail.may_match(self._buffer, end):
+                    return True
+                if tail.may_match(self._buffer, end):
                     return False
-                else:
-                    closing = f"the end of the marker, as in {self._entry.dialect.title}"
-                    self._break("unexpected-text", closing, self._base + end)
+                if self._tolerant:
+                    return self._end_otherwise(reader, "")
+                closing = f"the end of the marker, as in {self._entry.dialect.title}"
+                self._break("unexpected-text", closing, self._base + end)
                 return True
             end = found.end()
+        self._complete(reader, end)
+        return True
+
+    def _end_otherwise(self, reader: Reader, due: str) -> bool:
+        """Read an ending that is not as the dialect wants it, `due` being the brackets that are open; or break."""
+        buffer, at, base = self._buffer, self._at, self._base
+        section = self._section.section if self._section is not None else None
+        inside = isinstance(reader, ValueReader) and reader.status == DEAD and reader.inside
+        ways = endings(self._entry.form, section, due, inside)
+        ending = ways.ending(buffer, at, base)
+        if ending is None and ways.may_end(buffer, at):
+            reader.status = OPEN if reader.status == DEAD else reader.status
+            return False
+        if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:
+            reader.close(at, base)
+            self._preview(reader)
+        if ending is None or reader.status == DEAD:
+            if isinstance(reader, ValueReader) and reader.status == DEAD:
+                self._break(reader.code, reader.expected, reader.sound, reader.error)
+            else:
+                closing = f"the end of the marker, as in {self._entry.dialect.title}"
+                self._break("unexpected-text", closing, base + at)
+            return True
+        self._complete(reader, ending.stop, ending.repairs)
+        return True
+
+    def _complete(self, reader: Reader, end: int, repairs: tuple[Repair, ...] = ()) -> None:
+        """The marker ends at index `end`, for which `repairs` were made behind its arguments."""
         if not isinstance(reader, ObjectReader):
             self._id = reader.id or self._id
             self._repairs += tuple(reader.repairs)
+        self._repairs += repairs
+        if "missing-closer" in self._entry.form.repairs:
+            place = self._base + end
+            self._repairs += (Repair("missing-closer", Span(place, place)),)
         raw = self._raw(end)
         source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
         json = source if self._json is None else self._json.take()
         self._end_call(end, source, json, raw)
-        return True
 
     def _end_call(self, end: int, source: str, json: str, raw: str) -> None:
         """The marker is complete: decode its arguments."""

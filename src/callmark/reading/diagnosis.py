@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from callmark.dialects import Dialect
+from callmark.errors import DialectError
 
 GRAMMAR_LIMIT = 4096
 """Characters of a marker up to which the grammar is asked: it takes some 3 microseconds a token."""
@@ -17,12 +18,15 @@ def explain(
 ) -> str:
     """Return the message for a broken marker `raw`, whose reader stopped at index `at`.
 
-    Where the dialect's grammar stops at the same place, its expected set is used: it is complete.
+    Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete.
     """
     if with_grammar and found and len(raw) <= GRAMMAR_LIMIT:
         from callmark.reading import grammar  # lark takes 90 ms to import
 
-        mismatch = grammar.load(dialect).explain(raw)
+        try:
+            mismatch = grammar.load(dialect).explain(raw)
+        except DialectError:  # a dialect of one's own without a sound grammar: the reader's own words will do
+            mismatch = None
         if mismatch is not None and mismatch.position == at:
             expected = " or ".join(mismatch.expected)
     if not found:

@@ -38,8 +38,8 @@ class ParametersReader:
 
     __slots__ = (
         "_base", "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_size", "_is_string", "_json",
-        "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code", "end",
-        "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_kept", "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code",
+        "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +66,7 @@ class ParametersReader:
         self._whole = patterns.whole
         self._begun = False
         self._key = ""
+        self._kept = False  # the value holds a literal `value_end` as data
         self._declared: frozenset[str] | None = None
         self._held: list[str] = []  # of a value whose type is open
         self._held_size = 0
@@ -99,12 +100,20 @@ class ParametersReader:
 
     def _read_between(self, buffer: str, at: int, base: int) -> int:
         found = self._patterns.between.match(buffer, at)
+        strict = found is not None
         if found is None:
             if self._patterns.between.may_match(buffer, at):
                 return at
+            for pattern in self._patterns.loose_between if self._tolerant else ():
+                found = pattern.match(buffer, at)
+                if found is not None:
+                    break
+                if pattern.may_match(buffer, at):
+                    return at
+        if found is None:
             return self._die("unexpected-text", "a parameter or the end of the call", at)
         self.sound = base + at
-        if found["tail"] is not None:
+        if found.groupdict().get("tail") is not None:
             if not self._whole:
                 self.out.append("}" if self._begun else "{}")
             elif not self._begun:
@@ -120,6 +129,8 @@ class ParametersReader:
             reader = ValueReader(_JSON_FORM, self.start, depth_limit=self._depth_limit, tolerant=self._tolerant)
             self._json = Embedded(reader)
         else:
+            if not strict:
+                self._repair_tag(found, base)
             self._key = found["key"]
             self._declared = self._parameters.declared(self._key) if self._parameters is not None else None
             self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
@@ -128,8 +139,19 @@ class ParametersReader:
             if self._declared is not None and "string" in self._declared and "null" not in self._declared:
                 self._begin_string()
         self._begun = True
+        self._kept = False
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
+
+    def _repair_tag(self, found: re.Match[str], base: int) -> None:
+        """Record what is other than it should be in what opens a value."""
+        for group, code in (("missing", "missing-opener"), ("unclosed", "missing-closer")):
+            if group in found.re.groupindex:
+                place = base + found.start(group)
+                self.repairs.append(Repair(code, Span(place, place)))
+                return
+        start = base + found.end() - len(found[0].lstrip(_BLANK))
+        self.repairs.append(Repair("opener-spelling", Span(start, base + found.end())))
 
     def _skip_line_break(self, buffer: str, at: int) -> int:
         if buffer.startswith("\n", at):
@@ -145,9 +167,10 @@ class ParametersReader:
         stop = self._stop
         found = stop.search(buffer, at)
         end = found.start() if found is not None else len(buffer)
-        if found is None or found.lastgroup in ("nested", "unclosed"):
-            begin = self._may_stop(buffer, at, end)
-            if begin < end:
+        if found is None or found.lastgroup in ("nested", "unclosed", "kept"):
+            here = found is not None and found.lastgroup == "kept"  # it is an end, if the right text comes
+            begin = self._may_stop(buffer, at, end + here)
+            if begin < end + here:
                 found, end = None, begin
         if end > at:
             stopped = self._take(buffer[at:end], at)
@@ -156,6 +179,13 @@ class ParametersReader:
         if found is None:
             return end
         kind = found.lastgroup
+        data = self._whole and self._json is not None and not self._json.whole
+        if kind == "kept" or (kind == "unclosed" and data):
+            self._kept = True
+            return self._take(found[0], end)
+        if kind == "unclosed" and self._kept and not self._whole:
+            self.sound = base + end
+            return self._die("unexpected-text", f'"{self._patterns.form.value_end}"', end)
         if kind == "unclosed" and self._tolerant:
             self.repairs.append(Repair("missing-closer", Span(base + end, base + end)))
             self._end_value(end, base)
@@ -265,7 +295,10 @@ class ParametersReader:
         if tail == "\r":  # no line break, so it belongs to the value
             self._write(tail, at)
         if self._json is not None:
-            if not self._json.whole:
+            if self._whole and self._tolerant and not self._json.begun:
+                self.repairs.append(Repair("null-arguments", Span(base + at, base + at)))
+                self.out.append("{}")
+            elif not self._json.whole:
                 self._die("bad-arguments", "a whole JSON value", at)
             self._json = None
             if self._whole:

@@ -28,6 +28,7 @@ from callmark.events import (
     Malformed,
     Markup,
     Notice,
+    Repair,
     Span,
     Text,
 )
@@ -56,7 +57,7 @@ from callmark.reading.options import (
 )
 from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import TOGETHER
-from callmark.reading.scanner import Entry, plan
+from callmark.reading.scanner import Entry, plan, section_heads
 from callmark.reading.schemas import known_tools
 
 RECOVERY: Final = 256
@@ -102,7 +103,7 @@ class Parser(CallReading):
         tolerant = tolerance != "strict"
         if nonce is not None and not re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce):
             raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r}")
-        super().__init__(plan(dialects, tolerant), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
+        super().__init__(plan(dialects, tolerance), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
         self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
@@ -111,6 +112,7 @@ class Parser(CallReading):
             self._channel = "reasoning"
         self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._limit_told = False
+        self._joined = False  # whether the separator before the next call of the section is missing
         self._between = False  # whether a separator or the section's closer comes next, not a call
 
     @property
@@ -328,7 +330,7 @@ class Parser(CallReading):
                     return True
                 at = hit + 1
                 continue
-            if entry.line_start and not contexts.at_line_start:
+            if (entry.line_start and not contexts.at_line_start) or (entry.salvage and not self._known(found)):
                 at = hit + 1
                 continue
             if (
@@ -341,7 +343,7 @@ class Parser(CallReading):
                 if refusal is not None:
                     if refusal and (kind != "opener" or not entry.form.alone):
                         self._show(hit)
-                        self._events.append(Notice(Span(base + hit, base + found.end()), *refusal))
+                        self._events.append(Notice(Span(base + hit, base + max(found.end(), hit + 1)), *refusal))
                     at = found.end() if kind == "opener" else hit + 1
                     continue
             start = self._shown
@@ -364,6 +366,11 @@ class Parser(CallReading):
             else:
                 self._begin(entry, found)
             return True
+
+    def _known(self, found: re.Match[str]) -> bool:
+        """Whether a head that only salvage takes names a tool that was given."""
+        groups = found.groupdict()
+        return self._tools is not None and groups.get("tool", groups.get("name")) in self._tools
 
     def _wait_in_text(self, stop: int) -> bool:
         self._at = stop
@@ -432,24 +439,32 @@ class Parser(CallReading):
         section = entry.section
         full = self._calls >= self._limits.calls
         if self._between:
-            between = section.next.match(buffer, at)
-            if between is None:
-                if not final and section.next.may_match(buffer, at):
+            between = None
+            for pattern in (section.next, section.loose)[: 1 + self._tolerant]:
+                between = pattern.match(buffer, at)
+                if between is not None:
+                    break
+                if not final and pattern.may_match(buffer, at):
                     return False
-            elif between["closer"] is not None:
+            if between is not None and between["closer"] is not None:
                 self._markup(at, between.end())
-            elif not full:
+            elif between is not None and not full:
+                self._joined = between.lastgroup == "joined"
                 self._markup(at, between.end())
                 self._between = False
                 return True
         elif not full:
-            for head in section.heads:
-                found = head.head.match(buffer, at)
+            for head in section_heads(entry, self._tolerant):
+                found = head.match(buffer, at)
                 if found is not None:
                     self._between = True
-                    self._begin(Entry("head", head.head, entry.dialect, head), found)
+                    self._begin(head, found)
+                    if self._joined:
+                        place = Span(self._start, self._start)
+                        self._repairs = (Repair("missing-comma", place), *self._repairs)
+                        self._joined = False
                     return True
-                if not final and head.head.may_match(buffer, at):
+                if not final and head.pattern.may_match(buffer, at):
                     return False
         self._section = None
         self._mode = IN_SOLE if self._sole else IN_TEXT

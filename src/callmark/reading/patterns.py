@@ -113,6 +113,7 @@ class Patterns:
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
+        self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         self.recovery = Pattern(anonymous(tail)) if tail and "(?=" not in tail else None
         self.opener = Pattern(expand(form.opener)) if form.opener else None
@@ -143,17 +144,25 @@ class Patterns:
             self.stop_begins = re.compile("[" + "".join(map(re.escape, sorted(begins))) + "]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
-            self.stop = Pattern(f"(?P<end>{stop}{structure})|(?P<nested>{nested}){unclosed}")
+            loose = [expand(text) for text in (*form.loose_parameters, form.loose_tail) if text]
+            others = f"|(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))" if loose else ""
+            ends = f"(?P<end>{stop}{structure}){others}"
+            rest = f"(?P<nested>{nested}){unclosed}|(?P<kept>{stop})"
+            self.loose_between = [Pattern(text) for text in loose[: len(form.loose_parameters)]]
+            if form.loose_tail:
+                self.loose_between.append(Pattern(f"(?P<tail>(?={loose[-1]}))"))
+            self.stop = Pattern(f"{ends}|{rest}")
             self.stop_xml = Pattern(
-                f"(?P<end>{stop}{structure})|(?P<cdata><!\\[CDATA\\[)"
-                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|(?P<nested>{nested}){unclosed}"
+                f"{ends}|(?P<cdata><!\\[CDATA\\[)"
+                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|{rest}"
             )
 
 
 class Section:
     """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
-    `next` matches what leads to the next call (group `next`) or ends the section (group `closer`).
+    `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
+    tolerant reading takes besides: the next head in other spelling, a separator too many, or (group `joined`) none.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:
@@ -165,6 +174,10 @@ class Section:
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
         self.next = Pattern(f"(?P<closer>{blanks}(?:{expand(first.closer)}))|(?P<next>{between}(?={heads}))")
+        others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
+        ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
+        ways += [f"(?P<closer>{between}{blanks}(?:{expand(first.closer)}))", f"(?P<joined>{blanks}(?={heads}))"]
+        self.loose = Pattern("|".join(ways if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
         self.resume = Pattern(f"[)}}\\]]{{1,8}}(?={between}(?:{heads}))") if self.separated else None
 
 

@@ -17,6 +17,8 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal
 
 from callmark.dialects import Dialect, Form, select
+from callmark.events import Repair, Span
+from callmark.reading.options import Tolerance
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
 
 _NOWHERE: Final = sys.maxsize
@@ -60,18 +62,33 @@ class Entry:
         self.simple: Final = patterns.form.body in ("json", "arguments") and bool(self.guess)
         self.closing: Final = len(self.guess)
         self.line_start: Final = patterns.form.line_start
+        self.salvage: Final = patterns.form.salvage
 
     @cached_property
     def match(self) -> Callable[..., re.Match[str] | None]:
         """Match at a place: `re.Pattern.match`."""
         return self.pattern.match
 
+    def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
+        """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
+        head = Span(base + found.start(), base + found.end())
+        if self.form.repairs:
+            before = Span(head.start, head.start)
+            codes = [code for code in self.form.repairs if code != "missing-closer"]
+            return tuple(Repair(code, before if code == "missing-opener" else head) for code in codes)
+        groups = found.groupdict()
+        if "missing" in groups:
+            place = base + found.start("missing")
+            return (Repair("missing-opener", Span(place, place)),)
+        return (Repair("full-width-punctuation" if "wide" in groups else "opener-spelling", head),)
+
 
 class Plan:
     """What to look for. `begins` finds any character with which an entry may begin."""
 
-    def __init__(self, dialects: tuple[Dialect, ...], tolerant: bool) -> None:
-        """Make the plan for `dialects`; a tolerant one takes loose heads too."""
+    def __init__(self, dialects: tuple[Dialect, ...], tolerance: Tolerance) -> None:
+        """Make the plan for `dialects`; a tolerant one takes loose heads and variants too."""
+        tolerant = tolerance != "strict"
         strict: list[Entry] = []
         loose: list[Entry] = []
         for dialect in dialects:
@@ -82,10 +99,15 @@ class Plan:
                     openers.add(form.opener)
                     shared = section(tuple(other for other in dialect.forms if other.opener == form.opener))
                     strict.append(Entry("opener", compiled.opener, dialect, compiled, shared))
+                    if tolerant:
+                        loose += [Entry("opener", other, dialect, compiled, shared) for other in compiled.loose_openers]
                 if form.alone:
                     strict.append(Entry("head", compiled.head, dialect, compiled))
                 if tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
+            for form in dialect.variants if tolerant else ():
+                if tolerance == "salvage" or not form.salvage:
+                    loose.append(Entry("loose", patterns(form).head, dialect, patterns(form)))
         tags = [patterns(form) for form in _REASONING.forms]
         entries = [*strict, *(Entry("tag", tag.head, _REASONING, tag) for tag in tags), *loose]
         self.first = entries[0]
@@ -234,17 +256,26 @@ def _begins(entry: Entry) -> str:
 
 
 @lru_cache(maxsize=64)
-def _plan(dialects: tuple[Dialect, ...], tolerant: bool) -> Plan:
-    return Plan(dialects, tolerant)
+def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
+    """Return what a call may begin with in the section of `opener`, in the order in which it is tried."""
+    heads = opener.section.heads if opener.section is not None else ()
+    strict = [Entry("head", head.head, opener.dialect, head) for head in heads]
+    loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
+    return (*strict, *loose)
 
 
-@lru_cache(maxsize=2)
-def _default_plan(tolerant: bool) -> Plan:
-    return _plan(select(None), tolerant)
+@lru_cache(maxsize=64)
+def _plan(dialects: tuple[Dialect, ...], tolerance: Tolerance) -> Plan:
+    return Plan(dialects, tolerance)
 
 
-def plan(dialects: object, tolerant: bool) -> Plan:
+@lru_cache(maxsize=3)
+def _default_plan(tolerance: Tolerance) -> Plan:
+    return _plan(select(None), tolerance)
+
+
+def plan(dialects: object, tolerance: Tolerance) -> Plan:
     """Return the plan for an option `dialects`: None, a name, a Dialect, or several of them. Made once for each set."""
     if dialects is None:
-        return _default_plan(tolerant)
-    return _plan(select(dialects), tolerant)  # type: ignore[arg-type]  # select checks it
+        return _default_plan(tolerance)
+    return _plan(select(dialects), tolerance)  # type: ignore[arg-type]  # select checks it

@@ -117,11 +117,11 @@ class ValueReader:
 
     __slots__ = (
         "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_controls", "_delimiter",
-        "_depth_limit", "_doubt", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held", "_held_kind", "_is_key",
-        "_key", "_literal", "_live", "_mode", "_name_keys", "_nested", "_object", "_outer", "_parameters", "_pending",
-        "_quote", "_refuses", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_swallows",
-        "_tolerant", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out", "plain",
-        "repairs", "sound", "start", "status",
+        "_depth_limit", "_doubt", "_ended", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held", "_held_kind",
+        "_is_key", "_key", "_literal", "_live", "_mode", "_name_keys", "_nested", "_object", "_outer", "_parameters",
+        "_pending", "_quote", "_refuses", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
+        "_swallows", "_tolerant", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
+        "plain", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -182,6 +182,7 @@ class ValueReader:
         self._word: list[str] = []
         self._size = 0
         self._word_start = start
+        self._ended = False  # it is DEAD because no comma and no closer stands behind a value
 
     @classmethod
     def behind(
@@ -257,9 +258,11 @@ class ValueReader:
                         return at
                     at = stop
                     continue
-                if char in WIDE and (frame != "R" or state == NEXT or WIDE[char] in ",)"):
+                plain = WIDE.get(char, "")
+                due = plain in ",=:" or plain == _CLOSER.get(frame) if state == NEXT else frame != "R" or plain in ",)"
+                if plain and due:
                     self._repair("full-width-punctuation", base + at, base + at + 1)
-                    char = WIDE[char]
+                    char = plain
             if state == NEXT:
                 if char == ",":
                     at = self._comma(frame, at, base)
@@ -268,6 +271,8 @@ class ValueReader:
                         doubled = lookahead(self._form).doubled
                         one_more = follows(doubled, buffer, at) if doubled is not None else False
                         if one_more is None:
+                            if self.repairs and self.repairs[-1].span.start == base + at:
+                                self.repairs.pop()  # it is read again
                             return at
                         if one_more:
                             self._repair("extra-closer", base + at, base + at + 1)
@@ -347,23 +352,7 @@ class ValueReader:
                 self._repair("missing-comma", base + at, base + at)
                 self._comma(frame, at, base)
                 return at
-        ending = lookahead(self._form).ending
-        if ending is None:
-            return self._die("unexpected-text", wanted, at)
-        found = ending.match(buffer, at)
-        if found is None:
-            return at if ending.may_match(buffer, at) else self._die("unexpected-text", wanted, at)
-        run = "".join(found["run"].split())
-        due = "".join(_CLOSER[open_frame] for open_frame in reversed(self._stack))
-        if run[1:] == due:
-            self._repair("extra-closer", base + at, base + at + 1)
-            return at + 1
-        rest = iter(due[1:])
-        unmistakable = frame == "R" or run[-1:] == due[-1] or self._form.body != "arguments"
-        if unmistakable and all(closer in rest for closer in run):
-            self._repair("missing-closer", base + at, base + at)
-            self._close(frame, at - 1, base)
-            return at
+        self._ended = True  # what is due may be closed otherwise: see `closers`
         return self._die("unexpected-text", wanted, at)
 
     def _drop_comma(self, frame: str, buffer: str, at: int, base: int) -> int:
@@ -387,6 +376,7 @@ class ValueReader:
             if not self._settle(at):
                 return at
             if self._single:
+                self._ended = self._object
                 return self._die("unexpected-text" if self._object else "bad-arguments", '")"', at)
         elif self._live and frame != "E":
             self._pending.append(",")
@@ -453,6 +443,29 @@ class ValueReader:
         self._state = NEXT
         self._gap = False
         return at + 1
+
+    @property
+    def due(self) -> str | None:
+        """The closers that are due, innermost first, where the reader died of what stands behind a value; or None."""
+        return "".join(_CLOSER[frame] for frame in reversed(self._stack)) if self._ended else None
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was read so far."""
+        return not self._stack and self.status == OPEN
+
+    @property
+    def inside(self) -> bool:
+        """Whether more members of the arguments could follow."""
+        return self._live and not (self._stack == ["R"] and self._object)
+
+    def close(self, at: int, base: int) -> None:
+        """Take all brackets that are open as closed at index `at`."""
+        self.status = OPEN
+        self._ended = False
+        while self._stack and self.status == OPEN:
+            self._close(self._stack[-1], at, base)
+            self.end = min(self.end, base + at)
 
     # Values.
 

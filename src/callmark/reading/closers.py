@@ -1,0 +1,107 @@
+"""Finds out which closers are missing, too many or of another shape where a marker's arguments end (tolerant reading).
+
+Where a reader stands behind a value and finds neither a comma nor the closer that is due, what follows is compared as a
+whole with all that is due: the brackets that are open, innermost first, and then the marker's tail. Only where one
+change gets that right, the change is the repair: the first closers are missing, one is too many, one has another shape,
+or a comma stands before them. Any bracket may be full-width besides. So none is supplied or dropped where more members
+may follow, and none at the end of the text: what decides must be there. `Form.loose_tail` says what may stand where
+nothing but the tail is due.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from callmark.dialects import Form, expand
+from callmark.events import Repair, Span
+from callmark.reading.patterns import Pattern, Section, anonymous
+
+DEPTH: Final = 8
+"""Open brackets up to which closers are repaired: with the blanks between them they fit into patterns.HOLD_LIMIT."""
+
+_BLANKS: Final = r"[ \t\r\n]{0,64}+"
+_SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
+_WIDE: Final = re.compile("[）］】｝]")
+_BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
+_NO_MEMBERS: Final = rf"(?={_BLANKS}[^\s,:=)\]}}，：＝）］】｝])"
+
+
+class Ending(NamedTuple):
+    """How a marker ends: the index behind it, and what was changed for that."""
+
+    stop: int
+    repairs: tuple[Repair, ...]
+
+
+class Endings:
+    """What may stand where the closers `due` (innermost first) and then the tail of a marker of `form` are due.
+
+    `inside` says that brackets of the arguments are open, so that more members may stand behind another bracket.
+    """
+
+    def __init__(self, form: Form, section: Section | None, due: str, inside: bool) -> None:
+        """Make a pattern for each change. None matches the beginning of what another matches, so all can be asked."""
+        tail = anonymous(expand(form.tail))
+        bracket = _BRACKET_TAIL.fullmatch(form.tail)
+        if bracket is not None:
+            due, tail = due + bracket[1], ""
+        elif not tail and section is not None:
+            tail = f"(?={anonymous(section.next.text)})"
+        may_be_bracket = bracket is not None or re.match(tail, "]x") is not None
+        self._ways: list[tuple[str, int, Pattern]] = []  # code of the repair, how many closers are missing
+        if tail or bracket is not None:
+            only_tail = len(due) == (bracket is not None)
+            self._add("", due, tail)
+            spellings = {closer: others for closer, others in _SPELLINGS.items() if inside or closer != due[-1:]}
+            if bracket is not None and only_tail:
+                spellings.pop("}", None)
+                self._add("wrong-closer", "", tail, "}｝" if bracket[1] != "}" else ")）")
+            elif due:
+                wrong = (others for closer, others in spellings.items() if closer != due[0])
+                self._add("wrong-closer", due[1:], tail, "".join(wrong))
+            self._add("extra-closer", due, tail, "".join(spellings.values()))
+            if not inside:
+                self._add("extra-comma", due, tail, ",")
+            for missing in range(1, len(due) + (bracket is None)):
+                rest = due[missing:]
+                if not (inside and may_be_bracket and len(rest) == (bracket is not None)):
+                    self._add("missing-closer", rest, tail, missing=missing)
+                elif bracket is not None:
+                    self._add("missing-closer", rest, _NO_MEMBERS, missing=missing)
+            if only_tail and form.loose_tail:
+                self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(form.loose_tail)}")))
+
+    def _add(self, code: str, due: str, tail: str, other: str = "", missing: int = 0) -> None:
+        before = f"{_BLANKS}(?P<other>[{re.escape(other)}])" if other else ""
+        closers = "".join(f"{_BLANKS}[{re.escape(_SPELLINGS[closer])}]" for closer in due)
+        self._ways.append((code, missing, Pattern(f"{before}(?P<closers>{closers}){tail}")))
+
+    def ending(self, buffer: str, at: int, base: int) -> Ending | None:
+        """Return how the marker ends whose closers begin at index `at`; `base` is the position of the buffer."""
+        for code, missing, pattern in self._ways:
+            found = pattern.match(buffer, at)
+            if found is None:
+                continue
+            groups = found.groupdict()
+            changed = [Repair("missing-closer", Span(base + at, base + at))] * missing
+            for group, name in (("other", code), ("wrong", "wrong-closer")):
+                if groups.get(group) is not None:
+                    changed = [Repair(name, Span(base + found.start(group), base + found.end(group)))]
+            changed += [
+                Repair("full-width-punctuation", Span(base + wide.start(), base + wide.end()))
+                for wide in _WIDE.finditer(buffer, *found.span("closers"))
+            ]
+            return Ending(found.end(), tuple(changed))
+        return None
+
+    def may_end(self, buffer: str, at: int) -> bool:
+        """Return whether more text could make an ending of what stands at index `at`."""
+        return any(pattern.may_match(buffer, at) for _, _, pattern in self._ways)
+
+
+@lru_cache(maxsize=1024)
+def endings(form: Form, section: Section | None, due: str, inside: bool) -> Endings:
+    """Return the endings for a place; made once for each."""
+    return Endings(form, section, due, inside)
