@@ -29,15 +29,15 @@ class Begun(NamedTuple):
     closers: str
 
 
-def begun(raw: str, dialect: Dialect) -> Begun:
-    """Return how far the first call in `raw`, the text of a broken marker, came.
+def begun(raw: str, dialect: Dialect, nonce: str | None = None) -> Begun:
+    """Return how far the first call in `raw`, the text of a broken marker that carries `nonce`, came.
 
     >>> from callmark.dialects import select
     >>> begun('[CALL: save({"path": "a.txt", "body": ["Once', select("call")[0])
     Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
     """
     for opening in dict.fromkeys(("", section_opening(dialect))):
-        events = Parser(dialects=dialect, contexts=EVERYWHERE).feed(opening + raw)
+        events = Parser(dialects=dialect, contexts=EVERYWHERE, nonce=nonce).feed(opening + raw)
         starts = [event for event in events if isinstance(event, CallStart)]
         if starts:
             break
