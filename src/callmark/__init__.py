@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from callmark.running.ledger import Ledger, SqliteLedger
     from callmark.running.loop_guard import LoopGuard
     from callmark.running.observing import AuditLog
-    from callmark.running.session import Session, Settings
+    from callmark.running.session import Session
+    from callmark.running.settings import Settings
     from callmark.running.signals import Cancel
     from callmark.tools.context import Invocation
     from callmark.tools.registry import Registry
@@ -75,7 +76,7 @@ _LATER = {
     "LoopGuard": "callmark.running.loop_guard",
     "AuditLog": "callmark.running.observing",
     "Session": "callmark.running.session",
-    "Settings": "callmark.running.session",
+    "Settings": "callmark.running.settings",
     "Cancel": "callmark.running.signals",
     "Invocation": "callmark.tools.context",
     "Registry": "callmark.tools.registry",
