@@ -35,6 +35,7 @@ from callmark import (
     Tool,
     ToolError,
     UsageError,
+    Wording,
     dialects,
     load_dialect,
     parse,
@@ -46,7 +47,6 @@ from callmark import (
 from callmark.reading.begun import EVERYWHERE
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
 from callmark.running.session import SessionEvent, Step
-from callmark.running.wording import Wording
 
 
 class Script:
@@ -503,19 +503,27 @@ def test_a_dialect_that_is_not_registered_is_taught_read_and_told(tmp_path):
         assert (settings.dialect is longcat) is ("<longcat>" in model.requests[0].messages[0]["content"])
 
 
-def test_a_tool_that_must_be_called_and_cannot_any_more_is_no_longer_asked_for():
-    def fails(arguments: Any, context: Any) -> None:
-        raise OSError
+def test_a_tool_that_must_be_called_may_be_named_with_its_owner_or_without():
+    registry = Registry()
+    registry.register(add, owner="a")
+    for choice in ("add", "a:add"):
+        for name in ("add", "a:add"):
+            model = Script(f"[CALL: {name}(a=1, b=2)]", "3.")
+            events = play(Session(registry, settings=Settings(tool_choice=choice)), model)
+            assert steps(events) == ["generation", "results", "generation", "answer"]
+            assert "You must call add now" in model.requests[0].messages[0]["content"]
 
-    executor = Executor(
-        Registry([Tool(name="flaky", function=fails, mode="read"), add]), breaker=lambda: Breaker(failures=1)
-    )
-    settings = Settings(tool_choice="flaky")
-    assert (
-        play(Session(executor, settings=settings), Script("[CALL: flaky()]", "[CALL: flaky()]", "No."))[-1].text
-        == "No."
-    )
-    assert steps(play(Session(Registry(), settings=settings), Script("No."))) == ["generation", "answer"]
+
+def test_where_there_are_no_tools_none_is_asked_for():
+    events = play(Session(Registry(), settings=Settings(tool_choice="required")), Script("No."))
+    assert steps(events) == ["generation", "answer"]
+
+
+def test_a_native_call_that_is_wanted_is_asked_for_without_a_form():
+    model = Script("No.", [fragment(0, "c1", "gone", "{}")], "No.", CALL, native_tools="openai")
+    play(Session(Registry([add]), settings=Settings(tool_choice="add", language="zh-Hans")), model)
+    assert model.said(1) == "现在必须调用 add，不要调用其他工具。"
+    assert model.said(3) == model.said(1)  # another call than the one that is wanted changes nothing
 
 
 def test_settings_come_from_a_file_too():

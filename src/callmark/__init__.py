@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from callmark.running.session import Session
     from callmark.running.settings import Settings
     from callmark.running.signals import Cancel
+    from callmark.running.wording import Wording
     from callmark.tools.context import Invocation
     from callmark.tools.registry import Registry
     from callmark.tools.results import Failure, Result
@@ -78,6 +79,7 @@ _LATER = {
     "Session": "callmark.running.session",
     "Settings": "callmark.running.settings",
     "Cancel": "callmark.running.signals",
+    "Wording": "callmark.running.wording",
     "Invocation": "callmark.tools.context",
     "Registry": "callmark.tools.registry",
     "Failure": "callmark.tools.results",
@@ -141,6 +143,7 @@ __all__ = [
     "ToolsError",
     "UnknownDialectError",
     "UsageError",
+    "Wording",
     "Writing",
     "WrittenCall",
     "convert",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from callmark.errors import UsageError
+from callmark.errors import ToolError, UsageError
 from callmark.events import Call, Event
 from callmark.running.executor import Executor
 from callmark.running.generation import Generation
@@ -171,8 +171,8 @@ class Session:
         while True:
             context = replace(self._context, request_id=request_id, messages=list(self.messages), cancel=cancel)
             offered = await self._offered(context, broken) if tools_on else ()
-            if wanted in broken or not offered:
-                wanted = ""  # nothing could fulfil it any more
+            if not offered:
+                wanted = ""  # nothing could fulfil it
             answer = Generation(self.executor.registry, offered, settings, self._is_native(model))
             prompt = None if answer.native or not offered else self._prompt(offered, wanted)
             request = Request(messages=self._asked(prompt), tools=self._tools(offered, answer, model))
@@ -212,7 +212,7 @@ class Session:
                 for result in results:
                     yield result
                 yield Step("results", self._tell(answer, results))
-                if wanted and any(wanted in ("required", call.name) for call in answer.calls):
+                if any(self._fulfils(call.name, wanted) for call in answer.calls):
                     wanted = ""
                 if cancel.is_set():
                     yield Step("cancelled")
@@ -259,7 +259,15 @@ class Session:
         ]
         # What had to be called was called: who is told so again calls for ever.
         fulfilled = "none" if self.settings.tool_choice == "none" else "auto"
-        return self.wording.prompt(tools, wanted or fulfilled)
+        return self.wording.prompt(tools, names.get(wanted, wanted) or fulfilled)
+
+    def _fulfils(self, name: str, wanted: str) -> bool:
+        if wanted in ("", "required"):
+            return True
+        try:
+            return self.executor.registry.get(name) is self.executor.registry.get(wanted)
+        except ToolError:
+            return False
 
     def _asked(self, prompt: Prompt | None) -> list[dict[str, Any]]:
         system = [{"role": "system", "content": self.system}] if self.system else []
