@@ -8,8 +8,8 @@ import pytest
 
 import callmark
 from callmark import Notice, UsageError, feedback, parse
-from callmark.dialects import Dialect, dialects
-from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed
+from callmark.dialects import Dialect, Form, dialects
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed, Span
 from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import codes
@@ -329,3 +329,18 @@ def test_the_names_in_the_message_of_an_unknown_tool(name, tool, near):
     assert (call.name, notice.code) == (name, "unknown-tool")
     assert unknown_tool(notice.message) == (name, near)
     assert unknown_tool("something else") == ("", "")
+
+
+@pytest.mark.parametrize("broken", ['[CALL#7f3a: save({"a" 1})]', '[CALL#7f3a: save({"a": "b', "[CALL: save()]"])
+def test_where_calls_carry_a_nonce_every_form_that_is_shown_carries_it(broken):
+    told = feedback(problem(broken, nonce="7f3a"), "call", nonce="7f3a")
+    assert len(parse(told.replace(broken, ""), nonce="7f3a").calls) == 1
+    assert ('\n"})]\n' in told) is broken.endswith('"b')
+
+
+@each_language
+def test_a_native_call_that_is_broken_is_told_without_a_form(language):
+    broken = Malformed(Span(3, 3), "", "bad-arguments", "expected a tool call", "openai", 0, "save")
+    phrases = PHRASES[language]
+    told = [phrases["broken"].format(name="save"), phrases["bad-arguments"], phrases["anew"]]
+    assert feedback(broken, "call", language).split("\n") == told

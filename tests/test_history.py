@@ -216,7 +216,7 @@ def test_texts_go_from_one_dialect_to_another_and_back(dialect, other):
 
 
 def test_what_is_no_call_stays():
-    for text in ("", "Hi `[CALL: f()]`", '[CALL: f({"a"', "<think>[CALL: f()]</think>", "[CALL: f({,})] x", "[1]\n"):
+    for text in ("", "Hi `[CALL: f()]`", '[CALL: f({"a"', "<think>[CALL: f()]</think>", "[CALL: f(])] x", "[1]\n"):
         assert convert(text, "hermes") == text
     assert convert("<think>hm</think>[CALL: f()]!", "hermes") == (
         '<think>hm</think><tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>!'

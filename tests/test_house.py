@@ -76,7 +76,8 @@ PUBLIC = [
     *("Dialect", "DialectError", "Event", "Executor", "Failure", "Form", "Grammar", "Invocation", "Language"),
     *("Ledger", "Limits", "LoopGuard", "Malformed", "Markup", "NotPermittedError", "Notice", "Parsed", "Parser"),
     *("Prompt", "Registry", "Repair", "Result", "Session", "Settings", "SnapshotFeeder", "Span", "SqliteLedger"),
-    *("Text", "Tool", "ToolError", "ToolsError", "UnknownDialectError", "UsageError", "Writing", "WrittenCall"),
+    *("Text", "Tool", "ToolError", "ToolsError", "UnknownDialectError", "UsageError", "Wording", "Writing"),
+    "WrittenCall",
     *("convert", "detect", "dialects", "export_grammar", "feedback", "load_dialect", "load_language"),
     *("merge_into_messages", "neutralize", "new_nonce", "parse", "protocol_prompt", "render_call", "render_calls"),
     *("render_history", "render_result", "restore_history", "tool"),
@@ -259,7 +260,7 @@ def test_importing_callmark_and_parsing_prose_load_nothing_heavy():
     program = (
         "import sys, callmark; callmark.parse('Some prose, [1] and a < b.'); callmark.parse('[CALL: f(a=1)]'); "
         "heavy = {'lark', 'regex', 'click', 'rich', 'hypothesis', 'asyncio', 'logging', 'secrets', 'jsonschema'}"
-        "; heavy |= {'sqlite3', 'callmark.writing', 'callmark.tools', 'callmark.running'}"
+        "; heavy |= {'callmark.writing', 'callmark.tools', 'callmark.running'}"
         "; print(*sorted(heavy & sys.modules.keys()))"
     )
     assert run([sys.executable, "-c", program]).strip() == ""

@@ -111,7 +111,7 @@ def test_contents_are_recorded_when_asked():
     records: list[Record] = []
     Executor(Registry(TOOLS), observers=[records.append], contents=True).run_sync(parse(TEXT).calls[:2])
     assert records[0].arguments == {"key": CANARY, CANARY: 1}
-    assert records[0].result["result"]["secret"] == CANARY
+    assert records[0].result["secret"] == CANARY
     assert records[1].result["error"]["message"] == "the tool raised ValueError"
 
 

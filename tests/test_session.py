@@ -26,19 +26,27 @@ from callmark import (
     Ledger,
     LoopGuard,
     Malformed,
+    Prompt,
     Registry,
     Result,
     Session,
     Settings,
     Text,
     Tool,
+    ToolError,
     UsageError,
+    Wording,
+    dialects,
+    load_dialect,
     parse,
+    render_call,
+    render_result,
+    restore_history,
     tool,
 )
+from callmark.reading.begun import EVERYWHERE
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
 from callmark.running.session import SessionEvent, Step
-from callmark.running.wording import Wording, results
 
 
 class Script:
@@ -92,13 +100,15 @@ def test_a_turn_asks_reads_runs_tells_and_asks_again():
     assert steps(events) == ["generation", "results", "generation", "answer"]
     assert of(Result, events)[0].data == 3
     assert events[-1].text == "It is 3."
-    system, user = model.requests[0].messages
-    assert system["content"].startswith("Be kind.\n\nYou can call tools.")
-    assert 'add({"a": {"type": "integer"}, "b": {"type": "integer"}}): Add two numbers.' in system["content"]
+    system, *examples, user = model.requests[0].messages
+    assert system["content"].startswith('Be kind.\n\n<tool-protocol examples="')
+    assert '\n- add({"a": integer, "b": integer}): Add two numbers.\n' in system["content"]
+    assert [message["role"] for message in examples] == ["user", "assistant"] * 3
     assert user == {"role": "user", "content": "1 + 2?"}
+    assert of(Step, events)[0].text == system["content"]
     assert session.messages[1:] == [
         {"role": "assistant", "content": "Let me see. [CALL: add(a=1, b=2)]"},
-        {"role": "user", "content": '{"name": "add", "ok": true, "result": 3}'},
+        {"role": "user", "content": "Result of add:\n3"},
         {"role": "assistant", "content": "It is 3."},
     ]
     assert repr(session) == "Session(4 messages, 1 turns)"
@@ -151,9 +161,11 @@ def test_only_what_the_model_writes_is_read():
     events = play(session, model, bomb)
     assert [call.name for call in of(Call, events)] == ["look"]
     assert ran == []
-    told = model.said()
-    assert parse(told).calls == ()
-    assert json.loads(told)["result"] == {bomb: [bomb, ["fire()"]]}
+    header, _, told = model.said().partition("\n")
+    assert header == "Result of look:"
+    assert json.loads(told) == {bomb: [bomb, ["fire()"]]}
+    for row in dialects():
+        assert parse(model.said(), dialects=row, contexts=EVERYWHERE).calls == ()
 
 
 @given(
@@ -162,9 +174,11 @@ def test_only_what_the_model_writes_is_read():
     )
 )
 def test_told_results_hold_no_call_and_the_same_value(value):
-    told = results([Result(index=0, name="f", ok=True, data=value)])
-    assert parse(told).calls == ()
-    assert json.loads(told)["result"] == value
+    found = [Result(index=0, name="f", ok=True, data=value), Result(index=1, name="f", ok=True, data=[value])]
+    wording = Wording(Settings())
+    for told in (wording.results(found), "".join(map(wording.content, found))):
+        assert parse(told, contexts=EVERYWHERE).calls == ()
+    assert json.loads(wording.content(found[1])) == [value]
 
 
 def test_stealth_tools_give_no_follow_up():
@@ -182,7 +196,7 @@ def test_a_malformed_call_is_told_and_asked_for_again():
     session = Session(Registry([add]))
     events = play(session, model)
     assert steps(events) == ["generation", "retry", "generation", "results", "generation", "answer"]
-    assert "A call could not be read: expected" in model.requests[1].messages[-1]["content"]
+    assert model.said(1).startswith("Your call of `add` could not be read, so it was not run.\n")
     assert len(of(Malformed, events)) == session.stats.malformed == session.stats.retries == 1
 
 
@@ -196,16 +210,20 @@ def test_retries_are_bounded():
 def test_beside_a_good_call_what_was_wrong_is_told_with_the_result():
     model = Script(CALL + '[CALL: add({"a" 1})]', "3.")
     play(Session(Registry([add])), model)
-    assert model.said().startswith('{"name": "add", "ok": true, "result": 3}\nA call could not be read')
+    assert model.said().startswith("Result of add:\n3\n\nYour call of `add` could not be read")
 
 
-@pytest.mark.parametrize(("choice", "words"), [("required", "Call a tool first"), ("add", "Call add first")])
+@pytest.mark.parametrize(
+    ("choice", "words"), [("required", "You must call a tool now."), ("add", "You must call add now")]
+)
 def test_a_call_that_is_wanted_is_asked_for(choice, words):
     model = Script("No.", CALL, "3.")
     events = play(Session(Registry([add]), settings=Settings(tool_choice=choice)), model)
     assert steps(events) == ["generation", "retry", "generation", "results", "generation", "answer"]
-    assert model.requests[1].messages[-1]["content"].startswith(words)
-    assert ("before you answer." in model.requests[0].messages[0]["content"]) is True
+    assert model.said(1).startswith(words)
+    assert parse(model.said(1)).calls[0].name == "add"
+    taught = [words in request.messages[0]["content"] for request in model.requests]
+    assert taught == [True, True, False]  # who is told so again calls for ever
     model = Script(*["No."] * 9)
     assert steps(play(Session(Registry([add]), settings=Settings(tool_choice=choice, retries=1)), model)) == [
         "generation", "retry", "generation", "answer",
@@ -231,10 +249,9 @@ def test_a_call_that_was_cut_off_is_continued(rest):
     events = play(session, model)
     assert steps(events) == ["generation", "continuation", "results", "generation", "answer"]
     assert of(Call, events)[0].arguments == {"a": 1, "b": 2}
-    assert model.requests[1].messages[-2:] == [
-        {"role": "assistant", "content": "Hm. [CALL: add(a"},
-        {"role": "user", "content": "Your message was cut off. Continue exactly where it ends, and repeat nothing."},
-    ]
+    assert model.requests[1].messages[-2] == {"role": "assistant", "content": "Hm. [CALL: add(a"}
+    assert "Go on exactly behind these last characters" in model.said(1)
+    assert of(Step, events)[1].text == model.said(1)
     assert session.messages[1]["content"] == "Hm. [CALL: add(a=1, b=2)]"
     assert session.stats.continuations == 1
 
@@ -264,7 +281,7 @@ def test_when_a_guard_refuses_the_model_is_told_once_and_answers_without_tools()
     outcomes = [result.outcome for result in of(Result, events)]
     assert outcomes == ["ok", "loop-guard", "denied"]
     assert '"retry_after": 30.0' in model.requests[2].messages[-2]["content"]
-    assert model.said() == "Answer now, without calling tools."
+    assert model.said() == "Do not call a tool now: answer in words."
     assert model.requests[2].messages[0]["role"] == "user"  # no system message, no tools
     assert session.stats.blocked_seconds == 30.0
     session.say("Thanks.")
@@ -309,14 +326,14 @@ def test_only_what_is_offered_may_be_called():
     events = play(session, model)
     outcomes = [result.outcome for result in of(Result, events)]
     assert outcomes == ["unknown-tool", "unknown-tool", "ok", "unknown-tool"]
-    assert "other" not in model.requests[0].messages[0]["content"]
+    assert "- other(" not in model.requests[0].messages[0]["content"]
 
 
 def test_one_call_at_a_time_ends_the_message_with_its_first_call():
     closed: list[bool] = []
 
     async def model(request: Request) -> Any:
-        if len(request.messages) > 2:
+        if request.messages[-1]["content"] != "Go on.":
             yield "3."
             return
         try:
@@ -332,23 +349,204 @@ def test_one_call_at_a_time_ends_the_message_with_its_first_call():
 
 
 def test_words_can_be_replaced_and_reading_has_its_options():
-    wording = Wording(
-        prompt=lambda tools, choice: f"{choice}: {[name for name, _ in tools]}", results=lambda found: "told"
-    )
-    settings = Settings(reading={"dialects": "hermes"}, result_role="tool")
+    class Mine(Wording):
+        def prompt(self, tools: Any, choice: str) -> Prompt:
+            return (
+                super().prompt(tools, choice)._replace(text=f"{choice}: {[each['name'] for each in tools]}", turns=())
+            )
+
+        def results(self, found: Any) -> str:
+            return "told"
+
+    settings = Settings(reading={"dialects": "hermes"}, result_role="tool", where="system")
     model = Script(CALL + '<tool_call>{"name": "a:add", "arguments": {"a": 1, "b": 1}}</tool_call>', "2.")
     registry = Registry([add])
     registry.register(add, owner="a")
-    session = Session(registry, wording=wording, settings=settings)
+    session = Session(registry, wording=Mine, settings=settings)
     events = play(session, model)
     assert [result.data for result in of(Result, events)] == [2]
-    assert model.requests[0].messages[0]["content"] == "auto: ['add', 'a:add']"
+    assert "\nauto: ['add', 'a:add']\n" in model.requests[0].messages[0]["content"]
     assert session.messages[2] == {"role": "tool", "content": "told"}
+
+
+# Dialects and languages.
+
+
+@pytest.mark.parametrize("language", ["en", "zh-Hans", "zh-Hant"])
+@pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
+def test_a_turn_in_any_dialect_and_language(dialect, language):
+    arguments = {"a": 1, "b": 2}
+    written = render_call("add", arguments, dialect, tools={"add": add.parameters})
+    model = Script([written[:9], written[9:]], "3.")
+    settings = Settings(dialect=dialect.name, language=language, prompt={"style": "brief", "examples": "inline"})
+    session = Session(Registry([add]), settings=settings)
+    events = play(session, model)
+    assert steps(events) == ["generation", "results", "generation", "answer"]
+    assert [(call.name, call.arguments, call.dialect) for call in of(Call, events)] == [
+        ("add", arguments, dialect.name)
+    ]
+    (call_id,) = {call.id for call in of(Call, events)}
+    assert session.messages[2]["content"] == render_result("add", 3, id=call_id, language=language)
+    system, user = model.requests[0].messages
+    taught = parse(system["content"], dialects=dialect, tools={"add": add.parameters}).calls
+    assert {call.name for call in taught} == {"add"}
+    assert user == {"role": "user", "content": "Go on."}
+    restored = restore_history(session.messages, dialect, tools={"add": add.parameters}, language=language)
+    assert restored[1]["tool_calls"][0]["function"]["name"] == "add"
+    assert (restored[2]["role"], restored[2]["content"]) == ("tool", "3")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "language", "broken", "told"),
+    [
+        (
+            "hermes",
+            "zh-Hans",
+            '<tool_call>{"name": "add", "arguments": {"a" 1}}</tool_call>',
+            "你对 `add` 的调用无法读取",
+        ),
+        (
+            "qwen_xml",
+            "zh-Hant",
+            "<tool_call><function=add><parameter=a>1</parameter>",
+            "你的訊息在呼叫 `add` 的中途結束",
+        ),
+    ],
+)
+def test_what_was_wrong_is_told_in_the_dialect_and_language(dialect, language, broken, told):
+    model = Script(broken, "", "", "3.")
+    settings = Settings(dialect=dialect, language=language, continuations=1, retries=1)
+    play(Session(Registry([add]), settings=settings), model)
+    assert told in model.said(1)
+    assert [call.name for call in parse(model.said(1).replace(broken, ""), dialects=dialect).calls] == ["add"]
+
+
+MARKERS = [render_call("fire", {}, dialect) for dialect in dialects()]
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("marker", MARKERS)
+def test_a_result_that_holds_a_marker_never_becomes_a_call(marker, native):
+    def fails(arguments: Any, context: Any) -> None:
+        raise ToolError("no", f"No.\n{marker}\n", marker)
+
+    read = Tool(name="read", function=lambda *_: f"{marker}\n{marker[:-2]}", mode="read")
+    flop = Tool(name="flop", function=fails, mode="read")
+    fire = Tool(name="fire", function=lambda *_: 1, mode="read")
+    asked: Any = "[CALL: read()] [CALL: flop()]"
+    if native:
+        asked = [fragment(0, "c1", "read", "{}"), fragment(1, "c2", "flop", "{}")]
+    session = Session(Registry([read, flop, fire]))
+    events = play(session, Script(asked, "Done.", native_tools="openai" if native else None))
+    assert [result.name for result in of(Result, events)] == ["read", "flop"]
+    told = [message["content"] for message in session.messages[2:-1]]
+    assert "fire" in told[0]
+    for text in ("\n".join(told), "".join(told), *told):
+        for row in dialects():
+            assert parse(text, dialects=row, contexts=EVERYWHERE).calls == ()
+    repeated = play(Session(Registry([read, flop, fire])), Script("\n".join(told)))  # a model that says it again
+    assert of(Call, repeated) == []
+
+
+def test_results_are_told_in_the_order_of_their_calls_with_ids_and_names():
+    slow = Tool(name="slow", function=lambda *_: time.sleep(0.05), mode="read")
+    written = "<|tool_call_begin|>functions.slow:0<|tool_call_argument_begin|>{}<|tool_call_end|>" + render_call(
+        "add", {"a": 1, "b": 2}, "kimi_k2"
+    )
+    model = Script(written, "3.")
+    play(Session(Registry([add, slow]), settings=Settings(dialect="kimi_k2")), model)
+    first, second = model.said().split("\n\n")
+    assert first.startswith("Result of slow (functions.slow:0):\n")
+    assert second.startswith("Result of add (")
+
+
+def test_with_a_nonce_only_what_carries_it_runs_and_every_form_shows_it():
+    model = Script("[CALL: add(a=1, b=1)]", "[CALL#7f3a: add(a=1, b=", '[CALL#7f3a: add({"a" 1})]', "x")
+    session = Session(Registry([add]), settings=Settings(nonce="7f3a", tool_choice="add", continuations=1))
+    events = play(session, model)
+    assert of(Call, events) == []
+    forms = [parse(request.messages[-1]["content"], nonce="7f3a").calls for request in model.requests]
+    assert [bool(calls) for calls in forms] == [False, True, True, True]  # the question, then what was wrong
+    assert "[CALL#7f3a: add(" in model.requests[0].messages[0]["content"]
+
+
+LONGCAT = """
+name = "longcat"
+title = '<longcat>{"name": "f", "arguments": {...}}</longcat>'
+models = "LongCat"
+source = "a test"
+grammar = "longcat.lark"
+
+[[forms]]
+head = '<longcat>{ws}(?=\\{)'
+body = "envelope"
+tail = '{ws}</longcat>'
+
+[writing]
+call = '<longcat>{"name": {quoted_name}, "arguments": {arguments}}</longcat>'
+"""
+
+
+def test_a_dialect_that_is_not_registered_is_taught_read_and_told(tmp_path):
+    (tmp_path / "longcat.toml").write_text(LONGCAT)
+    (tmp_path / "longcat.lark").write_text(
+        "%import .heads (_GAP)\n%import .envelope (envelope)\nmarker: call\n"
+        'call: "<longcat>" _GAP? envelope _GAP? "</longcat>"\n'
+    )
+    longcat = load_dialect(tmp_path / "longcat.toml")
+    broken = '<longcat>{"name": "add", "arguments": {"a" 1}}</longcat>'
+    for settings in (Settings(dialect=longcat), Settings(reading={"dialects": ["call", longcat]})):
+        model = Script(broken, render_call("add", {"a": 1, "b": 2}, longcat), "3.")
+        events = play(Session(Registry([add]), settings=settings), model)
+        assert [result.data for result in of(Result, events)] == [3]
+        assert "<longcat>" in model.said(1)
+        assert (settings.dialect is longcat) is ("<longcat>" in model.requests[0].messages[0]["content"])
+
+
+def test_a_tool_that_must_be_called_may_be_named_with_its_owner_or_without():
+    registry = Registry()
+    registry.register(add, owner="a")
+    for choice in ("add", "a:add"):
+        for name in ("add", "a:add"):
+            model = Script(f"[CALL: {name}(a=1, b=2)]", "3.")
+            events = play(Session(registry, settings=Settings(tool_choice=choice)), model)
+            assert steps(events) == ["generation", "results", "generation", "answer"]
+            assert "You must call add now" in model.requests[0].messages[0]["content"]
+
+
+def test_where_there_are_no_tools_none_is_asked_for():
+    events = play(Session(Registry(), settings=Settings(tool_choice="required")), Script("No."))
+    assert steps(events) == ["generation", "answer"]
+
+
+def test_a_native_call_that_is_wanted_is_asked_for_without_a_form():
+    model = Script("No.", [fragment(0, "c1", "gone", "{}")], "No.", CALL, native_tools="openai")
+    play(Session(Registry([add]), settings=Settings(tool_choice="add", language="zh-Hans")), model)
+    assert model.said(1) == "现在必须调用 add，不要调用其他工具。"
+    assert model.said(3) == model.said(1)  # another call than the one that is wanted changes nothing
+
+
+def test_settings_come_from_a_file_too():
+    given = {"dialect": "hermes", "language": "zh-Hant", "where": "both", "prompt": {"style": "table"}}
+    assert msgspec.convert(given, Settings) == Settings(**given)
+    model = Script("Hi.")
+    play(Session(Registry([add]), settings=msgspec.convert(given, Settings)), model)
+    assert "<tool_call>" in model.said()
+
+
+def test_tools_that_are_shown_and_must_not_be_called():
+    model = Script("Hi.")
+    play(Session(Registry([add]), settings=Settings(tool_choice="none")), model)
+    assert "Do not call a tool now" in model.requests[0].messages[0]["content"]
 
 
 def test_misuse_of_a_session_raises():
     with pytest.raises(UsageError, match="0 or more retries"):
         Settings(retries=-1)
+    with pytest.raises(UsageError, match=r"Settings.reading: expected options .* found nonce"):
+        Settings(reading={"nonce": "7f3a"})
+    with pytest.raises(UsageError, match="tool_choice: expected"):
+        play(Session(Registry([add]), settings=Settings(tool_choice="ad")), Script())
     with pytest.raises(UsageError, match="expected a model with `native_tools`"):
         play(Session(Registry(), settings=Settings(mode="native")), Script())
     session = Session(Registry())
@@ -548,7 +746,7 @@ def test_native_calls_go_the_same_way():
                 {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
             ],
         },
-        {"role": "tool", "tool_call_id": "c1", "content": '{"name": "add", "ok": true, "id": "c1", "result": 3}'},
+        {"role": "tool", "tool_call_id": "c1", "content": "3"},
     ]
 
 
@@ -592,7 +790,7 @@ def test_text_mode_ignores_what_a_model_could_do_natively():
     model = Script(CALL, "3.", native_tools="openai")
     play(Session(Registry([add]), settings=Settings(mode="text")), model)
     assert model.requests[0].tools == []
-    assert "You can call tools" in model.requests[0].messages[0]["content"]
+    assert "You can call these tools" in model.requests[0].messages[0]["content"]
 
 
 def test_native_arguments_that_are_no_json_are_told():
@@ -606,7 +804,8 @@ def test_beside_a_good_native_call_a_broken_one_is_told():
     session = Session(Registry([add]))
     play(session, model)
     assert [message["role"] for message in session.messages] == ["user", "assistant", "tool", "user", "assistant"]
-    assert "could not be read" in model.said()
+    assert model.said().startswith("Your call of `add` could not be read")
+    assert parse(model.said()).calls == ()  # no form: its server writes the calls
 
 
 # A server.

@@ -71,7 +71,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         last = body["messages"][-1]["content"]
-        text = f"I was told: {last}" if len(body["messages"]) > 2 else f"Hm. {self.call}"
+        text = f"I was told: {last}" if last.startswith("Result of ") else f"Hm. {self.call}"
         self.send_response(200)
         self.end_headers()
         event = json.dumps({"choices": [{"delta": {"content": text}}]})

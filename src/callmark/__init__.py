@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from callmark.running.ledger import Ledger, SqliteLedger
     from callmark.running.loop_guard import LoopGuard
     from callmark.running.observing import AuditLog
-    from callmark.running.session import Session, Settings
+    from callmark.running.session import Session
+    from callmark.running.settings import Settings
     from callmark.running.signals import Cancel
+    from callmark.running.wording import Wording
     from callmark.tools.context import Invocation
     from callmark.tools.registry import Registry
     from callmark.tools.results import Failure, Result
@@ -75,8 +77,9 @@ _LATER = {
     "LoopGuard": "callmark.running.loop_guard",
     "AuditLog": "callmark.running.observing",
     "Session": "callmark.running.session",
-    "Settings": "callmark.running.session",
+    "Settings": "callmark.running.settings",
     "Cancel": "callmark.running.signals",
+    "Wording": "callmark.running.wording",
     "Invocation": "callmark.tools.context",
     "Registry": "callmark.tools.registry",
     "Failure": "callmark.tools.results",
@@ -140,6 +143,7 @@ __all__ = [
     "ToolsError",
     "UnknownDialectError",
     "UsageError",
+    "Wording",
     "Writing",
     "WrittenCall",
     "convert",

@@ -477,7 +477,8 @@ def run(
     from callmark.running.executor import Executor
     from callmark.running.models import OpenAIModel
     from callmark.running.observing import AuditLog
-    from callmark.running.session import Session, Settings
+    from callmark.running.session import Session
+    from callmark.running.settings import Settings
     from callmark.tools.registry import Registry
     from callmark.watching import safe
 

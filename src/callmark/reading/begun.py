@@ -29,29 +29,29 @@ class Begun(NamedTuple):
     closers: str
 
 
-def begun(raw: str, dialect: Dialect) -> Begun:
-    """Return how far the first call in `raw`, the text of a broken marker, came.
+def begun(raw: str, dialect: Dialect, nonce: str | None = None) -> Begun:
+    """Return how far the first call in `raw`, the text of a broken marker that carries `nonce`, came.
 
     >>> from callmark.dialects import select
     >>> begun('[CALL: save({"path": "a.txt", "body": ["Once', select("call")[0])
     Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
     """
     for opening in dict.fromkeys(("", section_opening(dialect))):
-        found = _read(opening + raw, dialect, "lenient")
+        found = _read(opening + raw, dialect, nonce, "lenient")
         if found is not None:
             # What tolerant reading took for a character of a string may have been its end.
-            strict = _read(opening + raw, dialect, "strict")
+            strict = _read(opening + raw, dialect, nonce, "strict")
             return strict if strict is not None and len(strict.arguments) > len(found.arguments) else found
     return Begun(None, {}, "")
 
 
-def _read(text: str, dialect: Dialect, tolerance: Tolerance) -> Begun | None:
-    previewed = _previewed(text, dialect, tolerance)
+def _read(text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance) -> Begun | None:
+    previewed = _previewed(text, dialect, nonce, tolerance)
     if previewed is None:
         return None
     name, begin = previewed
     for sign in "}]:)":  # a quote at the end is held back, for only what follows shows whether it ends its string
-        more = _previewed(text + sign, dialect, tolerance)
+        more = _previewed(text + sign, dialect, nonce, tolerance)
         if more is not None and more[1].startswith(begin + '"'):
             begin += '"'
             break
@@ -59,9 +59,11 @@ def _read(text: str, dialect: Dialect, tolerance: Tolerance) -> Begun | None:
     return Begun(name, json.loads(whole, object_pairs_hook=_unique) if whole[:1] == "{" else {}, closers)
 
 
-def _previewed(text: str, dialect: Dialect, tolerance: Tolerance) -> tuple[str, str] | None:
+def _previewed(
+    text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance
+) -> tuple[str, str] | None:
     """Return the name and the previewed arguments of the first call that begins in `text`; None for no call."""
-    events = Parser(dialects=dialect, contexts=EVERYWHERE, tolerance=tolerance).feed(text)
+    events = Parser(dialects=dialect, contexts=EVERYWHERE, nonce=nonce, tolerance=tolerance).feed(text)
     starts = [event for event in events if isinstance(event, CallStart)]
     if not starts:
         return None

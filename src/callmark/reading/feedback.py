@@ -34,7 +34,11 @@ _PLACEHOLDER: Final = {"key": "value"}
 
 
 def feedback(
-    problem: Malformed | Notice, dialect: str | Dialect | None = None, language: Language = "en"
+    problem: Malformed | Notice,
+    dialect: str | Dialect | None = None,
+    language: Language = "en",
+    *,
+    nonce: str | None = None,
 ) -> str:
     """Return what to tell a model about a problem of its text: what was wrong, the correct form, what to do.
 
@@ -50,9 +54,11 @@ def feedback(
     dialect     the one that the model shall write, default: that of the problem, or none for a Notice; a problem of a
                 dialect of one's own wants that Dialect
     language    "en", "zh-Hans" or "zh-Hant"
+    nonce       the one that the text was read with, which the correct form carries too
 
-    A cut call is told how to go on. Cost: a few milliseconds; it reads the broken marker once more. Raises UsageError
-    for another language or problem, UnknownDialectError for a dialect that is not registered.
+    A cut call is told how to go on. A Malformed without text is a call that a server sent in fragments: no form is
+    shown. Cost: a few milliseconds; it reads the broken marker once more. Raises UsageError for another language or
+    problem, UnknownDialectError for a dialect that is not registered.
     """
     from callmark.reading.texts import PHRASES
 
@@ -60,38 +66,48 @@ def feedback(
     if phrases is None:
         raise UsageError(f"language: expected one of {', '.join(PHRASES)}, found {language!r}")
     if isinstance(problem, Notice):
-        return "\n".join(_on_notice(problem, dialect, phrases))
+        return "\n".join(_on_notice(problem, dialect, phrases, nonce))
     if not isinstance(problem, Malformed):
         raise UsageError(f"problem: expected a Malformed or a Notice, found {type(problem).__name__}")
+    if not problem.raw:
+        return "\n".join([_broken(problem, phrases), phrases[problem.code], phrases["anew"]])
     own = isinstance(dialect, Dialect) and dialect.name == problem.dialect
     written = select(dialect if own else problem.dialect)[0]
     wanted = written if dialect is None else select(dialect)[0]
-    return "\n".join(_on_malformed(problem, written, wanted, phrases, language))
+    return "\n".join(_on_malformed(problem, written, wanted, phrases, language, nonce))
 
 
-def _on_notice(notice: Notice, dialect: str | Dialect | None, phrases: Mapping[str, str]) -> list[str]:
+def _on_notice(
+    notice: Notice, dialect: str | Dialect | None, phrases: Mapping[str, str], nonce: str | None
+) -> list[str]:
+    from callmark.reading.forms import correct_form
+
     if notice.code == "unknown-tool":
         name, near = unknown_tool(notice.message)
         return [phrases["nearest" if near else "no-tool"].format(name=name, near=near)]
     if notice.code in _FINAL:
         return [phrases[notice.code]]
-    form = [phrases["title"], select(dialect)[0].title] if dialect is not None else []
+    form = [phrases["title"], correct_form(select(dialect)[0], None, {}, nonce)] if dialect is not None else []
     return [phrases["left"], phrases[notice.code], *form, phrases["outside"]]
 
 
 def _on_malformed(
-    problem: Malformed, written: Dialect, wanted: Dialect, phrases: Mapping[str, str], language: Language
+    problem: Malformed,
+    written: Dialect,
+    wanted: Dialect,
+    phrases: Mapping[str, str],
+    language: Language,
+    nonce: str | None,
 ) -> list[str]:
     from callmark.reading.begun import begun
     from callmark.reading.forms import correct_form
 
-    came = begun(problem.raw, written)
+    came = begun(problem.raw, written, nonce)
     cut = problem.code == "unclosed-marker"
-    kind = ("cut" if cut else "broken") + ("" if problem.name else "-nameless")
-    lines = [phrases[kind].format(name=problem.name)]
+    lines = [_broken(problem, phrases)]
     if cut:
         lines += [phrases["continue"], problem.raw[-TAIL:]]
-        closing = _closing(problem.raw, written, came)
+        closing = _closing(problem.raw, written, came, nonce)
         if closing:
             lines += [phrases["close"], closing]
     else:
@@ -99,10 +115,15 @@ def _on_malformed(
         if problem.code in _PLACED:
             lines[-1] += _place(problem, phrases, language)
     if problem.code not in _FINAL:
-        form = correct_form(wanted, problem.name, came.arguments or _PLACEHOLDER)
-        title = "title" if form == wanted.title else "form-known" if came.arguments else "form"
+        form = correct_form(wanted, problem.name, came.arguments or _PLACEHOLDER, nonce)
+        title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if came.arguments else "form"
         lines += [phrases[title], form, phrases["instead" if cut else "again"]]
     return lines
+
+
+def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
+    kind = "cut" if problem.code == "unclosed-marker" else "broken"
+    return phrases[kind if problem.name else f"{kind}-nameless"].format(name=problem.name)
 
 
 def _place(problem: Malformed, phrases: Mapping[str, str], language: Language) -> str:
@@ -128,7 +149,7 @@ def _translated(words: str, language: Language) -> str:
     return re.sub(pattern, lambda found: WORDS.get(found[0], (found[0],) * 2)[which], words)
 
 
-def _closing(raw: str, dialect: Dialect, came: Begun) -> str:
+def _closing(raw: str, dialect: Dialect, came: Begun, nonce: str | None) -> str:
     """Return what behind `raw` makes a call of it, "" where that is not known."""
     from callmark.reading.begun import EVERYWHERE
     from callmark.reading.forms import ending
@@ -138,5 +159,5 @@ def _closing(raw: str, dialect: Dialect, came: Begun) -> str:
     if end is None:
         return ""
     closing = came.closers + end
-    calls = parse(raw + closing, dialects=dialect, contexts=EVERYWHERE).calls
+    calls = parse(raw + closing, dialects=dialect, contexts=EVERYWHERE, nonce=nonce).calls
     return closing if calls and not calls[0].repairs else ""

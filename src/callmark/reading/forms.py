@@ -16,7 +16,7 @@ from callmark.reading.whole import parse
 
 
 class _Form(NamedTuple):
-    """How a call is written: `$name`, `$arguments`; and where these are not one JSON object, each of them.
+    """How a call is written: `$name`, `$arguments`, `$nonce`; and where the arguments are no JSON object, each.
 
     value   how a value is written: as JSON; as "raw" text, where a string stands for itself; in "braces"
     section what stands before calls that never stand alone, as some of the dialect's do
@@ -30,7 +30,7 @@ class _Form(NamedTuple):
 
 
 _FORMS: Final = {
-    "call": _Form("[CALL: $name($arguments)]"),
+    "call": _Form("[CALL$nonce: $name($arguments)]"),
     "hermes": _Form('<tool_call>\n{"name": "$name", "arguments": $arguments}\n</tool_call>'),
     "qwen_xml": _Form(
         "<tool_call>\n<function=$name>\n$arguments</function>\n</tool_call>",
@@ -61,16 +61,27 @@ _FORMS: Final = {
 _BRACES_QUOTE: Final = '<|"|>'
 
 
-def correct_form(dialect: Dialect, name: str | None, arguments: dict[str, JsonValue]) -> str:
+def correct_form(
+    dialect: Dialect, name: str | None, arguments: dict[str, JsonValue], nonce: str | None = None
+) -> str:
     """Return how a call of `name` with `arguments` is written in `dialect`; where that is not known, its title.
 
     >>> from callmark.dialects import select
     >>> correct_form(select("pythonic")[0], "look", {"at": "sea", "far": True})
     '<|tool_call_start|>[look(at="sea", far=true)]<|tool_call_end|>'
+
+    Where calls carry a nonce, what stands in the form's place does too: a title without it would teach to be ignored.
     """
+    title = dialect.title if nonce is None else _written(dialect, "name", {"key": "value"}, nonce)
+    text = _written(dialect, name, arguments, nonce) if name is not None else None
+    return text or title or dialect.title
+
+
+def _written(dialect: Dialect, name: str, arguments: dict[str, JsonValue], nonce: str | None) -> str | None:
+    """Return a call as text, None where it is not read back as that very call."""
     form = _FORMS.get(dialect.name)
-    if form is None or name is None:
-        return dialect.title
+    if form is None:
+        return None
     if form.argument:
         written = form.between.join(
             Template(form.argument).substitute(key=key, value=_value(value, form.value))
@@ -78,8 +89,9 @@ def correct_form(dialect: Dialect, name: str | None, arguments: dict[str, JsonVa
         )
     else:
         written = _json(arguments).replace("]]>", "]]\\u003e")  # which ends a CDATA section
-    text = Template(form.call).substitute(name=name, arguments=written)
-    return text if _is(text, dialect, name, arguments) else dialect.title
+    shown = "" if nonce is None else f"#{nonce}"
+    text = Template(form.call).substitute(name=name, arguments=written, nonce=shown)
+    return text if _is(text, dialect, name, arguments, nonce) else None
 
 
 def ending(dialect: Dialect) -> str | None:
@@ -94,8 +106,8 @@ def section_opening(dialect: Dialect) -> str:
     return "" if form is None else form.section
 
 
-def _is(text: str, dialect: Dialect, name: str, arguments: dict[str, JsonValue]) -> bool:
-    calls = parse(text, dialects=dialect, tolerance="strict").calls
+def _is(text: str, dialect: Dialect, name: str, arguments: dict[str, JsonValue], nonce: str | None) -> bool:
+    calls = parse(text, dialects=dialect, tolerance="strict", nonce=nonce).calls
     return [(call.name, _json(call.arguments)) for call in calls] == [(name, _json(arguments))]
 
 

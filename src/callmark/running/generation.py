@@ -10,8 +10,10 @@ import msgspec
 
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Span, Text
 from callmark.reading.parser import Parser
+from callmark.reading.whole import parse
 from callmark.running.models import Model, Request, chunks_of
 from callmark.running.native import Assembler
+from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
 from callmark.tools.registry import Registry
 from callmark.tools.shapes import Aliases
@@ -26,7 +28,7 @@ class Generation:
     native     whether tools are the server's affair; then text is read for calls too, unless the mode is "native"
     """
 
-    def __init__(self, registry: Registry, offered: Sequence[Tool], settings: Any, native: bool) -> None:
+    def __init__(self, registry: Registry, offered: Sequence[Tool], settings: Settings, native: bool) -> None:
         self.native = native
         self.aliases: Aliases | None = None
         self.calls: list[Call] = []
@@ -34,8 +36,8 @@ class Generation:
         self.from_text = False  # whether a call came as text
         self._reads_text = not (native and settings.mode == "native")
         self._parallel = settings.parallel
-        known = dict(registry.spellings(offered))
-        self._parser = Parser(**{"tools": known, **settings.reading})
+        self._options = {**settings.reading_options(), "tools": dict(registry.spellings(offered))}
+        self._parser = Parser(**self._options)
         self._assembler = Assembler()
         self._parts: list[str] = []
         self._shown: list[str] = []
@@ -56,14 +58,17 @@ class Generation:
         """What of it is for people."""
         return "".join(self._shown)
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the text ends inside a call."""
-        return bool(self._open)
+    def cut(self) -> Malformed | None:
+        """Return what would be wrong if the text, which ends inside a call, were over; None where it would be read."""
+        if not self._open:
+            return None
+        problems = parse(self.text, **self._options).problems
+        found = (problem for problem in problems if isinstance(problem, Malformed))
+        return next((problem for problem in found if problem.code == "unclosed-marker"), None)
 
     async def read(self, model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Event, None]:
         """Ask the model, and yield the events of what it answers. A second time, its answer goes on with the first."""
-        self._again = self.text[self._read :] if self.is_cut else ""
+        self._again = self.text[self._read :] if self._open else ""
         async with aclosing(chunks_of(model, request, cancel)) as chunks:
             async for chunk in chunks:
                 for event in self._fed(chunk):

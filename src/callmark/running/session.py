@@ -8,20 +8,21 @@ way from a message to a parser. What is yielded is what is read (`callmark.event
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
 
-from callmark.errors import UsageError
+from callmark.errors import ToolError, UsageError
 from callmark.events import Call, Event
 from callmark.running.executor import Executor
 from callmark.running.generation import Generation
 from callmark.running.loop_guard import LoopGuard
 from callmark.running.models import Model, Request
 from callmark.running.observing import ToolStats
+from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
 from callmark.running.wording import Wording
 from callmark.tools.context import Invocation
@@ -29,44 +30,16 @@ from callmark.tools.registry import Registry
 from callmark.tools.results import Failure, Result
 from callmark.tools.shapes import native
 from callmark.tools.tool import Tool
+from callmark.writing.messages import merge_into_messages
+from callmark.writing.prompt import Prompt
 
 _NO_MORE = ("loop-guard", "busy", "saturated")  # after which the model goes on without any tools
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a connection to a model is used; what is said to it is elsewhere (`Wording`).
-
-    mode           "text": tools are taught in the prompt and read out of text; "native": the server takes tools and
-                   sends calls; "auto": native where the model has `native_tools`, and its text is read for calls too
-    tools          off: none are offered, and what the model calls is not run
-    only           names of the tools to offer; None: all
-    tool_choice    "auto", "required", or the name of a tool that must be called before the model answers
-    parallel       off: a message ends with its first call
-    retries        how often, in one turn, the model is told what was wrong and asked again
-    continuations  how often, in one message, it is asked to go on where it was cut off inside a call
-    result_role    the role in which results are told where they are text; never "system": results have no authority
-    reading        options for `Parser`: dialects, contexts, tolerance, nonce and so on
-    """
-
-    mode: Literal["auto", "native", "text"] = "auto"
-    tools: bool = True
-    only: tuple[str, ...] | None = None
-    tool_choice: str = "auto"
-    parallel: bool = True
-    retries: int = 2
-    continuations: int = 2
-    result_role: Literal["user", "tool"] = "user"
-    reading: dict[str, Any] = msgspec.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.retries < 0 or self.continuations < 0:
-            raise UsageError("Settings: expected 0 or more retries and continuations")
 
 
 class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
     """Something that a session does on its own. `text` is what it says to the model, or the answer.
 
-    "generation"    a model is asked; `text` is the system message
+    "generation"    a model is asked; `text` are the system messages
     "continuation"  it is asked to go on with a message that was cut off inside a call
     "results"       it is told results
     "retry"         it is told what was wrong
@@ -105,7 +78,7 @@ class Session:
 
     executor     runs the calls; a Registry makes one with the defaults
     settings     of the connection
-    wording      what is said to the model
+    wording      makes what is said to the model out of the settings: a subclass of Wording
     system       the host's own system message
     messages     what was said before
     guard        default: a LoopGuard with its defaults
@@ -119,7 +92,7 @@ class Session:
     ...     return f"{at} is green"
     >>> def model(request):
     ...     told = request.messages[-1]["content"]
-    ...     return "It is green." if "result" in told else 'Let me see. [CALL: look({"at": "grass"})]'
+    ...     return "It is green." if told.startswith("Result") else 'Let me see. [CALL: look({"at": "grass"})]'
     >>> async def ask(question):
     ...     session = Session(Registry([look]))
     ...     return [event async for event in session.run(model, question)][-1].text
@@ -134,7 +107,7 @@ class Session:
         executor: Executor | Registry,
         *,
         settings: Settings | None = None,
-        wording: Wording | None = None,
+        wording: Callable[[Settings], Wording] = Wording,
         system: str = "",
         messages: Sequence[Mapping[str, Any]] = (),
         guard: LoopGuard | None = None,
@@ -143,7 +116,7 @@ class Session:
     ) -> None:
         self.executor = Executor(executor) if isinstance(executor, Registry) else executor
         self.settings = settings or Settings()
-        self.wording = wording or Wording()
+        self.wording = wording(self.settings)
         self.system = system
         self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
         self.guard = guard or LoopGuard()
@@ -198,21 +171,22 @@ class Session:
         while True:
             context = replace(self._context, request_id=request_id, messages=list(self.messages), cancel=cancel)
             offered = await self._offered(context, broken) if tools_on else ()
+            if not offered:
+                wanted = ""  # nothing could fulfil it
             answer = Generation(self.executor.registry, offered, settings, self._is_native(model))
-            system = self._system(offered, native=answer.native)
-            request = Request(
-                messages=[*_system_message(system), *self.messages], tools=self._tools(offered, answer, model)
-            )
+            prompt = None if answer.native or not offered else self._prompt(offered, wanted)
+            request = Request(messages=self._asked(prompt), tools=self._tools(offered, answer, model))
             self._counts.generations += 1
-            yield Step("generation", system)
+            yield Step("generation", _system_text(request.messages))
             async with aclosing(answer.read(model, request, cancel)) as events:
                 async for event in events:
                     yield event
             for _ in range(settings.continuations):
-                if not answer.is_cut or cancel.is_set():
+                cut = answer.cut()
+                if cut is None or cancel.is_set():
                     break
                 self._counts.continuations += 1
-                go_on = self.wording.go_on()
+                go_on = self.wording.feedback([cut])
                 yield Step("continuation", go_on)
                 partial = [{"role": "assistant", "content": answer.text}, {"role": "user", "content": go_on}]
                 longer = replace(request, messages=[*request.messages, *partial])
@@ -238,7 +212,7 @@ class Session:
                 for result in results:
                     yield result
                 yield Step("results", self._tell(answer, results))
-                if wanted and any(wanted in ("required", call.name) for call in answer.calls):
+                if any(self._fulfils(call.name, wanted) for call in answer.calls):
                     wanted = ""
                 if cancel.is_set():
                     yield Step("cancelled")
@@ -256,7 +230,7 @@ class Session:
                 continue
             feedback = self.wording.feedback(answer.problems) if answer.problems else ""
             if not feedback and wanted:
-                feedback = self.wording.missing(wanted)
+                feedback = self.wording.missing(wanted, prompt)
             if not feedback or retries == 0:
                 break
             retries -= 1
@@ -277,14 +251,28 @@ class Session:
         found = await registry.offered(context, names=self.settings.only)
         return tuple(each for each in found if each.name not in broken and each.qualified_name not in broken)
 
-    def _system(self, offered: Sequence[Tool], *, native: bool) -> str:
-        if native or not offered:
-            return self.system
+    def _prompt(self, offered: Sequence[Tool], wanted: str) -> Prompt:
         names = self.executor.registry.names_of(offered)
-        taught = self.wording.prompt(
-            [(names[each.qualified_name], each) for each in offered], self.settings.tool_choice
-        )
-        return f"{self.system}\n\n{taught}" if self.system else taught
+        tools = [
+            {"name": names[each.qualified_name], "description": each.description, "parameters": each.parameters}
+            for each in offered
+        ]
+        # What had to be called was called: who is told so again calls for ever.
+        fulfilled = "none" if self.settings.tool_choice == "none" else "auto"
+        return self.wording.prompt(tools, names.get(wanted, wanted) or fulfilled)
+
+    def _fulfils(self, name: str, wanted: str) -> bool:
+        if wanted in ("", "required"):
+            return True
+        try:
+            return self.executor.registry.get(name) is self.executor.registry.get(wanted)
+        except ToolError:
+            return False
+
+    def _asked(self, prompt: Prompt | None) -> list[dict[str, Any]]:
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        messages = [*system, *self.messages]
+        return messages if prompt is None else merge_into_messages(messages, prompt, self.settings.where)
 
     def _tools(self, offered: Sequence[Tool], answer: Generation, model: Any) -> list[dict[str, Any]]:
         if not answer.native or not offered:
@@ -307,16 +295,16 @@ class Session:
                 told = {
                     "role": "tool",
                     "tool_call_id": answer.id_of(result.index),
-                    "content": self.wording.results([result]),
+                    "content": self.wording.content(result),
                 }
                 self.messages.append(told)
             said = "\n".join(message["content"] for message in self.messages[-len(results) :])
             if answer.problems:
-                said = f"{said}\n{self._say_to_model(self.wording.feedback(answer.problems))}"
+                said = f"{said}\n\n{self._say_to_model(self.wording.feedback(answer.problems))}"
             return said
         said = self.wording.results(results)
         if answer.problems:
-            said = f"{said}\n{self.wording.feedback(answer.problems)}"
+            said = f"{said}\n\n{self.wording.feedback(answer.problems)}"
         self.messages.append({"role": self.settings.result_role, "content": said})
         return said
 
@@ -328,5 +316,6 @@ class Session:
         return f"Session({len(self.messages)} messages, {self._counts.turns} turns)"
 
 
-def _system_message(text: str) -> list[dict[str, Any]]:
-    return [{"role": "system", "content": text}] if text else []
+def _system_text(messages: Sequence[Mapping[str, Any]]) -> str:
+    contents = (message.get("content") for message in messages if message.get("role") == "system")
+    return "\n\n".join(content for content in contents if isinstance(content, str))

@@ -1,71 +1,82 @@
-"""The words that a session says to a model, in one place: each is a function that a host may replace."""
+"""`Wording`: what a session says to a model. The sentences are those of the rooms that write and read."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from callmark.dialects import Dialect, dialects, select
 from callmark.events import Malformed
+from callmark.reading.feedback import feedback
+from callmark.running.settings import Settings
 from callmark.tools.results import Result
-from callmark.tools.tool import Tool
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
-_OPENERS: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "[<`【［"})
-
-
-def prompt(tools: Sequence[tuple[str, Tool]], choice: str) -> str:
-    """Teach a model to call `tools`, each with the name that it is called by. `choice` is the settings' tool_choice."""
-    lines = [
-        "You can call tools. To call one, write [CALL: name({arguments as JSON})] and stop; its result comes next."
-    ]
-    for name, tool in tools:
-        schema = json.dumps(tool.parameters.get("properties", {}), ensure_ascii=False)
-        lines.append(f"- {name}({schema}): {tool.description}")
-    if choice == "required":
-        lines.append("Call a tool before you answer.")
-    elif choice not in ("auto", "none"):
-        lines.append(f"Call {choice} before you answer.")
-    lines.append("Call only these tools, and write no results yourself. After a result, answer from it.")
-    return "\n".join(lines)
+from callmark.writing.languages import language_of
+from callmark.writing.neutral import neutralized_inside
+from callmark.writing.prompt import Prompt, protocol_prompt
+from callmark.writing.results import render_result
 
 
-def results(found: Sequence[Result]) -> str:
-    """Tell results as JSON lines, with what could begin a marker escaped: the same values, and no call in them."""
-    lines = [json.dumps(result.for_model(), ensure_ascii=False) for result in found]
-    return "\n".join(_STRING.sub(lambda string: string[0].translate(_OPENERS), line) for line in lines)
-
-
-def feedback(problems: Sequence[Malformed]) -> str:
-    """Say what was wrong with markers, and how one is written."""
-    lines = [f"A call could not be read: {problem.message}." for problem in problems]
-    return "\n".join([*lines, 'Write it again as [CALL: name({"key": "value"})].'])
-
-
-def missing(choice: str) -> str:
-    """Say that a call is wanted."""
-    return f"Call {'a tool' if choice == 'required' else choice} first, as [CALL: name({{...}})]."
-
-
-def go_on() -> str:
-    """Ask for the rest of a message that was cut off inside a call."""
-    return "Your message was cut off. Continue exactly where it ends, and repeat nothing."
-
-
-def no_tools() -> str:
-    """Say that there are no tools any more in this turn."""
-    return "Answer now, without calling tools."
-
-
-@dataclass(frozen=True, kw_only=True)
 class Wording:
-    """What a session says; the functions of this module by default."""
+    """The words of one session, made from its settings. A host that wants others overrides a method.
 
-    prompt: Callable[[Sequence[tuple[str, Tool]], str], str] = prompt
-    results: Callable[[Sequence[Result]], str] = results
-    feedback: Callable[[Sequence[Malformed]], str] = feedback
-    missing: Callable[[str], str] = missing
-    go_on: Callable[[], str] = go_on
-    no_tools: Callable[[], str] = no_tools
+    >>> class Terse(Wording):
+    ...     def no_tools(self) -> str:
+    ...         return "Answer now."
+    >>> Terse(Settings()).no_tools()
+    'Answer now.'
+
+    `Session(wording=Terse)` says so then. What it overrides must keep law 9: results hold no call.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._words = language_of(settings.language)
+        listened = settings.reading_options()["dialects"]
+        self._own = {row.name: row for row in select(listened) if row not in dialects()} if listened else {}
+
+    def prompt(self, tools: Sequence[Mapping[str, Any]], choice: str) -> Prompt:
+        """Teach a model to call `tools`: mappings with the name that is called, description and parameters."""
+        settings = self.settings
+        return protocol_prompt(
+            tools,
+            settings.dialect,
+            language=settings.language,
+            nonce=settings.nonce,
+            tool_choice=choice,
+            parallel=settings.parallel,
+            **settings.prompt,
+        )
+
+    def results(self, found: Sequence[Result]) -> str:
+        """Tell results in one message, each under its header."""
+        return "\n\n".join(
+            render_result(result.name, result.for_model(), id=result.id, language=self.settings.language)
+            for result in found
+        )
+
+    def content(self, result: Result) -> str:
+        """Tell the result of a native call: its message has an id already, and begins as its server has it."""
+        told = result.for_model()
+        return neutralized_inside(told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
+
+    def feedback(self, problems: Sequence[Malformed]) -> str:
+        """Say what was wrong with calls, and for one that was cut off how to go on."""
+        settings = self.settings
+        return "\n\n".join(
+            feedback(problem, self._form(problem), settings.language, nonce=settings.nonce) for problem in problems
+        )
+
+    def missing(self, choice: str, prompt: Prompt | None) -> str:
+        """Say that a call is wanted; `prompt` is what taught the tools, if they were taught."""
+        words = self._words
+        wanted = words.required if choice == "required" else words.named.replace("{name}", choice)
+        return wanted if prompt is None else f"{wanted}\n{prompt.reminder}"
+
+    def no_tools(self) -> str:
+        """Say that there are no tools any more in this turn."""
+        return self._words.none
+
+    def _form(self, problem: Malformed) -> str | Dialect:
+        """Return the dialect to write in; that of the problem where `feedback` could not look it up by its name."""
+        return self._own.get(problem.dialect, self.settings.dialect)

@@ -80,16 +80,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="r
         made: dict[str, Any] = msgspec.to_builtins(self)
         return made
 
-    def for_model(self) -> dict[str, Any]:
-        """Return what the model should know: id and name, and the value or what went wrong."""
-        known: dict[str, Any] = {"name": self.name, "ok": self.ok}
-        if self.id is not None:
-            known["id"] = self.id
-        if self.error is None:
-            known["result"] = self.data
-        else:
-            known["error"] = msgspec.to_builtins(self.error)
-        return known
+    def for_model(self) -> JsonValue:
+        """Return what the model is told under the call's name and id: the value, or `{"error": ...}`."""
+        return self.data if self.error is None else {"error": msgspec.to_builtins(self.error)}
 
     def __repr__(self) -> str:
         return f"Result({self.name}, {self.outcome})"

@@ -31,7 +31,7 @@ def merge_into_messages(
     '<tool-protocol>\\nCall f.\\n</tool-protocol>'
 
     where   "system"  a message of its own behind the leading system and developer messages
-            "merged"  at the end of the last of these; a new one where there is none
+            "merged"  at the end of the last of these; a new one where there is none, or it is empty
             "user"    before the text of the last user message, for templates that know no system
             "depth"   a system message of its own, with `depth` messages behind it
             "both"    as "system", and the prompt's reminder at the end of the last user message, for long chats
@@ -56,7 +56,7 @@ def merge_into_messages(
             result[last] = _with_text(result[last], text, first=True)
         else:
             result[last] = _with_text(result[last], _wrapped(prompt.reminder, []), first=False)
-    if where == "merged" and lead:
+    if where == "merged" and lead and result[lead - 1].get("content"):  # an empty one could not be told from ours
         result[lead - 1] = _with_text(result[lead - 1], text, first=False)
     elif where == "depth":
         at = max(len(result) - depth, lead)

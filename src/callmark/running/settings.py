@@ -1,0 +1,71 @@
+"""`Settings`: how a session uses the connection to a model, and how calls are written on it."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from callmark.dialects import Dialect, dialects, select
+from callmark.errors import UsageError
+from callmark.reading.texts import Language
+
+_GIVEN: Final = {
+    "reading": ("tools", "nonce"),
+    "prompt": ("tools", "dialect", "language", "nonce", "tool_choice", "parallel"),
+}
+"""What the dicts of options must not hold, since it is said elsewhere."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a connection to a model is used; the words are made from it by `Wording`.
+
+    mode           "text": tools are taught in the prompt and read out of text; "native": the server takes tools and
+                   sends calls; "auto": native where the model has `native_tools`, and its text is read for calls too
+    tools          off: none are offered, and what the model calls is not run
+    only           names of the tools to offer; None: all
+    tool_choice    "auto", "none" (tools are shown, and not to be called), "required", or the name of a tool that must
+                   be called before the model answers
+    parallel       off: a message ends with its first call
+    retries        how often, in one turn, the model is told what was wrong and asked again
+    continuations  how often, in one message, it is asked to go on where it was cut off inside a call
+    result_role    the role in which results are told where they are text; never "system": results have no authority
+    dialect        in which calls are taught and shown
+    language       in which the model is told everything: "en", "zh-Hans" or "zh-Hant"
+    nonce          a code that every call must carry (see `new_nonce`); the dialect `call` only
+    where          the place of the prompt, as `merge_into_messages` has it
+    prompt         further options of `protocol_prompt`: style, examples, reasoning, budget and so on
+    reading        further options of `Parser`: dialects, contexts, tolerance and so on. By default all dialects are
+                   read that cannot be mistaken for prose; where `dialect` is none of these, it alone
+    """
+
+    mode: Literal["auto", "native", "text"] = "auto"
+    tools: bool = True
+    only: tuple[str, ...] | None = None
+    tool_choice: str = "auto"
+    parallel: bool = True
+    retries: int = 2
+    continuations: int = 2
+    result_role: Literal["user", "tool"] = "user"
+    dialect: str | Dialect = "call"
+    language: Language = "en"
+    nonce: str | None = None
+    where: Literal["system", "merged", "user", "depth", "both"] = "merged"
+    prompt: dict[str, Any] = msgspec.field(default_factory=dict)
+    reading: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.retries < 0 or self.continuations < 0:
+            raise UsageError("Settings: expected 0 or more retries and continuations")
+        for field, given in _GIVEN.items():
+            twice = [name for name in given if name in getattr(self, field)]
+            if twice:
+                raise UsageError(f"Settings.{field}: expected options that are said nowhere else, found {twice[0]}")
+
+    def reading_options(self) -> dict[str, Any]:
+        """Return what `Parser` takes, but for the tools."""
+        return {"dialects": None if self._is_read_by_default() else self.dialect, **self.reading, "nonce": self.nonce}
+
+    def _is_read_by_default(self) -> bool:
+        (row,) = select(self.dialect)
+        return row in dialects() and (row.writing is None or row.forms[row.writing.form].explicit)
