@@ -8,7 +8,7 @@ import pytest
 
 import callmark
 from callmark import Notice, UsageError, feedback, parse
-from callmark.dialects import Dialect, Form, dialects
+from callmark.dialects import Dialect, dialects
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed, Span
 from callmark.reading import grammar
 from callmark.reading.begun import begun
