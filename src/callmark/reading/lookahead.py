@@ -81,7 +81,6 @@ class Lookahead:
                                                   value that may be a key
     no_key, no_string, no_python   what shows behind such a quote that it ended its string, and that something is wrong:
              where strings are put together (Python does it without a sign), no character was forgotten
-    ending   closing brackets and the marker's tail; None for a form without one. Group `run`: the brackets
     doubled  two braces and the tail: one too many for an envelope
     """
 
@@ -89,8 +88,7 @@ class Lookahead:
         """Put the patterns of `form` together."""
         tail = anonymous(expand(form.tail))
         least = 1 if form.body == "arguments" else 0
-        run = rf"(?P<run>(?:[)}}\]]{_FEW}){{{least},8}})"
-        end = f"|{anonymous(run)}{tail}" if tail else ""
+        end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"
         self.key = Pattern(rf"{_BLANKS}(?:[:：＝]|=[^=>])|{_MANY}")
         member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_QUOTED_KEY}"
@@ -106,7 +104,6 @@ class Lookahead:
         self.no_python = Pattern(
             rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{_WORD}{_BLANKS}="
         )
-        self.ending = Pattern(run + f"(?={tail})") if tail else None
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
         openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS
