@@ -167,10 +167,9 @@ class CallReading:
         self._mode = IN_CALL
 
     def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:
-        """Read a call whose closing literal is there already, if nothing else begins before it: the fast path.
+        """Read a call that is there to its end, where `fast` knows how: the closing literal is a first guess at it.
 
-        The literal may stand in a string; then what lies before it is no JSON, and the incremental reader decides.
-        Returns the index behind the call, -1 where it was not read.
+        Returns the index behind the call, -1 where it was not read: then the incremental readers decide.
         """
         buffer, base = self._buffer, self._base
         start, at = found.span()

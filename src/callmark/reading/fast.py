@@ -23,10 +23,6 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
 _BEGINNINGS: Final = ('{"', "{}")
-_ENVELOPE = re.compile(
-    r'\{[ \t\r\n]*+"name"[ \t\r\n]*+:[ \t\r\n]*+"([^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]*+,'
-    r'[ \t\r\n]*+"arguments"[ \t\r\n]*+:[ \t\r\n]*+(?=\{)'
-)
 _KEY = re.compile(r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+")
 _VALUE = re.compile(
     r'(?:("(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt])*+")'
@@ -72,14 +68,12 @@ def simple(buffer: str, at: int, guess: int, depth_limit: int) -> JsonValue:
 
 def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int) -> Read | int:
     """Read a JSON object, that of an envelope's arguments where the body is one."""
-    name = ""
-    envelope = parts.form.body == "envelope"
-    if envelope:
-        head = _ENVELOPE.match(buffer, at)
-        if head is None or "name" not in parts.form.name_keys or "arguments" not in parts.form.arguments_keys:
-            return at
-        name = head[1]
-        at = head.end()
+    begin = parts.begin.match(buffer, at) if parts.begin is not None else None
+    if begin is None:
+        return at
+    envelope = begin.lastgroup == "name"
+    name = begin["name"] if envelope else ""
+    at = begin.end()
     if _OBJECT.match(buffer, at) is None:
         return at
     if 0 <= guess - at <= SHORT:

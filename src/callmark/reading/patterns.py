@@ -98,13 +98,12 @@ _BEGIN: Final = {"json": _OBJECT, "arguments": _OBJECT, "envelope": _ENVELOPE}
 class Patterns:
     """The patterns of one form.
 
-    begin    what leads to arguments that are a JSON object; None where none does
-
-    guess    the literal that most likely closes a marker, "" where none is fixed
-    closing  what closes a marker behind its arguments, the brackets of the body included; None for nothing
+    begin      what leads to arguments that are a JSON object (group `name`: that of an envelope); None where none does
+    guess      the literal that most likely closes a marker, "" where none is fixed
+    closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
-    whole    of `parameters`: the value is the whole of the arguments
-    marks    of `parameters`: literals without which nothing in a value looks like markup
+    whole      of `parameters`: the value is the whole of the arguments
+    marks      of `parameters`: literals without which nothing in a value looks like markup
     """
 
     def __init__(self, form: Form) -> None:
