@@ -25,7 +25,7 @@ from callmark.reading import fast
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, patterns, section
-from callmark.reading.prefixes import unfinished
+from callmark.reading.prefixes import merged, unfinished
 from callmark.reading.schemas import known_tools, scalar
 from callmark.testing import in_chunks, joined
 from feeding import by_characters, whole
@@ -361,13 +361,7 @@ def read_fast(dialect: Dialect, text: str) -> int:
         if head is None:
             continue
         guess = text.find(parts.guess, head.end()) if parts.guess else -1
-        simple = fast.simple(text, head.end(), guess, 64) if form.body in ("json", "arguments") and guess > 0 else -1
         read = fast.read(parts, text, head.end(), guess, 64, None)
-        if not isinstance(simple, int):
-            source = text[head.end() : guess]
-            assert not isinstance(read, int)
-            assert (read[1], read[2], read[4]) == (source, source, guess + len(parts.guess))
-            assert exactly(read[3]) == exactly(simple)
         if isinstance(read, int):
             assert read >= head.end()
             continue
@@ -377,6 +371,9 @@ def read_fast(dialect: Dialect, text: str) -> int:
         events = joined(by_characters(marker, dialects=dialect, contexts=EVERYWHERE, nonce=nonce))
         (call,) = calls_of(events)
         assert (call.raw, call.raw_arguments, call.repairs) == (marker, source, ())
+        (at_once,) = calls_of(parse(marker, dialects=dialect, contexts=EVERYWHERE, nonce=nonce).events)
+        assert at_once == call
+        assert exactly(at_once.arguments) == exactly(call.arguments)
         assert call.name == (name or head["name"])
         assert exactly(call.arguments) == exactly(value)
         assert "".join(found.json for found in events if isinstance(found, ArgumentsDelta)) == written
@@ -679,6 +676,17 @@ def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
     expected = found is not None and found.partial
     assert (re.match(unfinished(pattern), text) is not None) == expected
     assert Pattern(pattern).may_match(text, 0) == expected
+
+
+@given(st.lists(st.sampled_from(every_pattern()), min_size=2, max_size=8), st.data())
+@settings(max_examples=settings.default.max_examples * 3)
+def test_merged_patterns_match_where_one_of_them_does(together, data):
+    pattern = data.draw(st.sampled_from([*together, *every_pattern()]))
+    text = data.draw(st.from_regex(pattern.replace("++", "+").replace("*+", "*").replace("}+", "}").replace("?+", "?")))
+    changed = data.draw(st.integers(0, len(text)))
+    text = data.draw(st.sampled_from([text, text[:changed] + "\u017f" + text[changed + 1 :], text[:changed].upper()]))
+    expected = any(re.match(one, text) for one in together)
+    assert (re.match(merged(together), text) is not None) == expected
 
 
 # The laws can fail: what a parser that breaks one of them is told.

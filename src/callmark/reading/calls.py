@@ -27,7 +27,7 @@ from callmark.events import (
 from callmark.reading import fast
 from callmark.reading.closers import DEPTH, endings
 from callmark.reading.contexts import Contexts
-from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.decoder import SHORT, Undecodable, decode
 from callmark.reading.diagnosis import explain, nearest
 from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.objects import STUCK, ObjectReader, last_token
@@ -49,6 +49,13 @@ IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE = range(7
 class CallReading:
     """The state of reading, and the modes in which a call is read: each reads on from `_at` and says if it did."""
 
+    __slots__ = (
+        "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error",
+        "_events", "_explained", "_finished", "_id", "_index", "_json", "_limits", "_mode", "_name", "_overflow",
+        "_pieces", "_plain", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
+        "_section", "_shown", "_sole", "_sole_events", "_start", "_tolerant", "_tools",
+    )  # fmt: skip
+
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
         self._plan = plan
         self._tolerant = tolerant
@@ -64,7 +71,6 @@ class CallReading:
         self._base = 0  # position of the buffer's first character
         self._at = 0  # index of the buffer up to which it was read
         self._shown = 0  # in text: index up to which it was emitted
-        self._passed = 0  # in text: index up to which the contexts know it
         self._reread = 0
         self._index = 0  # of the next call
         self._calls = 0
@@ -171,23 +177,32 @@ class CallReading:
 
         Returns the index behind the call, -1 where it was not read: then the incremental readers decide.
         """
-        buffer, base = self._buffer, self._base
+        buffer = self._buffer
         start, at = found.span()
-        guess = -1
-        if entry.guess:
-            guess = self._search.next_literal(entry.guess, buffer, at, base)
+        literal = entry.guess
+        if literal:
+            guess = self._search.next_literal(literal, buffer, at)
             if guess >= len(buffer):
                 return -1
+        else:
+            guess = -1
         name = found["name"] if entry.has_name else ""
         limits = self._limits
-        value = fast.simple(buffer, at, guess, limits.nesting) if entry.simple else -1
-        if not isinstance(value, int):
+        if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= SHORT:
             source = json = buffer[at:guess]
-            end = guess + entry.closing
-        elif value >= 0 or (entry.has_empty and found["empty"] is not None):
-            self._reread += max(value - at, 0)
-            return -1
+            try:
+                value = decode(source, limits.nesting)
+            except Undecodable as error:
+                if not error.cut:  # cut: the guessed end stands in a string
+                    self._reread += error.reached
+                    return -1
+                value = None
+            end = guess + len(literal)
         else:
+            value = None
+        if value is None:
+            if entry.has_empty and found["empty"] is not None:
+                return -1
             tools = self._tools
             read = fast.read(entry.patterns, buffer, at, guess, limits.nesting, tools.get(name) if tools else None)
             if isinstance(read, int):
@@ -199,6 +214,7 @@ class CallReading:
             return -1
         raw = buffer[start:end]
         index = self._index
+        base = self._base
         span = Span(base + start, base + end)
         call_id = found["id"] if entry.has_id else None
         self._events += (
@@ -431,7 +447,7 @@ class CallReading:
         at = self._at
         stop = max(at, reader.feed(self._buffer, at, self._base))
         reader.out.clear()
-        self._shown = self._passed = at
+        self._shown = at
         self._show(stop)
         self._contexts.pass_marker(self._buffer[at:stop])
         self._at = stop

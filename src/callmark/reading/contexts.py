@@ -26,6 +26,7 @@ _LINE_LIMIT: Final = 256
 """Characters of a line that are kept to tell fences: an info string that is longer opens none."""
 
 _RUN = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
+_LONG_RUN = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 _FENCE = re.compile(r" {0,3}+(`{3,}+|~{3,}+)")
 _FENCE_LINE = re.compile(r"^ {0,3}+(?:```|~~~).*+", re.MULTILINE)
 _QUOTE = re.compile(r" {0,3}+>")
@@ -34,7 +35,7 @@ _QUOTE = re.compile(r" {0,3}+>")
 class Contexts:
     """Tracks the context of the place that was reached: hand over what was read, and ask `here`."""
 
-    __slots__ = ("_code", "_fence", "_kept", "_kept_size", "_line", "_runs", "_sole", "_ticks")
+    __slots__ = ("_code", "_fence", "_kept", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks")
 
     def __init__(self) -> None:
         self._kept: list[str] = []
@@ -45,6 +46,7 @@ class Contexts:
         """Forget everything: a new line begins, outside of every context."""
         self._kept.clear()
         self._kept_size = 0
+        self._special = False  # whether the short way of `look` must not be taken
         self._fence = ""  # the run that opened the fence we are in
         self._sole = False  # nothing but white space stood in the fence so far
         self._line = ""  # the beginning of the current line
@@ -66,18 +68,9 @@ class Contexts:
             text = "".join(self._kept)
             self._kept.clear()
             self._kept_size = 0
-        tick = "`" in text
-        if (
-            self._fence or self._runs or self._ticks or "~" in self._line or "~" in text
-            or (tick and "```" in text)
-        ):
-            self.pass_text(text)
-            return self.here()
         last = text.rfind("\n") + 1
-        if tick and text.find("`", last) >= 0:
-            if last:
-                self._line = ""
-            self._read_line(text[last:])
+        if self._special or "~" in text or ("`" in text and (text.find("`", last) >= 0 or _LONG_RUN(text))):
+            self.pass_text(text)
             return self.here()
         line = text[last : last + _LINE_LIMIT] if last else (self._line + text)[:_LINE_LIMIT]
         self._line = line
@@ -97,6 +90,7 @@ class Contexts:
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over."""
         self._read()
+        self._special = bool(self._fence or self._runs or self._ticks or "~" in self._line)
         if self._fence:
             return "fence"
         if ">" in self._line and _QUOTE.match(self._line):
@@ -123,6 +117,7 @@ class Contexts:
     def _read(self) -> None:
         if not self._kept:
             return
+        self._special = True  # until `here` looks
         text = self._kept[0] if len(self._kept) == 1 else "".join(self._kept)
         self._kept.clear()
         self._kept_size = 0
@@ -152,7 +147,7 @@ class Contexts:
         """Whether a line that ends in `text` may be a fence: if not, only its last line matters."""
         if self._runs or "~" in self._line:
             return True
-        return ("`" in text and "```" in text) or ("~" in text and "~~~" in text)
+        return ("`" in text and _LONG_RUN(text) is not None) or ("~" in text and "~~~" in text)
 
     def _read_lines(self, text: str, at: int, end: int) -> None:
         """Read whole lines: only those that look like a fence matter."""

@@ -61,7 +61,9 @@ def decode(text: str, depth_limit: int) -> JsonValue:
             return value  # as many keys as colons: all are its own, and none can be there twice
         if text.count("{") + text.count("[") <= depth_limit:
             keys = text.count('":')  # at most so many, where none has a blank before its colon
-            if keys == _keys(value) and (keys == text.count(":") or _BLANK_COLON.search(text) is None):
+            if ((type(value) is dict and keys == len(value)) or keys == _keys(value)) and (
+                keys == text.count(":") or _BLANK_COLON.search(text) is None
+            ):
                 return value
     try:
         value, end = _scan(text, _BLANK.match(text).end())  # type: ignore[union-attr]  # it matches the empty text too

@@ -22,7 +22,6 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
-_BEGINNINGS: Final = ('{"', "{}")
 _KEY = re.compile(r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+")
 _VALUE = re.compile(
     r'(?:("(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt])*+")'
@@ -51,19 +50,6 @@ def read(
         return _object(parts, buffer, at, guess, depth_limit)
     except Undecodable as error:
         return at + error.reached
-
-
-def simple(buffer: str, at: int, guess: int, depth_limit: int) -> JsonValue:
-    """Return the JSON object that reaches from index `at` to `guess`.
-
-    Where it is none, the index at which it ceases to be one; -1 where it is not that simple, and `read` must decide.
-    """
-    if guess - at > SHORT or not buffer.startswith(_BEGINNINGS, at) or buffer[guess - 1] != "}":
-        return -1
-    try:
-        return decode(buffer[at:guess], depth_limit)
-    except Undecodable as error:
-        return -1 if error.cut else at + error.reached
 
 
 def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int) -> Read | int:

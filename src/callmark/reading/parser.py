@@ -87,6 +87,18 @@ class Parser(CallReading):
     multiple of the call's text inside one. Not safe for use by several threads at once.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_between",
+        "_guarded",
+        "_hit",
+        "_joined",
+        "_limit_told",
+        "_nonce",
+        "_policies",
+        "_reasoning_depth",
+    )  # fmt: skip
+
     def __init__(
         self,
         *,
@@ -279,7 +291,7 @@ class Parser(CallReading):
             self._pieces.append(self._buffer[start if start > 0 else 0 : at])
         self._base += at
         self._buffer = self._buffer[at:]
-        self._at = self._shown = self._passed = 0
+        self._at = self._shown = 0
         if mode == IN_CALL and not self._buffer and self._begun and not self._sole and self._reader is not None:
             self._plain = self._reader.plain
 
@@ -298,53 +310,59 @@ class Parser(CallReading):
 
     def _in_text(self, final: bool) -> bool:
         buffer, at, base = self._buffer, self._at, self._base
-        contexts, search, plan = self._contexts, self._search, self._plan
+        contexts, search = self._contexts, self._search
         size = len(buffer)
-        self._shown = self._passed = at
+        limit = self._limits.calls
+        self._shown = passed = at
+        hit, self._hit = self._hit, -1
         while True:
-            hit, self._hit = self._hit, -1
+            matched = None
             if hit >= 0:  # `feed` has found it
-                char = buffer[hit]
+                matched = search.entry_at(buffer, hit, final=final)
             elif size - at <= _SMALL and not final:
+                plan = self._plan
                 hit, cut = plan.first_in(buffer, at) if plan.any(buffer, at) is not None else (size, True)
                 if hit < 0 or cut:
-                    return self._wait_in_text(size if hit < 0 else hit)
-                char = buffer[hit]
+                    return self._wait_in_text(size if hit < 0 else hit, passed)
+                matched = search.entry_at(buffer, hit, final=final)
             else:
-                hit, char = search.next_entry(buffer, at, base)
+                hit = search.next_entry(buffer, at)
                 if hit > at:
-                    begin = size if final else search.next_cut(buffer, at, base)
+                    begin = size if final else search.next_cut(buffer, at)
                     if begin < hit or hit >= size:
-                        return self._wait_in_text(min(begin, size))
-            matched = search.entry_at(buffer, hit, char, final=final)
+                        return self._wait_in_text(min(begin, size), passed)
+                row = search.row
+                matched = (row.entry, row.match) if row.match is not None else search.entry_at(buffer, hit, final=final)
             if matched is None:
-                return self._wait_in_text(hit)
+                return self._wait_in_text(hit, passed)
             entry, found = matched
-            kind = entry.kind
-            passed = self._passed
             text = buffer[passed:hit]
             context = contexts.look(text)
-            self._passed = hit
-            if kind == "tag":
-                if self._tag(hit, found.end(), context, closing=found["slash"] == "/"):
-                    return True
-                at = hit + 1
-                continue
-            if (entry.line_start and not contexts.at_line_start) or (entry.salvage and not self._known(found)):
-                at = hit + 1
-                continue
+            kind = entry.kind
+            if entry.special:
+                passed = hit
+                if kind == "tag":
+                    if self._tag(hit, found.end(), context, closing=found["slash"] == "/"):
+                        return True
+                    at, hit = hit + 1, -1
+                    continue
+                if (entry.line_start and not contexts.at_line_start) or (entry.salvage and not self._known(found)):
+                    at, hit = hit + 1, -1
+                    continue
             if (
                 context is not None
                 or self._guarded
-                or self._calls >= self._limits.calls
+                or self._calls >= limit
                 or (entry.has_nonce and found["nonce"] is not None)
             ):
+                passed = hit
                 refusal = self._refusal(entry, found, context)
                 if refusal is not None:
                     if refusal and (kind != "opener" or not entry.form.alone):
                         self._show(hit)
                         self._events.append(Notice(Span(base + hit, base + max(found.end(), hit + 1)), *refusal))
                     at = found.end() if kind == "opener" else hit + 1
+                    hit = -1
                     continue
             start = self._shown
             if start < hit:
@@ -354,7 +372,8 @@ class Parser(CallReading):
             if kind == "head" and found.end() < size and not self._sole:
                 at = self._read_at_once(entry, found)
                 if at >= 0:
-                    self._shown = self._passed = at
+                    self._shown = passed = at
+                    hit = -1
                     continue
             if self._sole:
                 self._sole_events, self._events = self._events, []
@@ -372,9 +391,10 @@ class Parser(CallReading):
         groups = found.groupdict()
         return self._tools is not None and groups.get("tool", groups.get("name")) in self._tools
 
-    def _wait_in_text(self, stop: int) -> bool:
+    def _wait_in_text(self, stop: int, passed: int) -> bool:
+        """Emit the text up to index `stop`, of which the contexts know what stands before `passed`."""
         self._at = stop
-        start, passed = self._shown, self._passed
+        start = self._shown
         if stop > passed:
             text = self._buffer[passed:stop]
             self._contexts.pass_text(text)
@@ -425,7 +445,7 @@ class Parser(CallReading):
             raw = self._buffer[at:stop]
             self._events.append(Markup(Span(self._base + at, self._base + stop), raw))
             self._contexts.pass_marker(raw)
-        self._at = self._shown = self._passed = stop
+        self._at = self._shown = stop
 
     # In a call.
 
@@ -480,11 +500,11 @@ class Parser(CallReading):
         recovery = self._entry.patterns.recovery
         if self._section is not None and self._section.section is not None:
             recovery = self._section.section.resume or recovery
-        hit, _ = self._search.next_entry(buffer, sound, self._base)
+        hit = self._search.next_entry(buffer, sound)
         found = recovery.search(buffer, error, limit + RECOVERY) if recovery is not None else None
         end = found.end() if found is not None and found.start() <= limit else -1
         if not final:
-            begin = self._search.next_cut(buffer, sound, self._base)
+            begin = self._search.next_cut(buffer, sound)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
             if cut or (hit >= len(buffer) and end < 0 and len(buffer) < limit + RECOVERY):
                 if min(hit, begin) > error:  # nothing begins in the last token, so it need not be looked at again

@@ -8,13 +8,13 @@ for patterns from which none can be derived (a user's look-behind, say) the `reg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Form, expand
 from callmark.errors import DialectError
-from callmark.reading.prefixes import UnsupportedPatternError, necessary, unfinished
+from callmark.reading.prefixes import UnsupportedPatternError, merged, necessary, unfinished
 
 if TYPE_CHECKING:
     import regex
@@ -84,6 +84,14 @@ class Pattern:
 def anonymous(text: str) -> str:
     """Return the pattern without group names, so that patterns can be put together."""
     return _GROUP_NAME.sub("(?:", text)
+
+
+def any_of(texts: Sequence[str]) -> Pattern:
+    """Return the pattern that matches where any of the patterns `texts` does."""
+    try:
+        return Pattern(merged(texts))
+    except (UnsupportedPatternError, re.error):
+        return Pattern("|".join(map(anonymous, texts)))
 
 
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")

@@ -9,6 +9,7 @@ where `regex`, which can answer it too with `partial=True`, takes 2; a property 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from re import _constants as sre  # the tree has no public API; a property pins what is used
 from re import _parser
 from typing import Any
@@ -45,6 +46,71 @@ def necessary(pattern: str) -> frozenset[str]:
     ['\n<c=', '<a>']
     """
     return _necessary(list(_parser.parse(pattern))) or frozenset([""])
+
+
+def merged(patterns: Sequence[str]) -> str:
+    r"""Return one pattern that matches where any of `patterns` does: what they have in common is tried once.
+
+    Where they part, a look at the next character tells whether any of them can go on. Groups lose their names.
+    Raises UnsupportedPatternError as `unfinished` does.
+
+    >>> merged(["<a>x", "<a>[yz]", "<b>"])
+    '<(?=[ab])(?:a>(?=[xyz])(?:x|[yz])|b>)'
+    """
+    return _merged([list(_parser.parse(pattern)) for pattern in patterns])
+
+
+def _merged(sequences: list[list[Any]]) -> str:
+    if not all(sequences):
+        return ""  # one of them has matched, so the others do not matter
+    groups: dict[str, list[list[Any]]] = {}
+    for items in sequences:
+        groups.setdefault(_whole(items[0]), []).append(items[1:])
+    source = "|".join(first + _merged(rests) for first, rests in groups.items())
+    if len(groups) == 1:
+        return source
+    first = _united([_first(items) for items in sequences])
+    return f"(?:{source})" if first is None else f"(?=[{''.join(first)}])(?:{source})"
+
+
+def _first(items: list[Any]) -> dict[str, None] | None:
+    """Return the members of a set of all characters that a match may begin with; None where that is not known."""
+    if not items:
+        return None
+    (op, value), rest = items[0], items[1:]
+    if op is sre.LITERAL:
+        return {_escaped(value): None}
+    if op is sre.IN:
+        return None if value[0][0] is sre.NEGATE else dict.fromkeys(map(_member, value))
+    if op in _SUFFIX:
+        first = _first(list(value[2]))
+        return _united([first, _first(rest)]) if value[0] == 0 else first
+    if op is sre.SUBPATTERN:
+        first = _first([*value[3], *rest])
+        return first if not value[1] else _of_both_cases(first)
+    if op is sre.ATOMIC_GROUP:
+        return _first([*value, *rest])
+    if op is sre.BRANCH:
+        return _united([_first([*branch, *rest]) for branch in value[1]])
+    if op is sre.ASSERT:
+        return _first(list(value[1]))
+    return _first(rest) if op is sre.ASSERT_NOT else None
+
+
+def _united(sets: list[dict[str, None] | None]) -> dict[str, None] | None:
+    united: dict[str, None] = {}
+    for members in sets:
+        if members is None:
+            return None
+        united |= members
+    return united
+
+
+def _of_both_cases(members: dict[str, None] | None) -> dict[str, None] | None:
+    """Return the letters `members` in both cases; None where there is more to it (`s` has a long one, say)."""
+    if members is None or not all(len(char) == 1 and char in "abcdefghjlmnopqrtuvwxyz" for char in members):
+        return None
+    return members | dict.fromkeys("".join(members).upper())
 
 
 def _necessary(items: list[Any]) -> frozenset[str]:
@@ -147,16 +213,18 @@ def _escaped(code: int) -> str:
 
 
 def _set(members: list[Any]) -> str:
-    source = ""
-    for op, value in members:
-        if op is sre.NEGATE:
-            source += "^"
-        elif op is sre.LITERAL:
-            source += _escaped(value)
-        elif op is sre.RANGE:
-            source += f"{_escaped(value[0])}-{_escaped(value[1])}"
-        elif op is sre.CATEGORY:
-            source += _CATEGORIES[value]
-        else:
-            raise UnsupportedPatternError(f"no rule for {op} in a set")
-    return f"[{source}]"
+    return f"[{''.join(map(_member, members))}]"
+
+
+def _member(member: tuple[Any, Any]) -> str:
+    """Return the source of a member of a set."""
+    op, value = member
+    if op is sre.NEGATE:
+        return "^"
+    if op is sre.LITERAL:
+        return _escaped(value)
+    if op is sre.RANGE:
+        return f"{_escaped(value[0])}-{_escaped(value[1])}"
+    if op is sre.CATEGORY:
+        return _CATEGORIES[value]
+    raise UnsupportedPatternError(f"no rule for {op} in a set")

@@ -19,7 +19,7 @@ from typing import Final, Literal
 from callmark.dialects import Dialect, Form, select
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, anonymous, patterns, section
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, any_of, patterns, section
 
 _NOWHERE: Final = sys.maxsize
 
@@ -60,9 +60,9 @@ class Entry:
         self.has_empty: Final = "(?P<empty>" in text
         self.guess: Final = patterns.guess if kind == "head" else ""
         self.simple: Final = patterns.form.body in ("json", "arguments") and bool(self.guess)
-        self.closing: Final = len(self.guess)
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
+        self.special: Final = kind == "tag" or self.line_start or self.salvage
 
     @cached_property
     def match(self) -> Callable[..., re.Match[str] | None]:
@@ -117,8 +117,7 @@ class Plan:
                 self.entries.setdefault(char, []).append(entry)
         self.any = re.compile("[" + "".join(re.escape(char) for char in self.entries) + "]").search
         self.starts = {
-            char: Pattern("|".join(anonymous(entry.pattern.text) for entry in found))
-            for char, found in self.entries.items()
+            char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
 
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
@@ -166,64 +165,79 @@ class Plan:
         return -1, False
 
 
+class _Row:
+    """The next entry that begins with one character: its index, and its match if it is the first of the plan."""
+
+    __slots__ = ("_char", "_start", "entry", "index", "match")
+
+    def __init__(self, char: str, entry: Entry, start: Pattern) -> None:
+        self._char = char
+        self._start = start
+        self.entry = entry
+        self.index = -1
+        self.match: re.Match[str] | None = None
+
+    def find(self, buffer: str, at: int) -> int:
+        """Find it from index `at`; -1 for none."""
+        index = buffer.find(self._char, at)
+        if index >= 0:
+            self.match = match = self.entry.match(buffer, index)
+            if match is None:
+                found = self._start.search(buffer, index)
+                index = -1 if found is None else found.start()
+        self.index = index
+        return index
+
+
 class Search:
     """Where in a buffer things begin: what was found is remembered, so that a stretch is searched once for each thing.
 
-    Positions are remembered while the buffer stands; `reset` when more text has come. Reading again after an error
-    keeps them valid: it goes back behind the head from which they were searched, never before it.
+    Indexes are remembered while the buffer stands; `reset` when it is another one. Reading again after an error keeps
+    them valid: it goes back behind the head from which they were searched, never before it.
+
+    row   of the entry that `next_entry` found last
     """
 
-    __slots__ = ("_cut", "_entries", "_found", "_literals", "_starts", "plan")
+    __slots__ = ("_cut", "_literals", "_rows", "plan", "row")
+    row: _Row
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._starts = plan.searched
-        self._entries: dict[str, int] = {}  # position of the next entry for each character that may begin one
-        self._literals: dict[str, int] = {}  # position of the next closing literal
-        self._found: tuple[Entry, re.Match[str]] | None = None  # the last match of the first entry of a character
-        self._cut = -1  # position of the first entry that the buffer's end may cut
+        self._rows: list[_Row] | None = None  # for each character that begins entries: the next of them
+        self._literals: dict[str, int] = {}  # the next of each closing literal
+        self._cut = -1  # the first entry that the buffer's end may cut
 
     def reset(self) -> None:
         """Forget what was found: the buffer is another one."""
-        self._entries.clear()
-        self._literals.clear()
-        self._found = None
+        self._rows = None
+        if self._literals:
+            self._literals = {}
         self._cut = -1
 
-    def next_entry(self, buffer: str, at: int, base: int) -> tuple[int, str]:
-        """Return the index of the next entry from `at` and the character it begins with; beyond the buffer for none.
+    def next_entry(self, buffer: str, at: int) -> int:
+        """Return the index of the next entry from `at`; beyond the buffer for none."""
+        rows = self._rows
+        if rows is None:
+            self._rows = rows = [_Row(*it) for it in self.plan.searched if buffer.find(it[0], at) >= 0]
+        best = _NOWHERE
+        gone = False
+        for row in rows:
+            index = row.index
+            if index < at:
+                index = row.find(buffer, at)
+                if index < 0:
+                    gone = True
+                    continue
+            if index < best:
+                best = index
+                self.row = row
+        if gone:
+            self._rows = [row for row in rows if row.index >= at]
+        return best
 
-        `base` is the position of the buffer's first character.
-        """
-        entries = self._entries
-        position = base + at
-        best, best_char = _NOWHERE, ""
-        for char, first, start in self._starts:
-            entry = entries.get(char, -1)
-            if entry < position:
-                index = buffer.find(char, at)
-                if index >= 0:
-                    index = self._find(buffer, index, char, first, start)
-                entries[char] = entry = _NOWHERE if index < 0 else base + index
-            if entry < best:
-                best, best_char = entry, char
-        return best - base, best_char
-
-    def _find(self, buffer: str, index: int, char: str, first: Entry, start: Pattern) -> int:
-        """Return the index of the next entry that begins with `char`, the first of which stands at `index`; or -1."""
-        match = first.match(buffer, index)
-        if match is not None:
-            self._found = first, match
-            return index
-        found = start.search(buffer, index)
-        return -1 if found is None else found.start()
-
-    def entry_at(self, buffer: str, hit: int, char: str, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
+    def entry_at(self, buffer: str, hit: int, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
         """Return the first entry that matches at `hit`, None if one before it may still match with more text."""
-        known = self._found
-        if known is not None and known[1].start() == hit and known[1].string is buffer:
-            return known
-        for entry in self.plan.entries[char]:
+        for entry in self.plan.entries[buffer[hit]]:
             found = entry.match(buffer, hit)
             if found is not None:
                 return entry, found
@@ -231,19 +245,22 @@ class Search:
                 return None
         raise AssertionError("an entry matches where the search found one")
 
-    def next_cut(self, buffer: str, at: int, base: int) -> int:
+    def next_cut(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where an entry may begin that the buffer cuts; beyond it for none."""
-        if self._cut < base + at:
+        if self._cut < at:
             index = self.plan.may_begin(buffer, at)
-            self._cut = _NOWHERE if index < 0 else base + index
-        return self._cut - base
+            self._cut = _NOWHERE if index < 0 else index
+        return self._cut
 
-    def next_literal(self, literal: str, buffer: str, at: int, base: int) -> int:
+    def next_literal(self, literal: str, buffer: str, at: int) -> int:
         """Return the index of the next `literal` from `at`; beyond the buffer for none."""
-        if self._literals.get(literal, -1) < base + at:
+        index = self._literals.get(literal, -1)
+        if index < at:
             index = buffer.find(literal, at)
-            self._literals[literal] = _NOWHERE if index < 0 else base + index
-        return self._literals[literal] - base
+            if index < 0:
+                index = _NOWHERE
+            self._literals[literal] = index
+        return index
 
 
 def _begins(entry: Entry) -> str:
