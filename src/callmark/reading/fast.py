@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
-from callmark.reading.parameters import HOLD, plain_value
+from callmark.reading.parameters import CONTAINERS, HOLD, lone_surrogate, plain_value
 from callmark.reading.patterns import Patterns
 from callmark.reading.schemas import Parameters, scalar
 
@@ -128,30 +128,41 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     """Read values between tags, where nothing in them looks like markup."""
     form = parts.form
     pieces = []
+    values: dict[str, JsonValue] = {}
     start = at
     while True:
         found = parts.between.match(buffer, at)
         if found is None:
             return at
-        if found["tail"] is not None:
+        if found.lastgroup == "tail":
             break
         begin = found.end()
-        end = buffer.find(form.value_end, begin, begin + HOLD)  # what is longer is text, or the reader's own affair
-        if end < 0 or any(buffer.find(mark, begin, end) >= 0 for mark in parts.marks):
-            return begin + HOLD
-        at = end + len(form.value_end)
+        stop = parts.stop.search(buffer, begin)
+        if stop is None or stop.lastgroup != "end":
+            return len(buffer) if stop is None else stop.end()
+        end, at = stop.span()
         if parts.whole:
             return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
-        if form.encoding == "xml":
+        key = found["key"]
+        if form.encoding == "xml" or key in values:
             return at
         if form.trim:
             begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
             end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
-        key = found["key"]
+        text = buffer[begin:end]
+        if lone_surrogate(text) or lone_surrogate(key):
+            return at
         declared = parameters.declared(key) if parameters is not None else None
-        pieces.append(f"{quoted(key)}:{plain_value(buffer[begin:end], declared, depth_limit - 1)}")
+        if end - begin <= HOLD:
+            json, values[key] = plain_value(text, declared, depth_limit - 1)
+        elif declared and declared <= CONTAINERS:
+            return at
+        else:
+            json = quoted(text)
+            values[key] = text
+        pieces.append(f"{quoted(key)}:{json}")
     json = "{" + ",".join(pieces) + "}"
-    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, decode(json, depth_limit))
+    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, values)
 
 
 def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: int) -> Read | int:

@@ -17,7 +17,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects import Form
-from callmark.events import Repair, Span
+from callmark.events import JsonValue, Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
@@ -26,10 +26,13 @@ from callmark.reading.values import ValueReader
 
 HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""
+CONTAINERS: Final = frozenset({"object", "array", "null"})
+"""Types of which a value that is longer is still read as JSON."""
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
 _LONE = re.compile(r"[\ud800-\udfff]")
+_BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _JSON_FORM = Form(head="{name}", body="json", explicit=False)
 
 
@@ -113,7 +116,7 @@ class ParametersReader:
         if found is None:
             return self._die("unexpected-text", "a parameter or the end of the call", at)
         self.sound = base + at
-        if found.groupdict().get("tail") is not None:
+        if found.lastgroup == "tail":
             if not self._whole:
                 self.out.append("}" if self._begun else "{}")
             elif not self._begun:
@@ -164,9 +167,9 @@ class ParametersReader:
         return at
 
     def _read_value(self, buffer: str, at: int, base: int) -> int:
-        stop = self._stop
-        found = stop.search(buffer, at)
-        end = found.start() if found is not None else len(buffer)
+        size = len(buffer)
+        found = self._stop.search(buffer, at) if self._begins(buffer, at) is not None else None
+        end = found.start() if found is not None else size
         if found is None or found.lastgroup in ("nested", "unclosed", "kept"):
             here = found is not None and found.lastgroup == "kept"  # it is an end, if the right text comes
             begin = self._may_stop(buffer, at, end + here)
@@ -232,7 +235,7 @@ class ParametersReader:
 
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
-        lone = _LONE.search(piece)
+        lone = lone_surrogate(piece)
         if lone is not None:
             if lone.start():
                 stop = self._take(piece[: lone.start()], at)
@@ -258,7 +261,7 @@ class ParametersReader:
         if self._held_size > HOLD:
             held = "".join(self._held)
             self._held = []
-            if self._declared and self._declared <= {"object", "array", "null"}:
+            if self._declared and self._declared <= CONTAINERS:
                 reader = ValueReader(
                     _JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True
                 )
@@ -308,7 +311,7 @@ class ParametersReader:
             self._is_string = False
         else:
             try:
-                self.out.append(plain_value("".join(self._held), self._declared, self._depth_limit - 1))
+                self.out.append(plain_value("".join(self._held), self._declared, self._depth_limit - 1)[0])
             except Undecodable as error:
                 self._die(error.code, "a value that JSON can hold", at)
 
@@ -319,6 +322,11 @@ class ParametersReader:
         return at
 
 
+def lone_surrogate(text: str) -> re.Match[str] | None:
+    """Return where half of a surrogate pair stands in `text`, if there is one."""
+    return None if text.isascii() else _LONE.search(text)
+
+
 def _character(entity: str) -> str:
     """Return the character that an entity of XML stands for; one that XML does not allow stands for itself."""
     if entity[0] != "#":
@@ -327,20 +335,20 @@ def _character(entity: str) -> str:
     return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else f"&{entity};"
 
 
-def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) -> str:
-    """Return the JSON text of a whole raw value that was held: see `schemas` for the rules on plain values.
+def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) -> tuple[str, JsonValue]:
+    """Return the JSON text of a whole raw value, and the value: see `schemas` for the rules on plain values.
 
-    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain. Raises
-    Undecodable where it names a key twice.
+    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain. Raises Undecodable where it names a key twice.
     """
     plain = text.strip(_BLANK)
-    if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
+    if plain and plain[0] in _BEGINS_JSON and (not declared or ("string" not in declared and plain[0] in "{[")):
         try:
             value = decode(plain, depth_limit)
         except Undecodable as error:
             if error.code == "duplicate-key":
                 raise
-            return quoted(text)
+            return quoted(text), text
         if not declared or ("array" if isinstance(value, list) else "object") in declared:
-            return plain
-    return scalar(text, declared) if declared else quoted(text)
+            return plain, value
+    json = scalar(text, declared) if declared else quoted(text)
+    return json, text if json.startswith('"') else decode(json, depth_limit)

@@ -478,6 +478,11 @@ class Parser(CallReading):
                 found = head.match(buffer, at)
                 if found is not None:
                     self._between = True
+                    if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._joined):
+                        end = self._read_at_once(head, found)
+                        if end >= 0:
+                            self._at = end
+                            return True
                     self._begin(head, found)
                     if self._joined:
                         place = Span(self._start, self._start)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Form, expand
 from callmark.errors import DialectError
-from callmark.reading.prefixes import UnsupportedPatternError, merged, necessary, unfinished
+from callmark.reading.prefixes import UnsupportedPatternError, merged, unfinished
 
 if TYPE_CHECKING:
     import regex
@@ -94,11 +94,30 @@ def any_of(texts: Sequence[str]) -> Pattern:
         return Pattern("|".join(map(anonymous, texts)))
 
 
+class Stop:
+    """A pattern of several alternatives that is searched in long values: first where any matches, then which does."""
+
+    def __init__(self, alternatives: Sequence[str]) -> None:
+        self._any = any_of(alternatives)
+        self._which = Pattern("|".join(alternatives))
+        self.text: Final = self._which.text
+        self.may_match: Final = self._any.may_match
+
+    def search(self, buffer: str, at: int) -> re.Match[str] | None:
+        """Search from index `at`: `re.Pattern.search`."""
+        found = self._any.search(buffer, at)
+        return None if found is None else self._which.match(buffer, found.start())
+
+
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
     r'"(?P<name>[^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
     r'[ \t\r\n]{0,64}+"arguments"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
+)
+_XML: Final = (
+    r"(?P<cdata><!\[CDATA\[)",
+    "(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);)",
 )
 _BEGIN: Final = {"json": _OBJECT, "arguments": _OBJECT, "envelope": _ENVELOPE}
 
@@ -111,7 +130,7 @@ class Patterns:
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments
-    marks      of `parameters`: literals without which nothing in a value looks like markup
+    stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
     """
 
     def __init__(self, form: Form) -> None:
@@ -139,30 +158,29 @@ class Patterns:
         if form.body == "parameters":
             parameter = expand(form.parameter)
             nested = anonymous(expand(form.nested or form.opener) or head)
-            unclosed = f"|(?P<unclosed>{anonymous(expand(form.unclosed))})" if form.unclosed else ""
             self.whole = "(?P<key>" not in parameter
-            self.marks = tuple(necessary(nested) | (necessary(expand(form.unclosed)) if form.unclosed else frozenset()))
             stop = re.escape(form.value_end)
             begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
             if form.unclosed:
                 begins |= {"\r", "\n"}
             closed = "".join(map(re.escape, sorted(begins)))
             self.plain = re.compile(rf'[^{closed}"\\\x00-\x1f\ud800-\udfff]*+').fullmatch
-            self.stop_begins = re.compile("[" + "".join(map(re.escape, sorted(begins))) + "]").search
+            self.stop_begins = re.compile(f"[{closed}]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
             loose = [expand(text) for text in (*form.loose_parameters, form.loose_tail) if text]
-            others = f"|(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))" if loose else ""
-            ends = f"(?P<end>{stop}{structure}){others}"
-            rest = f"(?P<nested>{nested}){unclosed}|(?P<kept>{stop})"
+            ends = [f"(?P<end>{stop}{structure})"]
+            if loose:
+                ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
+            rest = [f"(?P<nested>{nested})"]
+            if form.unclosed:
+                rest.append(f"(?P<unclosed>{anonymous(expand(form.unclosed))})")
+            rest.append(f"(?P<kept>{stop})")
             self.loose_between = [Pattern(text) for text in loose[: len(form.loose_parameters)]]
             if form.loose_tail:
                 self.loose_between.append(Pattern(f"(?P<tail>(?={loose[-1]}))"))
-            self.stop = Pattern(f"{ends}|{rest}")
-            self.stop_xml = Pattern(
-                f"{ends}|(?P<cdata><!\\[CDATA\\[)"
-                f"|(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{{1,7}}+|#x[0-9a-fA-F]{{1,6}}+);)|{rest}"
-            )
+            self.stop = Stop([*ends, *rest])
+            self.stop_xml = Stop([*ends, *_XML, *rest])
 
 
 class Section:
