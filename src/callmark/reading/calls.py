@@ -7,6 +7,7 @@ about, and where reading is in it.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -51,9 +52,9 @@ class CallReading:
 
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error",
-        "_events", "_explained", "_finished", "_id", "_index", "_json", "_limits", "_mode", "_name", "_overflow",
-        "_pieces", "_plain", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
-        "_section", "_shown", "_sole", "_sole_events", "_start", "_tolerant", "_tools",
+        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limits", "_mode", "_name",
+        "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
+        "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
@@ -63,6 +64,7 @@ class CallReading:
         self._limits = limits
         self._search = Search(plan)
         self._contexts = Contexts()
+        self._kept = self._contexts.kept
         self._channel: Channel = "content"
         self._events: list[Event] = []
         self._finished = False
@@ -81,11 +83,11 @@ class CallReading:
         # The call that is read:
         self._entry: Entry = plan.first
         self._reader: Reader | None = None
-        self._plain: Callable[[str], object] | None = None  # in a string: tells whether a chunk passes as it is
+        self._stops: Callable[[str], object] | None = plan.any  # finds in a chunk what does not pass as it is
         self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character
         self._body = 0  # position of its arguments' first character
-        self._room_end = 0  # position that they must not go beyond
+        self._room_end = sys.maxsize  # position that they must not go beyond
         self._pieces = Pieces()  # its text up to the buffer
         self._recent = self._pieces.recent
         self._json: Pieces | None = None  # its arguments as JSON, up to what was emitted; None where that is their text

@@ -33,18 +33,21 @@ _QUOTE = re.compile(r" {0,3}+>")
 
 
 class Contexts:
-    """Tracks the context of the place that was reached: hand over what was read, and ask `here`."""
+    """Tracks the context of the place that was reached: hand over what was read, and ask `here`.
 
-    __slots__ = ("_code", "_fence", "_kept", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks")
+    kept   text that was passed over and not read; who is in a hurry appends short pieces himself, and calls `read`
+    """
+
+    __slots__ = ("_code", "_fence", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "kept")
 
     def __init__(self) -> None:
-        self._kept: list[str] = []
+        self.kept: list[str] = []
         self._kept_size = 0
         self.reset()
 
     def reset(self) -> None:
         """Forget everything: a new line begins, outside of every context."""
-        self._kept.clear()
+        self.kept.clear()
         self._kept_size = 0
         self._special = False  # whether the short way of `look` must not be taken
         self._fence = ""  # the run that opened the fence we are in
@@ -56,17 +59,17 @@ class Contexts:
 
     def pass_text(self, text: str) -> None:
         """Take plain text that has been passed over."""
-        self._kept.append(text)
+        self.kept.append(text)
         self._kept_size += len(text)
         if self._kept_size > BATCH:
-            self._read()
+            self.read()
 
     def look(self, text: str) -> Context | None:
         """Pass `text` and say where the place behind it is: `pass_text` and `here` in one, with a short way."""
-        if self._kept:
-            self._kept.append(text)
-            text = "".join(self._kept)
-            self._kept.clear()
+        if self.kept:
+            self.kept.append(text)
+            text = "".join(self.kept)
+            self.kept.clear()
             self._kept_size = 0
         last = text.rfind("\n") + 1
         if self._special or "~" in text or ("`" in text and (text.find("`", last) >= 0 or _LONG_RUN(text))):
@@ -78,8 +81,8 @@ class Contexts:
 
     def pass_marker(self, raw: str) -> None:
         """Take a marker that has been passed over: what it holds opens and closes nothing, its line breaks count."""
-        if self._kept:
-            self._read()
+        if self.kept:
+            self.read()
         if self._ticks:
             self._end_run()
         if "\n" in raw:
@@ -89,7 +92,7 @@ class Contexts:
 
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over."""
-        self._read()
+        self.read()
         self._special = bool(self._fence or self._runs or self._ticks or "~" in self._line)
         if self._fence:
             return "fence"
@@ -106,7 +109,7 @@ class Contexts:
     @property
     def at_line_start(self) -> bool:
         """Whether the place is the beginning of a line."""
-        self._read()
+        self.read()
         return not self._line
 
     @property
@@ -114,12 +117,13 @@ class Contexts:
         """The run that opened the fence we are in, if nothing but white space stood in it so far; else ""."""
         return self._fence if self._sole and not self._line.strip() else ""
 
-    def _read(self) -> None:
-        if not self._kept:
+    def read(self) -> None:
+        """Read what was kept."""
+        if not self.kept:
             return
         self._special = True  # until `here` looks
-        text = self._kept[0] if len(self._kept) == 1 else "".join(self._kept)
-        self._kept.clear()
+        text = self.kept[0] if len(self.kept) == 1 else "".join(self.kept)
+        self.kept.clear()
         self._kept_size = 0
         if not (self._fence or self._ticks or self._may_fence(text)):
             last = text.rfind("\n") + 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from callmark.reading.values import ValueReader
 
 OPEN, DONE, DEAD = 0, 1, 2  # status
+HELD: Final = object()
+"""What a reader's `plain` says of a chunk that it has taken, and of which nothing comes out yet."""
 
 
 class Embedded:

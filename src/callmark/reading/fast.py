@@ -138,6 +138,8 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             break
         begin = found.end()
         stop = parts.stop.search(buffer, begin)
+        while stop is not None and stop.lastgroup == "kept":
+            stop = parts.stop.search(buffer, stop.end())
         if stop is None or stop.lastgroup != "end":
             return len(buffer) if stop is None else stop.end()
         end, at = stop.span()

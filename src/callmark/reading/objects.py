@@ -24,6 +24,7 @@ from callmark.reading.values import (
     KEY,
     NEXT,
     RUN_DOUBLE,
+    STOPS_DOUBLE,
     VALUE,
     holds_escape_prefix,
 )
@@ -54,34 +55,32 @@ class _Meaning:
     closes   the bracket that may come, "" for none
     value    whether a value may come
     comma    whether it stands behind a comma
-    string   whether it is inside a string; `plain` tells of a chunk whether it stays there
+    string   whether it is inside a string; `stops` finds in a chunk what does not pass as it is
     open     whether it is inside a token that is not known yet: an escape, an integer
     back     behind a backslash: the row of the string
     quoted   behind the quote that ends a string, which is not certain yet: the row of the string
-    inside   at the beginning of a string: the row of the string; `stops`: what a path goes on with there
+    inside   at the beginning of a string: the row of the string; `paths`: what a path goes on with there
     """
 
     __slots__ = (
-        "back", "closes", "comma", "inside", "open", "plain", "quoted", "state", "stops", "string", "value",
+        "back", "closes", "comma", "inside", "open", "paths", "quoted", "state", "stops", "string", "value",
     )  # fmt: skip
 
     def __init__(
         self, state: int, *, closes: str = "", value: bool = False, comma: bool = False, string: bool = False,
-        back: _Row | None = None, quoted: _Row | None = None, inside: _Row | None = None, stops: str = "",
+        back: _Row | None = None, quoted: _Row | None = None, inside: _Row | None = None, paths: str = "",
     ) -> None:
         self.back: Final = back
         self.quoted: Final = quoted
         self.inside: Final = inside
-        self.stops: Final = stops
+        self.paths: Final = paths
         self.open: Final = back is not None or state == _IN_INTEGER
         self.state: Final = state
         self.closes: Final = closes
         self.value: Final = value
         self.comma: Final = comma
         self.string: Final = string
-        self.plain: Final[Callable[[str], object] | None] = (
-            RUN_DOUBLE.fullmatch if string and inside is None else None
-        )
+        self.stops: Final[Callable[[str], object] | None] = STOPS_DOUBLE if string and inside is None else None
 
 
 def _row(meaning: _Meaning) -> _Row:
@@ -104,9 +103,9 @@ def _add_string(row: _Row, after: _Row) -> _Row:
         meaning = after[","][""]
         comma[""] = _Meaning(meaning.state, value=meaning.value, quoted=inside)
     inside['"'] = closed
-    drive = {**inside, "": _Meaning(state, string=True, inside=inside, stops="\\")}
+    drive = {**inside, "": _Meaning(state, string=True, inside=inside, paths="\\")}
     letter = {**inside, "": _Meaning(state, string=True, inside=inside), ":": drive}
-    begin = {**inside, "": _Meaning(state, string=True, inside=inside, stops="\\\\")}
+    begin = {**inside, "": _Meaning(state, string=True, inside=inside, paths="\\\\")}
     begin.update(dict.fromkeys(ascii_letters, letter))
     del drive["\\"], begin["\\"]
     row['"'] = begin
@@ -170,10 +169,10 @@ class ObjectReader:
         self._row: _Row = _FIRST_KEY  # never used: a brace comes first
 
     @property
-    def plain(self) -> Callable[[str], object] | None:
-        """What tells whether a chunk is content of a string that can be passed on as it is; None outside of strings."""
-        plain: Callable[[str], object] | None = self._row[""].plain
-        return plain
+    def stops(self) -> Callable[[str], object] | None:
+        """What finds in a chunk of a string what does not pass as it is; None outside of strings."""
+        stops: Callable[[str], object] | None = self._row[""].stops
+        return stops
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.
@@ -225,8 +224,8 @@ class ObjectReader:
                     row = after
                     at += 1
                     continue
-                if char == meaning.stops[:1]:
-                    if buffer.startswith(meaning.stops, at):
+                if char == meaning.paths[:1]:
+                    if buffer.startswith(meaning.paths, at):
                         status = STUCK
                         break
                     if at + 1 == size:

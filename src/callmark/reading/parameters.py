@@ -19,7 +19,7 @@ from typing import Final
 from callmark.dialects import Form
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.decoder import Undecodable, decode
-from callmark.reading.embedded import DEAD, DONE, OPEN, Embedded
+from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.values import ValueReader
@@ -40,9 +40,9 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_base", "_begins", "_begun", "_declared", "_depth_limit", "_held", "_held_size", "_is_string", "_json",
-        "_kept", "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code",
-        "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_base", "_begins", "_begun", "_breaks", "_declared", "_depth_limit", "_held", "_held_size", "_is_string",
+        "_json", "_kept", "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant", "_trim",
+        "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +65,7 @@ class ParametersReader:
         self._state = _BETWEEN
         self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
         self._begins = patterns.stop_begins
+        self._breaks = patterns.breaks
         self._trim = form.trim
         self._whole = patterns.whole
         self._begun = False
@@ -79,13 +80,30 @@ class ParametersReader:
         self._tail = ""  # a line break that may belong to the markup
 
     @property
-    def plain(self) -> Callable[[str], object] | None:
-        """What tells whether a chunk is content of a string that can be passed on as it is; None outside of strings."""
-        return self._patterns.plain if self._is_string and self._state == _VALUE and not self._tail else None
+    def stops(self) -> Callable[[str], object] | None:
+        """What finds in a chunk of a value what does not pass as it is, or says that it is HELD; None outside."""
+        if self._state != _VALUE or self._tail or self._json is not None:
+            return None
+        return self._patterns.stops if self._is_string else self._hold
+
+    def _hold(self, chunk: str) -> object:
+        if self._breaks(chunk) is not None or self._held_size + len(chunk) > HOLD:
+            return chunk
+        self._held.append(chunk)
+        self._held_size += len(chunk)
+        return HELD
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; as in ValueReader."""
         size = len(buffer)
+        if self._state == _VALUE and not at and self._json is None and self._breaks(buffer) is None:
+            piece, self._tail = self._tail + buffer, ""  # most chunks of most values: nothing in it needs a closer look
+            if self._is_string:
+                self.out.append(quoted(piece)[1:-1])
+                return size
+            if self._hold(piece) is HELD:
+                return size
+            self._tail = piece[: len(piece) - size]
         self._base = base
         while at < size and self.status == OPEN:
             before, state = at, self._state
@@ -338,7 +356,8 @@ def _character(entity: str) -> str:
 def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) -> tuple[str, JsonValue]:
     """Return the JSON text of a whole raw value, and the value: see `schemas` for the rules on plain values.
 
-    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain. Raises Undecodable where it names a key twice.
+    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain. Raises
+    Undecodable where it names a key twice.
     """
     plain = text.strip(_BLANK)
     if plain and plain[0] in _BEGINS_JSON and (not declared or ("string" not in declared and plain[0] in "{[")):

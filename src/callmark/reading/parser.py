@@ -17,6 +17,7 @@ what stands in the strings of a call that was cut is data and is not run.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ from callmark.reading.calls import (
     Reader,
 )
 from callmark.reading.contexts import Context
-from callmark.reading.embedded import DONE, OPEN
+from callmark.reading.embedded import DONE, HELD, OPEN
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
     DEFAULT_LIMITS,
@@ -137,23 +138,28 @@ class Parser(CallReading):
 
         Raises UsageError after `finish`, and for anything but a str.
         """
-        plain = self._plain
-        if plain is not None:  # inside a string of a call: most chunks of most calls
-            try:
-                passes = plain(chunk) is not None and chunk
-            except TypeError:
-                passes = ""
-            if passes:
-                end = self._base + len(chunk)
-                if end <= self._room_end:
-                    self._base = end
-                    recent = self._recent
-                    recent.append(chunk)
-                    if len(recent) >= TOGETHER:
-                        self._pieces.fold()
-                    if self._json is not None:
-                        self._json.append(chunk)
-                    return (ArgumentsDelta(self._index, chunk),)
+        stops = self._stops
+        if stops is not None and type(chunk) is str and chunk:  # in text, or in a string of a call: most chunks
+            start = self._base
+            end = start + len(chunk)
+            found = stops(chunk) if end <= self._room_end else chunk
+            if found is None or found is HELD:
+                self._base = end
+                if self._mode == IN_TEXT:
+                    kept = self._kept
+                    kept.append(chunk)
+                    if len(kept) >= TOGETHER or end - start > _SMALL:
+                        self._contexts.read()
+                    return (Text(Span(start, end), chunk, self._channel),)
+                recent = self._recent
+                recent.append(chunk)
+                if len(recent) >= TOGETHER:
+                    self._pieces.fold()
+                if found is HELD:
+                    return ()
+                if self._json is not None:
+                    self._json.append(chunk)
+                return (ArgumentsDelta(self._index, chunk),)
         if type(chunk) is not str:
             if not isinstance(chunk, str):
                 raise UsageError(f"feed: expected a str, found {type(chunk).__name__}")
@@ -178,6 +184,7 @@ class Parser(CallReading):
                 else:
                     cut = False
             if cut:
+                self._stops = None
                 if stop >= 0:
                     self._buffer = chunk[stop:]
                     if not stop:
@@ -185,6 +192,7 @@ class Parser(CallReading):
                     chunk = chunk[:stop]
                 else:
                     self._buffer = ""
+                    self._stops, self._room_end = plan.any, sys.maxsize
                 self._base = end = base + len(chunk)
                 self._contexts.pass_text(chunk)
                 return (Text(Span(base, end), chunk, self._channel),)
@@ -205,7 +213,7 @@ class Parser(CallReading):
                     self._mode = IN_TAIL if reader.status == DONE else IN_CALL
                 self._at = stop
         self._buffer = chunk
-        self._plain = None
+        self._stops = None
         self._search.reset()
         self._advance(final=False)
         return self._take_events()
@@ -215,11 +223,11 @@ class Parser(CallReading):
         self._at = 0
         if stop == len(chunk):
             self._buffer = ""
-            self._plain = reader.plain
+            self._stops = reader.stops
             piece = chunk
         else:
             self._buffer = chunk[stop:]
-            self._plain = None
+            self._stops = None
             if not stop:
                 return ()
             piece = chunk[:stop]
@@ -232,7 +240,7 @@ class Parser(CallReading):
         if json is not None and not isinstance(reader, ObjectReader):
             out = reader.out
             if not out:
-                return self._take_events()
+                return self._take_events() if self._events else ()
             piece = out[0] if len(out) == 1 else "".join(out)
             out.clear()
             json.append(piece)
@@ -255,10 +263,10 @@ class Parser(CallReading):
     def _end(self, text: str) -> Sequence[Event]:
         """Read the last chunk: feed and finish in one, as a whole text need not be held back first."""
         self._finished = True
-        self._plain = None
         self._buffer += text
         self._search.reset()
         self._advance(final=True)
+        self._stops = None
         return self._take_events()
 
     # The engine. Each mode reads on from `_at` and says whether there is more to do.
@@ -292,8 +300,12 @@ class Parser(CallReading):
         self._base += at
         self._buffer = self._buffer[at:]
         self._at = self._shown = 0
-        if mode == IN_CALL and not self._buffer and self._begun and not self._sole and self._reader is not None:
-            self._plain = self._reader.plain
+        if self._buffer:
+            return
+        if mode == IN_TEXT:
+            self._stops, self._room_end = self._plan.any, sys.maxsize
+        elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
+            self._stops = self._reader.stops
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""

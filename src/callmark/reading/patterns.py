@@ -101,7 +101,7 @@ class Stop:
         self._any = any_of(alternatives)
         self._which = Pattern("|".join(alternatives))
         self.text: Final = self._which.text
-        self.may_match: Final = self._any.may_match
+        self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
 
     def search(self, buffer: str, at: int) -> re.Match[str] | None:
         """Search from index `at`: `re.Pattern.search`."""
@@ -164,7 +164,8 @@ class Patterns:
             if form.unclosed:
                 begins |= {"\r", "\n"}
             closed = "".join(map(re.escape, sorted(begins)))
-            self.plain = re.compile(rf'[^{closed}"\\\x00-\x1f\ud800-\udfff]*+').fullmatch
+            self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
+            self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]").search
             self.stop_begins = re.compile(f"[{closed}]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")

@@ -51,16 +51,33 @@ def necessary(pattern: str) -> frozenset[str]:
 def merged(patterns: Sequence[str]) -> str:
     r"""Return one pattern that matches where any of `patterns` does: what they have in common is tried once.
 
-    Where they part, a look at the next character tells whether any of them can go on. Groups lose their names.
-    Raises UnsupportedPatternError as `unfinished` does.
+    Where they part, a look at the next character tells whether any of them can go on. Where each begins with a literal,
+    `re` searches for the set of these. Groups lose their names. Raises UnsupportedPatternError as `unfinished` does.
 
     >>> merged(["<a>x", "<a>[yz]", "<b>"])
     '<(?=[ab])(?:a>(?=[xyz])(?:x|[yz])|b>)'
+    >>> merged(["a?b", "(?:cx|d)e"])
+    '(?:ab|b|cxe|de)'
     """
-    return _merged([list(_parser.parse(pattern)) for pattern in patterns])
+    sequences = [_opened(list(_parser.parse(pattern))) for pattern in patterns]
+    return _merged([items for choices in sequences for items in choices], guarded=False)
 
 
-def _merged(sequences: list[list[Any]]) -> str:
+def _opened(items: list[Any]) -> list[list[Any]]:
+    """Return the ways in which `items` may begin, without brackets and options before their first element."""
+    if not items:
+        return [items]
+    (op, value), rest = items[0], items[1:]
+    if op is sre.SUBPATTERN and not value[1]:
+        return _opened([*value[3], *rest])
+    if op is sre.BRANCH:
+        return [way for branch in value[1] for way in _opened([*branch, *rest])]
+    if op is sre.MAX_REPEAT and value[:2] == (0, 1):
+        return [*_opened([*value[2], *rest]), *_opened(rest)]
+    return [items]
+
+
+def _merged(sequences: list[list[Any]], *, guarded: bool = True) -> str:
     if not all(sequences):
         return ""  # one of them has matched, so the others do not matter
     groups: dict[str, list[list[Any]]] = {}
@@ -69,7 +86,9 @@ def _merged(sequences: list[list[Any]]) -> str:
     source = "|".join(first + _merged(rests) for first, rests in groups.items())
     if len(groups) == 1:
         return source
-    first = _united([_first(items) for items in sequences])
+    first = None
+    if guarded or any(items[0][0] is not sre.LITERAL for items in sequences):
+        first = _united([_first(items) for items in sequences])
     return f"(?:{source})" if first is None else f"(?=[{''.join(first)}])(?:{source})"
 
 

@@ -115,7 +115,8 @@ class Plan:
         for entry in entries:
             for char in _begins(entry):
                 self.entries.setdefault(char, []).append(entry)
-        self.any = re.compile("[" + "".join(re.escape(char) for char in self.entries) + "]").search
+        begins = "".join(re.escape(char) for char in self.entries)
+        self.any = re.compile(f"[{begins}]").search
         self.starts = {
             char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }

@@ -58,8 +58,10 @@ _BLANK = re.compile(r"[ \t\r\n]++")
 _X = "[0-9a-fA-F]"
 _PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
 _PAIR = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
-_ESCAPE = rf'\\(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
+_ESCAPED = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
+_ESCAPE = rf"\\{_ESCAPED}"
 RUN_DOUBLE = re.compile(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+STOPS_DOUBLE = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
 _RUN_SINGLE = re.compile(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
 _LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
 _ESCAPE_PREFIX = re.compile(
@@ -87,7 +89,7 @@ _RUN_SINGLE_CURLY = re.compile(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAP
 _RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 _CURLY = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}  # each with the kind of string that it opens
-_PLAIN = re.compile(r'[^"`<\[\\\x00-\x1f\ud800-\udfff]*+')
+_STOPS = re.compile(r'["`<\[\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!["\\/nrt]))').search
 _CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _BARE_VALUE = re.compile(r"[^\W\d][\w\-]{0,127}+")
@@ -121,7 +123,7 @@ class ValueReader:
         "_is_key", "_key", "_literal", "_live", "_mode", "_name_keys", "_nested", "_object", "_outer", "_parameters",
         "_pending", "_quote", "_refuses", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
         "_swallows", "_tolerant", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
-        "plain", "repairs", "sound", "start", "status",
+        "repairs", "sound", "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -168,7 +170,7 @@ class ValueReader:
         # A string or a word:
         self._quote = '"'
         self._is_key = False
-        self.plain: Callable[[str], object] | None = None  # tells whether a chunk is content that passes as it is
+        self.stops: Callable[[str], object] | None = None  # finds in a chunk of a string what does not pass as it is
         self._fresh: str | None = None  # the beginning of a string, while it may be that of a path
         self._doubt = -1  # position of the first quote in a string that was taken for a character of it
         self._follows: Pattern | None = None  # what stands behind a closing quote; None where reading is strict
@@ -715,7 +717,7 @@ class ValueReader:
                 if self._doubt < 0:
                     blanks = _BLANK.match(buffer, at + 1)
                     self._doubt = base + (at + 1 if blanks is None else blanks.end())
-                    self.plain = None
+                    self.stops = None
                 if refused:
                     return self._die_of_doubt(at)
                 self._repair("inner-quotes", base + at, base + at + 1)
@@ -801,7 +803,8 @@ class ValueReader:
     def _pass_plain(self) -> None:
         """Let chunks that are nothing but a string's content pass, where they need not be looked at."""
         passes = self._quote == '"' and self._sink is self.out and self._fresh is None and self._doubt < 0
-        self.plain = (_PLAIN if self._tolerant else RUN_DOUBLE).fullmatch if passes else None
+        passes = passes and self._controls is _CONTROL_ESCAPE
+        self.stops = (_STOPS if self._tolerant else STOPS_DOUBLE) if passes else None
 
     def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
         """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
@@ -870,7 +873,7 @@ class ValueReader:
     def _end_string(self, at: int, base: int) -> int:
         self._mode = _STRUCTURE
         self._state = COLON if self._is_key else NEXT
-        self.plain = None
+        self.stops = None
         self._gap = False
         if self._nested is not None:
             if not self._nested.begun:
