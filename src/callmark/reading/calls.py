@@ -419,6 +419,7 @@ class CallReading:
             cut = len(text) + back
             self._pieces.append(text[:cut])
             self._buffer = text[cut:] + self._buffer
+            self._search.reset()
             self._base = sound
             back = 0
         self._at = back

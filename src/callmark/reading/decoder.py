@@ -74,9 +74,11 @@ def decode(text: str, depth_limit: int) -> JsonValue:
     return _checked(value, depth_limit)
 
 
-def decode_at(text: str, at: int, depth_limit: int) -> tuple[JsonValue, int]:
-    """Return the value whose JSON text begins at index `at` of `text`, and the index behind it. Raises Undecodable."""
-    window = _FIRST_WINDOW
+def decode_at(text: str, at: int, depth_limit: int, window: int = _FIRST_WINDOW) -> tuple[JsonValue, int]:
+    """Return the value whose JSON text begins at index `at` of `text`, and the index behind it. Raises Undecodable.
+
+    `window` characters are looked at first, then sixteen times as many, and so on: an error costs what was looked at.
+    """
     while True:
         piece = text[at : at + window]
         whole = len(text) <= at + window

@@ -23,11 +23,12 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
 _KEY = re.compile(r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+")
-_VALUE = re.compile(
-    r'(?:("(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt])*+")'
-    r"|'([^'\"\\\x00-\x1f\ud800-\udfff]*+)'"
-    r"""|([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))"""
+_PLAIN = re.compile(
+    r"'([^'\"\\\x00-\x1f\ud800-\udfff]*+)'"
+    r"""|([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+)"""
 )
+_QUOTED: Final = ('"', "{", "[")
+_WINDOW: Final = 1024  # characters of a value that are looked at first: few are longer
 _CDATA: Final = "<![CDATA["
 _SEPARATOR = re.compile(r"[ \t\r\n]*+(?:(,)|(?=\)))")
 
@@ -92,28 +93,32 @@ def _closed(
 def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read `key=value` pairs whose values are JSON, simple single-quoted strings, or bare words."""
     pieces = []
+    values: dict[str, JsonValue] = {}
     start = at
     while True:
-        key = _KEY.match(buffer, at)
-        if key is None:
+        found = _KEY.match(buffer, at)
+        if found is None:
             return at
-        at = key.end()
-        found = _VALUE.match(buffer, at)
-        if found is not None:
-            at = found.end()
-            kind = found.lastindex
-            json: str = found[kind or 0]
-            if kind == 2:
-                json = f'"{json}"'
-            elif kind == 3:
-                json = scalar(json.rstrip(" \t"), parameters.declared(key[1]) if parameters is not None else None)
-        elif buffer.startswith(("[", "{"), at):
-            _, end = decode_at(buffer, at, depth_limit)
+        key, at = found[1], found.end()
+        if key in values:
+            return at
+        if buffer.startswith(_QUOTED, at):
+            values[key], end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
             json = buffer[at:end]
             at = end
         else:
-            return at
-        pieces.append(f'"{key[1]}":{json}')
+            plain = _PLAIN.match(buffer, at)
+            if plain is None:
+                return at
+            at = plain.end()
+            if plain.lastindex == 1:
+                values[key] = plain[1]
+                json = f'"{plain[1]}"'
+            else:
+                word = plain[2].rstrip(" \t")
+                json = scalar(word, parameters.declared(key) if parameters is not None else None)
+                values[key] = word if json.startswith('"') else decode(json, depth_limit)
+        pieces.append(f'"{key}":{json}')
         separator = _SEPARATOR.match(buffer, at)
         if separator is None:
             return at
@@ -121,7 +126,7 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             break
         at = separator.end()
     json = "{" + ",".join(pieces) + "}"
-    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, decode(json, depth_limit))
+    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, values)
 
 
 def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:

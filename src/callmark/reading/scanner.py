@@ -167,27 +167,34 @@ class Plan:
 
 
 class _Row:
-    """The next entry that begins with one character: its index, and its match if it is the first of the plan."""
+    """The next entry that begins with one character: its index, and its match if it is the first of the plan.
 
-    __slots__ = ("_char", "_start", "entry", "index", "match")
+    Before `clear` there is none from where it was last looked for: a row is not searched beyond the entries of others.
+    """
+
+    __slots__ = ("_char", "_start", "clear", "entry", "index", "match")
 
     def __init__(self, char: str, entry: Entry, start: Pattern) -> None:
         self._char = char
         self._start = start
         self.entry = entry
-        self.index = -1
+        self.index = self.clear = -1
         self.match: re.Match[str] | None = None
 
-    def find(self, buffer: str, at: int) -> int:
-        """Find it from index `at`; -1 for none."""
-        index = buffer.find(self._char, at)
+    def find(self, buffer: str, at: int, end: int) -> int:
+        """Find it between the indexes `at` and `end`; `end` for none."""
+        index = buffer.find(self._char, at, end)
         if index >= 0:
             self.match = match = self.entry.match(buffer, index)
-            if match is None:
-                found = self._start.search(buffer, index)
-                index = -1 if found is None else found.start()
-        self.index = index
-        return index
+            if match is not None:
+                self.index = index
+                return index
+            found = self._start.search(buffer, index, end + HOLD_LIMIT)
+            if found is not None and found.start() < end:
+                self.index = found.start()
+                return self.index
+        self.clear = end
+        return end
 
 
 class Search:
@@ -220,21 +227,18 @@ class Search:
         rows = self._rows
         if rows is None:
             self._rows = rows = [_Row(*it) for it in self.plan.searched if buffer.find(it[0], at) >= 0]
-        best = _NOWHERE
-        gone = False
+        best = size = len(buffer)
         for row in rows:
             index = row.index
             if index < at:
-                index = row.find(buffer, at)
-                if index < 0:
-                    gone = True
+                clear = row.clear
+                if clear >= best:
                     continue
+                index = row.find(buffer, at if clear < at else clear, best)
             if index < best:
                 best = index
                 self.row = row
-        if gone:
-            self._rows = [row for row in rows if row.index >= at]
-        return best
+        return best if best < size else _NOWHERE
 
     def entry_at(self, buffer: str, hit: int, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
         """Return the first entry that matches at `hit`, None if one before it may still match with more text."""
