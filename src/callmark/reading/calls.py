@@ -181,48 +181,45 @@ class CallReading:
         """
         buffer = self._buffer
         start, at = found.span()
+        guess = -1
         literal = entry.guess
         if literal:
             guess = self._search.next_literal(literal, buffer, at)
             if guess >= len(buffer):
                 return -1
-        else:
-            guess = -1
         name = found["name"] if entry.has_name else ""
-        limits = self._limits
+        value = None
         if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= SHORT:
             source = json = buffer[at:guess]
             try:
-                value = decode(source, limits.nesting)
+                value = decode(source, self._limits.nesting)
             except Undecodable as error:
                 if not error.cut:  # cut: the guessed end stands in a string
                     self._reread += error.reached
                     return -1
-                value = None
-            end = guess + len(literal)
-        else:
-            value = None
+            end = guess + entry.closing
         if value is None:
             if entry.has_empty and found["empty"] is not None:
                 return -1
-            tools = self._tools
-            read = fast.read(entry.patterns, buffer, at, guess, limits.nesting, tools.get(name) if tools else None)
-            if isinstance(read, int):
+            parameters = self._tools.get(name) if self._tools else None
+            read = fast.read(entry.patterns, buffer, at, guess, self._limits.nesting, parameters)
+            if type(read) is int:
                 self._reread += min(read, len(buffer)) - at
                 return -1
-            named, source, json, value, end = read
+            named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
             name = name or named
-        if end - at > limits.arguments:
+        if end - at > self._limits.arguments:
             return -1
         raw = buffer[start:end]
         index = self._index
         base = self._base
         span = Span(base + start, base + end)
         call_id = found["id"] if entry.has_id else None
+        dialect = entry.name
         self._events += (
-            CallStart(index, name, entry.name),
+            CallStart(index, name, dialect),
             ArgumentsDelta(index, json),
-            Call(span, raw, index, name, value, source, entry.name, (), call_id),
+            Call(span, raw, index, name, value, source, dialect, (), call_id),
         )
         self._index = index + 1
         self._calls += 1

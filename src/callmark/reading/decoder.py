@@ -55,13 +55,15 @@ def decode(text: str, depth_limit: int) -> JsonValue:
             value = _decode(text)
         except (ValueError, RecursionError) as error:
             raise _undecodable(error) from error
-        if type(value) is dict and len(value) == text.count(":") and (
-            size <= 2 * depth_limit or text.count("[") + 1 < depth_limit
-        ):
-            return value  # as many keys as colons: all are its own, and none can be there twice
+        kind = type(value)
+        if kind is dict:
+            if len(value) == text.count(":") and (size <= 2 * depth_limit or text.count("[") + 1 < depth_limit):
+                return value  # as many keys as colons: all are its own, and none can be there twice
+        elif kind is not list:
+            return value
         if text.count("{") + text.count("[") <= depth_limit:
             keys = text.count('":')  # at most so many, where none has a blank before its colon
-            if ((type(value) is dict and keys == len(value)) or keys == _keys(value)) and (
+            if ((kind is dict and keys == len(value)) or keys == _keys(value)) and (
                 keys == text.count(":") or _BLANK_COLON.search(text) is None
             ):
                 return value
@@ -89,6 +91,9 @@ def decode_at(text: str, at: int, depth_limit: int, window: int = _FIRST_WINDOW)
                 raise _undecodable(error) from error
             end = window
         if whole or end < window:
+            source = piece[:end]
+            if source.isascii() and "\\u" not in source and source.count("{") + source.count("[") <= depth_limit:
+                return value, at + end  # nothing to be checked
             return _checked(value, depth_limit), at + end
         window *= 16
 

@@ -22,11 +22,14 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
-_KEY = re.compile(r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+")
-_PLAIN = re.compile(
-    r"'([^'\"\\\x00-\x1f\ud800-\udfff]*+)'"
-    r"""|([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+)"""
+_KEY = r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
+_SEPARATOR = r"[ \t\r\n]*+(?:(,)|(?=\)))"
+_SIMPLE_PAIR = re.compile(
+    _KEY + r"""(?:"([^"\\\x00-\x1f\ud800-\udfff]*+)"|'([^'"\\\x00-\x1f\ud800-\udfff]*+)'|"""
+    r"""([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))""" + _SEPARATOR
 )
+_BEFORE_VALUE = re.compile(_KEY)
+_BEHIND_VALUE = re.compile(_SEPARATOR)
 _QUOTED: Final = ('"', "{", "[")
 _WINDOW: Final = 1024  # characters of a value that are looked at first: few are longer
 _CDATA: Final = "<![CDATA["
@@ -95,36 +98,34 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
     pieces = []
     values: dict[str, JsonValue] = {}
     start = at
-    while True:
-        found = _KEY.match(buffer, at)
-        if found is None:
-            return at
-        key, at = found[1], found.end()
+    more: str | None = ","
+    while more:
+        pair = _SIMPLE_PAIR.match(buffer, at)
+        if pair is not None:
+            key, double, single, bare, more = pair.groups()
+            at = pair.end()
+            if bare is None:
+                text = single if double is None else double
+                json = f'"{text}"'
+            else:
+                text = bare.rstrip(" \t")
+                json = scalar(text, parameters.declared(key) if parameters is not None else None)
+            value = text if json[0] == '"' else decode(json, depth_limit)
+        else:
+            found = _BEFORE_VALUE.match(buffer, at)
+            if found is None or not buffer.startswith(_QUOTED, found.end()):
+                return at
+            key, at = found[1], found.end()
+            value, end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
+            json = buffer[at:end]
+            separator = _BEHIND_VALUE.match(buffer, end)
+            if separator is None:
+                return end
+            more, at = separator[1], separator.end()
         if key in values:
             return at
-        if buffer.startswith(_QUOTED, at):
-            values[key], end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
-            json = buffer[at:end]
-            at = end
-        else:
-            plain = _PLAIN.match(buffer, at)
-            if plain is None:
-                return at
-            at = plain.end()
-            if plain.lastindex == 1:
-                values[key] = plain[1]
-                json = f'"{plain[1]}"'
-            else:
-                word = plain[2].rstrip(" \t")
-                json = scalar(word, parameters.declared(key) if parameters is not None else None)
-                values[key] = word if json.startswith('"') else decode(json, depth_limit)
+        values[key] = value
         pieces.append(f'"{key}":{json}')
-        separator = _SEPARATOR.match(buffer, at)
-        if separator is None:
-            return at
-        if separator[1] is None:
-            break
-        at = separator.end()
     json = "{" + ",".join(pieces) + "}"
     return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, values)
 

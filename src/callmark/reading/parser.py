@@ -328,26 +328,26 @@ class Parser(CallReading):
         self._shown = passed = at
         hit, self._hit = self._hit, -1
         while True:
-            matched = None
-            if hit >= 0:  # `feed` has found it
+            found = None
+            if hit < 0:  # else `feed` has found it
+                if final or size - at > _SMALL:
+                    hit = search.next_entry(buffer, at)
+                    if hit > at:
+                        begin = size if final else search.next_cut(buffer, at)
+                        if begin < hit or hit >= size:
+                            return self._wait_in_text(min(begin, size), passed)
+                    row = search.row
+                    entry, found = row.entry, row.match
+                else:
+                    plan = self._plan
+                    hit, cut = plan.first_in(buffer, at) if plan.any(buffer, at) is not None else (size, True)
+                    if hit < 0 or cut:
+                        return self._wait_in_text(size if hit < 0 else hit, passed)
+            if found is None:
                 matched = search.entry_at(buffer, hit, final=final)
-            elif size - at <= _SMALL and not final:
-                plan = self._plan
-                hit, cut = plan.first_in(buffer, at) if plan.any(buffer, at) is not None else (size, True)
-                if hit < 0 or cut:
-                    return self._wait_in_text(size if hit < 0 else hit, passed)
-                matched = search.entry_at(buffer, hit, final=final)
-            else:
-                hit = search.next_entry(buffer, at)
-                if hit > at:
-                    begin = size if final else search.next_cut(buffer, at)
-                    if begin < hit or hit >= size:
-                        return self._wait_in_text(min(begin, size), passed)
-                row = search.row
-                matched = (row.entry, row.match) if row.match is not None else search.entry_at(buffer, hit, final=final)
-            if matched is None:
-                return self._wait_in_text(hit, passed)
-            entry, found = matched
+                if matched is None:
+                    return self._wait_in_text(hit, passed)
+                entry, found = matched
             text = buffer[passed:hit]
             context = contexts.look(text)
             kind = entry.kind

@@ -60,6 +60,7 @@ class Entry:
         self.has_empty: Final = "(?P<empty>" in text
         self.guess: Final = patterns.guess if kind == "head" else ""
         self.simple: Final = patterns.form.body in ("json", "arguments") and bool(self.guess)
+        self.closing: Final = len(self.guess)
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
         self.special: Final = kind == "tag" or self.line_start or self.salvage
@@ -259,12 +260,11 @@ class Search:
 
     def next_literal(self, literal: str, buffer: str, at: int) -> int:
         """Return the index of the next `literal` from `at`; beyond the buffer for none."""
-        index = self._literals.get(literal, -1)
-        if index < at:
-            index = buffer.find(literal, at)
-            if index < 0:
-                index = _NOWHERE
-            self._literals[literal] = index
+        literals = self._literals
+        if literal in literals and literals[literal] >= at:
+            return literals[literal]
+        index = buffer.find(literal, at)
+        literals[literal] = index = _NOWHERE if index < 0 else index
         return index
 
 
