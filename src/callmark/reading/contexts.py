@@ -86,8 +86,11 @@ class Contexts:
         if self._ticks:
             self._end_run()
         if "\n" in raw:
-            self._end_line()
-        self._line = self._line or "."
+            if self._special:
+                self._end_line()
+            self._line = ""
+        if not self._line:
+            self._line = "."
         self._sole = False
 
     def here(self) -> Context | None:

@@ -22,18 +22,17 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
-_KEY = r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
-_SEPARATOR = r"[ \t\r\n]*+(?:(,)|(?=\)))"
+_PAIR_KEY: Final = r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
+_PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
 _SIMPLE_PAIR = re.compile(
-    _KEY + r"""(?:"([^"\\\x00-\x1f\ud800-\udfff]*+)"|'([^'"\\\x00-\x1f\ud800-\udfff]*+)'|"""
-    r"""([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))""" + _SEPARATOR
+    _PAIR_KEY + r"""(?:"([^"\\\x00-\x1f\ud800-\udfff]*+)"|'([^'"\\\x00-\x1f\ud800-\udfff]*+)'|"""
+    r"""([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))""" + _PAIR_END
 )
-_BEFORE_VALUE = re.compile(_KEY)
-_BEHIND_VALUE = re.compile(_SEPARATOR)
+_BEFORE_VALUE = re.compile(_PAIR_KEY)
+_BEHIND_VALUE = re.compile(_PAIR_END)
 _QUOTED: Final = ('"', "{", "[")
 _WINDOW: Final = 1024  # characters of a value that are looked at first: few are longer
 _CDATA: Final = "<![CDATA["
-_SEPARATOR = re.compile(r"[ \t\r\n]*+(?:(,)|(?=\)))")
 
 
 def read(
@@ -158,7 +157,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
             end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
         text = buffer[begin:end]
-        if lone_surrogate(text) or lone_surrogate(key):
+        if not (text.isascii() and key.isascii()) and (lone_surrogate(text) or lone_surrogate(key)):
             return at
         declared = parameters.declared(key) if parameters is not None else None
         if end - begin <= HOLD:

@@ -360,7 +360,9 @@ def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) ->
     Undecodable where it names a key twice.
     """
     plain = text.strip(_BLANK)
-    if plain and plain[0] in _BEGINS_JSON and (not declared or ("string" not in declared and plain[0] in "{[")):
+    if not declared and (not plain or plain[0] not in _BEGINS_JSON):
+        return quoted(text), text
+    if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
         try:
             value = decode(plain, depth_limit)
         except Undecodable as error:

@@ -467,45 +467,56 @@ class Parser(CallReading):
         entry = self._section
         if entry is None or entry.section is None:
             raise AssertionError("a section is being read")
-        buffer, at = self._buffer, self._at
+        buffer = self._buffer
         section = entry.section
-        full = self._calls >= self._limits.calls
-        if self._between:
-            between = None
-            for pattern in (section.next, section.loose)[: 1 + self._tolerant]:
-                between = pattern.match(buffer, at)
-                if between is not None:
+        while self._calls < self._limits.calls or self._between:
+            at = self._at
+            if self._between:
+                between = section.next.match(buffer, at)
+                if between is None:
+                    if not final and section.next.may_match(buffer, at):
+                        return False
+                    between = section.loose.match(buffer, at) if self._tolerant else None
+                    if between is None and self._tolerant and not final and section.loose.may_match(buffer, at):
+                        return False
+                closes = between is not None and between["closer"] is not None
+                if between is None or not (closes or self._calls < self._limits.calls):
                     break
-                if not final and pattern.may_match(buffer, at):
-                    return False
-            if between is not None and between["closer"] is not None:
                 self._markup(at, between.end())
-            elif between is not None and not full:
+                if closes:
+                    break
                 self._joined = between.lastgroup == "joined"
-                self._markup(at, between.end())
                 self._between = False
-                return True
-        elif not full:
-            for head in section_heads(entry, self._tolerant):
-                found = head.match(buffer, at)
-                if found is not None:
-                    self._between = True
-                    if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._joined):
-                        end = self._read_at_once(head, found)
-                        if end >= 0:
-                            self._at = end
-                            return True
-                    self._begin(head, found)
-                    if self._joined:
-                        place = Span(self._start, self._start)
-                        self._repairs = (Repair("missing-comma", place), *self._repairs)
-                        self._joined = False
-                    return True
-                if not final and head.pattern.may_match(buffer, at):
-                    return False
+            begun = self._in_section_at_head(entry, final)
+            if begun is not None:
+                return begun
+            if not self._between:
+                break
         self._section = None
         self._mode = IN_SOLE if self._sole else IN_TEXT
         return True
+
+    def _in_section_at_head(self, entry: Entry, final: bool) -> bool | None:
+        """Begin the next call of a section: return whether it did, None where it was read at once or none is there."""
+        buffer, at = self._buffer, self._at
+        for head in section_heads(entry, self._tolerant):
+            found = head.match(buffer, at)
+            if found is not None:
+                self._between = True
+                if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._joined):
+                    end = self._read_at_once(head, found)
+                    if end >= 0:
+                        self._at = end
+                        return None
+                self._begin(head, found)
+                if self._joined:
+                    place = Span(self._start, self._start)
+                    self._repairs = (Repair("missing-comma", place), *self._repairs)
+                    self._joined = False
+                return True
+            if not final and head.pattern.may_match(buffer, at):
+                return False
+        return None
 
     # Behind a broken marker.
 
