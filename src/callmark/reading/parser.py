@@ -176,7 +176,7 @@ class Parser(CallReading):
         if mode == IN_TEXT:
             plan = self._plan
             stop, cut = -1, True
-            if plan.any(chunk) is not None:
+            if stops is not None or plan.any(chunk) is not None:
                 if len(chunk) <= _SMALL:
                     stop, cut = plan.first_in(chunk)
                     cut = cut or stop < 0
