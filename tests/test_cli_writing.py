@@ -58,7 +58,7 @@ def test_prompt_takes_a_language_of_ones_own(tools, tmp_path):
     from importlib.resources import files
 
     path = tmp_path / "own.toml"
-    text = files("callmark.writing.languages").joinpath("en.toml").read_text(encoding="utf-8")
+    text = files("callmark.languages").joinpath("en.toml").read_text(encoding="utf-8")
     path.write_text(text.replace("# Tools", "# My tools"), encoding="utf-8")
     assert run("prompt", tools, "--language", path).stdout.startswith(b"# My tools\n")
 

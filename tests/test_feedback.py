@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 
 import pytest
 
 import callmark
-from callmark import Notice, UsageError, feedback, parse
+from callmark import Notice, UsageError, feedback, load_language, parse
 from callmark.dialects import Dialect, dialects
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed, Span
+from callmark.languages import LANGUAGES, language_of
 from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import codes
 from callmark.reading.diagnosis import explain, mismatch, unknown_tool
 from callmark.reading.feedback import _translated
 from callmark.reading.forms import correct_form, ending
-from callmark.reading.texts import PHRASES, WORDS
 
+PHRASES = {name: language_of(name).feedback for name in LANGUAGES}
 each_language = pytest.mark.parametrize("language", PHRASES)
 each_dialect = pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
 NAMED = {dialect.name: dialect for dialect in dialects()}
@@ -211,7 +213,7 @@ def test_a_problem_in_a_dialect_of_ones_own():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((problem("[CALL: f("), None, "de"), "language: expected one of en, zh-Hans, zh-Hant, found 'de'"),
+        ((problem("[CALL: f("), None, "de"), "expected one of en, zh-Hans, zh-Hant, or what load_language gives, found"),
         (("a text",), "problem: expected a Malformed or a Notice, found str"),
     ],
 )
@@ -226,18 +228,31 @@ def test_a_dialect_that_is_not_registered_raises():
 
 
 def test_all_words_of_the_grammars_are_translated():
-    assert all(chinese and traditional for chinese, traditional in WORDS.values())
+    simplified, traditional = language_of("zh-Hans").expected, language_of("zh-Hant").expected
+    assert simplified.keys() == traditional.keys()
+    assert all((*simplified.values(), *traditional.values()))
     words = {re.sub('"[^"]*"', "", phrase).strip() for phrase in grammar._WORDS.values()}
     assert len(words) > 10
     for phrase in words:
-        assert not re.search("[a-z]", _translated(phrase, "zh-Hans")), phrase
-    assert _translated("a value", "en") == "a value"
+        assert not re.search("[a-z]", _translated(phrase, simplified)), phrase
+    assert _translated("a value", language_of("en").expected) == "a value"
+
+
+def test_a_language_of_ones_own(tmp_path):
+    source = files("callmark.languages").joinpath("en.toml").read_text(encoding="utf-8")
+    path = tmp_path / "nb.toml"
+    translated = source.replace("Write the whole call again", "Skriv hele kallet på nytt {med hell}")
+    path.write_text(f'{translated}[expected]\n"or" = "eller"\n', encoding="utf-8")
+    norwegian = load_language(path)
+    told = feedback(problem('[CALL: f({"a": })]'), "call", norwegian)
+    assert "Skriv hele kallet på nytt {med hell}" in told
+    assert " eller " in told
 
 
 def test_words_in_quotes_stand_for_themselves():
-    assert _translated('a value or "a key"', "zh-Hans") == '一个值 或 "a key"'
-    assert _translated("""'"' or a number""", "zh-Hant") == """'"' 或 一個數字"""
-    assert _translated("a valued or", "zh-Hans") == "a valued 或"
+    assert _translated('a value or "a key"', language_of("zh-Hans").expected) == '一个值 或 "a key"'
+    assert _translated("""'"' or a number""", language_of("zh-Hant").expected) == """'"' 或 一個數字"""
+    assert _translated("a valued or", language_of("zh-Hans").expected) == "a valued 或"
 
 
 # Forms, and what was begun.

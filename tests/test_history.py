@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callmark import UsageError, convert, dialects, parse, render_history, render_result, restore_history
-from callmark.writing.languages import LANGUAGES
+from callmark.languages import LANGUAGES
 from writing import hostile_strings, json_values, objects
 
 NAMES = [dialect.name for dialect in dialects()]

@@ -38,7 +38,7 @@ README = ROOT / "README.md"
 # Rooms from the ground up: each may import from the floors below it and from itself.
 FLOORS = (
     ("events", "errors"),
-    ("dialects", "grammars"),
+    ("dialects", "grammars", "languages"),
     ("reading", "writing"),
     ("tools", "conversion"),
     ("running", "nonces"),
@@ -55,7 +55,7 @@ IMPURE = {
     *("time", "urllib", "uuid", "warnings"),
 }
 FILES = {  # rows, grammars and languages of one's own are files, and the languages that come along are data
-    *(("dialects", "load_dialect"), ("reading", "_text"), ("writing", "_builtin"), ("writing", "load_language")),
+    *(("dialects", "load_dialect"), ("reading", "_text"), ("languages", "_builtin"), ("languages", "load_language")),
 }
 GUARDED = {
     "regex": {"reading", "writing"},
@@ -484,7 +484,7 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(built):
     grammars = {f"callmark/grammars/{path.name}" for path in (ROOT / "grammars").glob("*.lark")}
     assert len(grammars) > 10
     others = {"callmark/py.typed", "callmark/samples/transcript.txt", "callmark/grammars/__init__.py"}
-    others |= {f"callmark/{path.relative_to(SOURCE)}" for path in SOURCE.rglob("writing/languages/*.toml")}
+    others |= {f"callmark/{path.relative_to(SOURCE)}" for path in SOURCE.rglob("languages/*.toml")}
     assert len(others) >= 6
     assert names == sources | grammars | others
 

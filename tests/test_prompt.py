@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import callmark
 from callmark import Dialect, Form, ToolsError, UsageError, dialects, load_language, new_nonce, parse, protocol_prompt
-from callmark.writing.languages import LANGUAGES, language_of
+from callmark.languages import LANGUAGES, language_of
 from callmark.writing.prompt import CHOICES, estimate_tokens
 from callmark.writing.results import header_pattern
 from callmark.writing.signatures import STYLES, described, signature
@@ -154,7 +154,7 @@ def test_languages_have_their_own_words():
 
 
 def test_a_language_of_ones_own(tmp_path):
-    source = (Path(callmark.__file__).parent / "writing/languages/en.toml").read_text(encoding="utf-8")
+    source = (Path(callmark.__file__).parent / "languages/en.toml").read_text(encoding="utf-8")
     path = tmp_path / "nb.toml"
     path.write_text(source.replace('title = "# Tools"', 'title = "# Verktøy"'), encoding="utf-8")
     assert protocol_prompt(TOOLS, language=load_language(path)).text.startswith("# Verktøy\n")
@@ -162,6 +162,10 @@ def test_a_language_of_ones_own(tmp_path):
         ("x", "nb.toml: "),
         ('name = "nb"', "missing required field"),
         (source.replace("Result of {name}", "Result"), r"header: expected one line with \{name\}"),
+        (source.replace("{values}", "{valeus}"), r"request: expected \{name\} \{values\}, found"),
+        (source.replace("of `{name}` could not", "could not"), r"feedback\.broken: expected \{name\}, found"),
+        (source.replace("\nanew = ", "\nagian = "), r"feedback\.anew: expected a phrase, found none"),
+        (f"{source}more = 'x'\n", r"feedback\.more: expected no phrase that English has not, found one"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(UsageError, match=expected):

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import callmark
 from callmark import (
     ArgumentsDelta,
     Breaker,
@@ -38,6 +40,7 @@ from callmark import (
     Wording,
     dialects,
     load_dialect,
+    load_language,
     parse,
     render_call,
     render_result,
@@ -532,6 +535,23 @@ def test_settings_come_from_a_file_too():
     model = Script("Hi.")
     play(Session(Registry([add]), settings=msgspec.convert(given, Settings)), model)
     assert "<tool_call>" in model.said()
+
+
+def test_a_session_speaks_a_language_of_ones_own(tmp_path):
+    source = (Path(callmark.__file__).parent / "languages/en.toml").read_text(encoding="utf-8")
+    for english, norwegian in (
+        ("You can call these tools:", "Du kan kalle disse verktøyene:"),
+        ("Result of {name}", "Svar fra {name}"),
+        ("Something stands where", "Noe står der"),
+    ):
+        assert english in source
+        source = source.replace(english, norwegian)
+    (tmp_path / "nb.toml").write_text(source, encoding="utf-8")
+    model = Script('[CALL: add({"a" 1})]', CALL, "3.")
+    play(Session(Registry([add]), settings=Settings(language=load_language(tmp_path / "nb.toml"))), model)
+    assert "Du kan kalle disse verktøyene:" in model.requests[0].messages[0]["content"]
+    assert "Noe står der" in model.said(1)
+    assert model.said(2).startswith("Svar fra add")
 
 
 def test_tools_that_are_shown_and_must_not_be_called():

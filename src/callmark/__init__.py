@@ -36,6 +36,7 @@ from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 
 if TYPE_CHECKING:
     from callmark.conversion import convert, restore_history
+    from callmark.languages import Language, load_language
     from callmark.nonces import new_nonce
     from callmark.reading.feedback import feedback
     from callmark.running.breaker import Breaker
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from callmark.writing.calls import WrittenCall, render_call, render_calls
     from callmark.writing.export import Grammar, export_grammar
     from callmark.writing.history import render_history
-    from callmark.writing.languages import Language, load_language
     from callmark.writing.messages import merge_into_messages
     from callmark.writing.neutral import neutralize
     from callmark.writing.prompt import Prompt, protocol_prompt
@@ -92,8 +92,8 @@ _LATER = {
     "Grammar": "callmark.writing.export",
     "export_grammar": "callmark.writing.export",
     "render_history": "callmark.writing.history",
-    "Language": "callmark.writing.languages",
-    "load_language": "callmark.writing.languages",
+    "Language": "callmark.languages",
+    "load_language": "callmark.languages",
     "merge_into_messages": "callmark.writing.messages",
     "neutralize": "callmark.writing.neutral",
     "Prompt": "callmark.writing.prompt",

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from callmark.dialects import Dialect, select
 from callmark.errors import UsageError
 from callmark.events import Call, Malformed, Markup, Text
+from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects
 from callmark.reading.whole import parse
 from callmark.writing.calls import WrittenCall, render_calls
-from callmark.writing.languages import Language, language_of
 from callmark.writing.results import header_pattern
 
 Message: TypeAlias = dict[str, Any]

@@ -1,7 +1,7 @@
 """Tells a model what was wrong with what it wrote: the words to send back, in its language.
 
-The words are data (`texts`), the correct form is read back before it is shown (`forms`), and where a call was cut,
-what would close it is shown only where it does. Nothing here runs or repairs anything.
+The words are data (`callmark.languages`), the correct form is read back before it is shown (`forms`), and where a call
+was cut, what would close it is shown only where it does. Nothing here runs or repairs anything.
 
 All of that is imported when there is a problem to speak of: it takes 7 ms, a tenth of what `import callmark` takes.
 """
@@ -18,8 +18,8 @@ from callmark.events import Malformed, Notice
 from callmark.reading.diagnosis import mismatch, unknown_tool
 
 if TYPE_CHECKING:
+    from callmark.languages import Language
     from callmark.reading.begun import Begun
-    from callmark.reading.texts import Language
 
 EXCERPT: Final = 20
 """Characters of the model's text that are quoted on each side of an error: enough to find the place."""
@@ -36,7 +36,7 @@ _PLACEHOLDER: Final = {"key": "value"}
 def feedback(
     problem: Malformed | Notice,
     dialect: str | Dialect | None = None,
-    language: Language = "en",
+    language: str | Language = "en",
     *,
     nonce: str | None = None,
 ) -> str:
@@ -53,18 +53,17 @@ def feedback(
     problem     one of `Parsed.problems`
     dialect     the one that the model shall write, default: that of the problem, or none for a Notice; a problem of a
                 dialect of one's own wants that Dialect
-    language    "en", "zh-Hans" or "zh-Hant"
+    language    "en", "zh-Hans", "zh-Hant", or what `load_language` gives
     nonce       the one that the text was read with, which the correct form carries too
 
     A cut call is told how to go on. A Malformed without text is a call that a server sent in fragments: no form is
     shown. Cost: a few milliseconds; it reads the broken marker once more. Raises UsageError for another language or
     problem, UnknownDialectError for a dialect that is not registered.
     """
-    from callmark.reading.texts import PHRASES
+    from callmark.languages import language_of
 
-    phrases = PHRASES.get(language)
-    if phrases is None:
-        raise UsageError(f"language: expected one of {', '.join(PHRASES)}, found {language!r}")
+    words = language_of(language)
+    phrases = words.feedback
     if isinstance(problem, Notice):
         return "\n".join(_on_notice(problem, dialect, phrases, nonce))
     if not isinstance(problem, Malformed):
@@ -74,7 +73,7 @@ def feedback(
     own = isinstance(dialect, Dialect) and dialect.name == problem.dialect
     written = select(dialect if own else problem.dialect)[0]
     wanted = written if dialect is None else select(dialect)[0]
-    return "\n".join(_on_malformed(problem, written, wanted, phrases, language, nonce))
+    return "\n".join(_on_malformed(problem, written, wanted, words, nonce))
 
 
 def _on_notice(
@@ -84,7 +83,7 @@ def _on_notice(
 
     if notice.code == "unknown-tool":
         name, near = unknown_tool(notice.message)
-        return [phrases["nearest" if near else "no-tool"].format(name=name, near=near)]
+        return [_filled(phrases["nearest" if near else "no-tool"], name=name, near=near)]
     if notice.code in _FINAL:
         return [phrases[notice.code]]
     form = [phrases["title"], correct_form(select(dialect)[0], None, {}, nonce)] if dialect is not None else []
@@ -95,12 +94,13 @@ def _on_malformed(
     problem: Malformed,
     written: Dialect,
     wanted: Dialect,
-    phrases: Mapping[str, str],
-    language: Language,
+    words: Language,
     nonce: str | None,
 ) -> list[str]:
     from callmark.reading.begun import begun
     from callmark.reading.forms import correct_form
+
+    phrases = words.feedback
 
     came = begun(problem.raw, written, nonce)
     cut = problem.code == "unclosed-marker"
@@ -113,7 +113,7 @@ def _on_malformed(
     else:
         lines.append(phrases[problem.code])
         if problem.code in _PLACED:
-            lines[-1] += _place(problem, phrases, language)
+            lines[-1] += _place(problem, words)
     if problem.code not in _FINAL:
         form = correct_form(wanted, problem.name, came.arguments or _PLACEHOLDER, nonce)
         title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if came.arguments else "form"
@@ -123,30 +123,36 @@ def _on_malformed(
 
 def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
     kind = "cut" if problem.code == "unclosed-marker" else "broken"
-    return phrases[kind if problem.name else f"{kind}-nameless"].format(name=problem.name)
+    return _filled(phrases[kind if problem.name else f"{kind}-nameless"], name=problem.name or "")
 
 
-def _place(problem: Malformed, phrases: Mapping[str, str], language: Language) -> str:
+def _place(problem: Malformed, words: Language) -> str:
     """Return what was expected and found, and the text around the place, with the place marked."""
     parts = mismatch(problem.message)
     if parts is None or parts.at >= len(problem.raw):
         return ""
     raw, at = problem.raw, parts.at
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at]}⟧{raw[at + 1 : at + 1 + EXCERPT]}"
-    return phrases["between"] + phrases["expected"].format(
-        expected=_translated(parts.expected, language), found=f"`{parts.found}`", excerpt=" ".join(around.split())
+    told = _filled(
+        words.feedback["expected"],
+        expected=_translated(parts.expected, words.expected),
+        found=f"`{parts.found}`",
+        excerpt=" ".join(around.split()),
     )
+    return words.feedback["between"] + told
 
 
-def _translated(words: str, language: Language) -> str:
-    from callmark.reading.texts import WORDS
-
-    if language == "en":
-        return words
-    which = 0 if language == "zh-Hans" else 1
-    phrases = "|".join(map(re.escape, sorted(WORDS, key=len, reverse=True)))
+def _translated(text: str, words: Mapping[str, str]) -> str:
+    if not words:
+        return text
+    phrases = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     pattern = rf"""'[^']*+'|"[^"]*+"|(?<!\w)(?:{phrases})(?!\w)"""  # what is in quotes stands for itself
-    return re.sub(pattern, lambda found: WORDS.get(found[0], (found[0],) * 2)[which], words)
+    return re.sub(pattern, lambda found: words.get(found[0], found[0]), text)
+
+
+def _filled(phrase: str, **values: str) -> str:
+    """Return a phrase with its places filled in; whatever else it holds in braces stays."""
+    return re.sub(r"\{([a-z]+)\}", lambda place: values.get(place[1], place[0]), phrase)
 
 
 def _closing(raw: str, dialect: Dialect, came: Begun, nonce: str | None) -> str:

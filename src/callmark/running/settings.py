@@ -8,7 +8,7 @@ import msgspec
 
 from callmark.dialects import Dialect, dialects, select
 from callmark.errors import UsageError
-from callmark.reading.texts import Language
+from callmark.languages import Language
 
 _GIVEN: Final = {
     "reading": ("tools", "nonce"),
@@ -31,7 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     continuations  how often, in one message, it is asked to go on where it was cut off inside a call
     result_role    the role in which results are told where they are text; never "system": results have no authority
     dialect        in which calls are taught and shown
-    language       in which the model is told everything: "en", "zh-Hans" or "zh-Hant"
+    language       in which the model is told everything: "en", "zh-Hans", "zh-Hant", or what `load_language` gives
     nonce          a code that every call must carry (see `new_nonce`); the dialect `call` only
     where          the place of the prompt, as `merge_into_messages` has it
     prompt         further options of `protocol_prompt`: style, examples, reasoning, budget and so on
@@ -48,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     continuations: int = 2
     result_role: Literal["user", "tool"] = "user"
     dialect: str | Dialect = "call"
-    language: Language = "en"
+    language: str | Language = "en"
     nonce: str | None = None
     where: Literal["system", "merged", "user", "depth", "both"] = "merged"
     prompt: dict[str, Any] = msgspec.field(default_factory=dict)

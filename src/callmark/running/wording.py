@@ -8,10 +8,10 @@ from typing import Any
 
 from callmark.dialects import Dialect, dialects, select
 from callmark.events import Malformed
+from callmark.languages import language_of
 from callmark.reading.feedback import feedback
 from callmark.running.settings import Settings
 from callmark.tools.results import Result
-from callmark.writing.languages import language_of
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.prompt import Prompt, protocol_prompt
 from callmark.writing.results import render_result

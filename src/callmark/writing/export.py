@@ -12,7 +12,21 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
 from callmark.errors import UsageError
-from callmark.writing.automata import Chars, Free, Lit, Node, Ref, Rep, alt, maybe, opener_steps, seq, text_rules, times
+from callmark.writing.automata import (
+    Chars,
+    Free,
+    Lit,
+    Node,
+    Ref,
+    Rep,
+    Seq,
+    alt,
+    maybe,
+    opener_steps,
+    seq,
+    text_rules,
+    times,
+)
 from callmark.writing.calls import WrittenCall, fill, render_calls
 from callmark.writing.printers import gbnf, lark, regex
 from callmark.writing.schema_rules import STRING_LIMIT, Values
@@ -48,7 +62,8 @@ def export_grammar(
     True
 
     target       "llguidance" (its Lark), "gbnf" (llama.cpp), "xgrammar" (EBNF), "structural-tag" (XGrammar's JSON, for
-                 dialects with JSON arguments), "regex"
+                 dialects whose calls may begin in a line; free text is kept from beginning as we write calls, not from
+                 other spellings of that, and the number of calls is not bounded), "regex"
     free_text    whether text may stand around the calls; no plain regex can say that
     tool_choice  "auto"; "none": text only; "required": at least one call; or the name of the one tool to call, once
     parallel     whether several calls may stand in one message, at most 16
@@ -71,8 +86,7 @@ def export_grammar(
     export = _Export(row, chosen, nonce)
     single = not parallel or tool_choice in names
     if target == "structural-tag":
-        text = export.structural_tag(at_least_one=tool_choice not in ("auto", "none"), single=single)
-        return Grammar(text, export.unenforced())
+        return Grammar(export.structural_tag(free_text, tool_choice, single), export.unenforced())
     root = export.message(free_text, tool_choice, single)
     rules = export.rules
     if target == "regex":
@@ -220,32 +234,52 @@ class _Export:
         values._tell(f".{key}", ["type (any JSON scalar)"])
         return times(Chars((("<", "<"), ("\ud800", "\udfff"), ("\r", "\r")), negated=True), 0, STRING_LIMIT)
 
-    def structural_tag(self, *, at_least_one: bool, single: bool) -> str:
-        """Return XGrammar's structural tag."""
+    def structural_tag(self, free_text: bool, choice: str, single: bool) -> str:
+        """Return XGrammar's structural tag: what leads to a call is literal, what stands in it is our EBNF.
+
+        Its own way with JSON Schemas would bound no string, and pass over what it does not know without a word.
+        """
         writing = self._writing
-        if (self._form.body not in ("json", "envelope") and self._row.name != "call") or writing.opener:
+        if self._form.line_start:
             raise UsageError(
-                f"target structural-tag: expected a dialect with JSON arguments and no sections, found {self._row.name}"
+                "target structural-tag: expected a dialect whose calls may begin anywhere in a line, "
+                f"found {self._row.name}"
             )
-        tags = []
-        for spec in self._specs:
-            head, _, tail = writing.call.partition("{arguments}")
-            places = {
-                "name": spec.name, "quoted_name": json.dumps(spec.name, ensure_ascii=False), "id": "",
-                "nonce": fill(writing.nonce, {"nonce": self._nonce}) if self._nonce else "",
-            }  # fmt: skip
-            content = {"type": "json_schema", "json_schema": spec.schema}
-            tags.append({"type": "tag", "begin": fill(head, places), "content": content, "end": fill(tail, places)})
-        trigger = re.split(r"\{[a-z_]+\}", writing.call)[0]
-        format_: dict[str, Any]
+        trigger = re.split(r"\{[a-z_]+\}", writing.opener or writing.call)[0]
+        at_least_one = choice not in ("auto", "none")
+        tags = [self._tag(spec, number) for number, spec in enumerate(self._specs)]
         if not tags:
-            format_ = {"type": "any_text", "excludes": [trigger]}
+            format_: dict[str, Any] = {"type": "any_text", "excludes": [trigger]}
+        elif writing.opener:
+            calls = _tags_beside(tags, writing.separator, at_least_one=True, single=single)
+            section = {"type": "tag", "begin": writing.opener, "content": calls, "end": writing.closer}
+            format_ = section if at_least_one else {"type": "optional", "content": section}
+            tags = [section]
         else:
+            format_ = _tags_beside(tags, writing.separator, at_least_one=at_least_one, single=single)
+        if tags and free_text:
             format_ = {
                 "type": "triggered_tags", "triggers": [trigger], "tags": tags, "at_least_one": at_least_one,
                 "stop_after_first": single,
             }  # fmt: skip
         return json.dumps({"type": "structural_tag", "format": format_}, ensure_ascii=False)
+
+    def _tag(self, spec: ToolSpec, number: int) -> dict[str, Any]:
+        """Return the tag of one tool's calls: its literal beginning and end, and a grammar of what is between."""
+        call = self._call(spec, number, "", 0)
+        begin, *inner, end = (*call.items,) if isinstance(call, Seq) else (call,)
+        if not isinstance(begin, Lit) or not isinstance(end, Lit):
+            raise AssertionError("a call begins with its head and ends with its tail")
+        rules = {name: rule for name, rule in self.rules.items() if name.startswith(f"v{number}")}
+        content = {"type": "grammar", "grammar": gbnf(Seq(tuple(inner)), rules)}
+        return {"type": "tag", "begin": begin.text, "content": content, "end": end.text}
+
+
+def _tags_beside(tags: list[dict[str, Any]], separator: str, *, at_least_one: bool, single: bool) -> dict[str, Any]:
+    return {
+        "type": "tags_with_separator", "tags": tags, "separator": separator, "at_least_one": at_least_one,
+        "stop_after_first": single,
+    }  # fmt: skip
 
 
 def _renamed(node: Node, prefix: str) -> Node:

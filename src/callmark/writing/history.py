@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect
 from callmark.errors import UsageError
+from callmark.languages import Language
 from callmark.writing.calls import WrittenCall, render_calls
-from callmark.writing.languages import Language
 from callmark.writing.results import render_result
 
 Message: TypeAlias = dict[str, Any]

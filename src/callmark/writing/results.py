@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from callmark.errors import UsageError
-from callmark.writing.languages import Language, language_of
+from callmark.languages import Language, language_of
 from callmark.writing.neutral import neutralized_inside, set_apart
 
 
@@ -44,10 +44,14 @@ def header(language: Language, name: str, id: str) -> str:  # noqa: A002
     return re.sub(r"\{(name|id)\}", lambda place: _one_line(name) if place[1] == "name" else shown, language.header)
 
 
-@cache
 def header_pattern(language: Language) -> re.Pattern[str]:
     """Return the pattern of a header line, with the groups `name` and `id`."""
-    pattern = re.escape(language.header).replace(r"\{name\}", r"(?P<name>\S[^\r\n]{0,255}?)")
+    return _pattern_of(language.header)
+
+
+@cache
+def _pattern_of(header: str) -> re.Pattern[str]:
+    pattern = re.escape(header).replace(r"\{name\}", r"(?P<name>\S[^\r\n]{0,255}?)")
     pattern = pattern.replace(r"\{id\}", r"(?:[ ]\((?P<id>[^()\r\n]{1,255})\))?")
     return re.compile(f"^{pattern}$", re.MULTILINE)
 

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Final, Literal, TypeAlias
 
-from callmark.writing.languages import Language
+from callmark.languages import Language
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.toolset import Schema, ToolSpec, resolved
 
