@@ -278,14 +278,35 @@ def test_structural_tags():
     assert form["triggers"] == ["[CALL"]
     assert [tag["begin"] for tag in form["tags"]] == ["[CALL: get_weather(", "[CALL: add(", "[CALL: stop("]
     assert {tag["end"] for tag in form["tags"]} == {")]"}
+    assert {tag["content"]["type"] for tag in form["tags"]} == {"grammar"}
     assert (form["at_least_one"], form["stop_after_first"]) == (True, True)
     none = json.loads(export_grammar(TOOLS, "hermes", "structural-tag", tool_choice="none").text)
     assert none["format"] == {"type": "any_text", "excludes": ['<tool_call>\n{"name": ']}
     guarded = json.loads(export_grammar(TOOLS, "call", "structural-tag", nonce="7f3a").text)
     assert guarded["format"]["tags"][0]["begin"] == "[CALL#7f3a: get_weather("
-    for dialect in ("qwen_xml", "pythonic", "gemma4", "deepseek"):
-        with pytest.raises(UsageError, match="a dialect with JSON arguments and no sections"):
+    for dialect in ("react", "fenced"):
+        with pytest.raises(UsageError, match="a dialect whose calls may begin anywhere in a line"):
             export_grammar(TOOLS, dialect, "structural-tag")
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_structural_tags_of_sections_and_without_text(choice):
+    options = {"target": "structural-tag", "tool_choice": choice, "free_text": False}
+    plain = json.loads(export_grammar(TOOLS, "call", **options).text)["format"]
+    assert (plain["type"], plain["at_least_one"]) == ("tags_with_separator", choice == "required")
+    section = json.loads(export_grammar(TOOLS, "kimi_k2", **options).text)["format"]
+    section = section if choice == "required" else section["content"]
+    assert (section["begin"], section["end"]) == ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
+    assert section["content"]["tags"][0]["begin"] == "<|tool_call_begin|>functions.get_weather:"
+    constrained = export_grammar({"f": {"properties": {"a": {"type": "array", "uniqueItems": True}}}}, **options)
+    assert constrained.unenforced == ("f.a: uniqueItems",)
+
+
+def test_no_escape_is_read_further_than_it_goes():
+    """XGrammar takes `\\x5Ea` for one character; only \\u and \\U say where they end."""
+    for target in ("gbnf", "xgrammar"):
+        for dialect in NAMES:
+            assert "\\x" not in export_grammar(TOOLS, dialect, target).text
 
 
 def test_misuse_raises():

@@ -213,7 +213,7 @@ def test_a_problem_in_a_dialect_of_ones_own():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((problem("[CALL: f("), None, "de"), "expected one of en, zh-Hans, zh-Hant, or what load_language gives, found"),
+        ((problem("[CALL: f("), None, "de"), "language: expected one of en, zh-Hans, zh-Hant, or what"),
         (("a text",), "problem: expected a Malformed or a Notice, found str"),
     ],
 )

@@ -170,8 +170,8 @@ _gbnf_in_class: Final = {
     "\\": "\\\\",
     "]": "\\]",
     "[": "\\[",
-    "^": "\\x5E",
-    "-": "\\x2D",
+    "^": "\\u005E",
+    "-": "\\u002D",
     "\n": "\\n",
     "\r": "\\r",
     "\t": "\\t",
@@ -192,11 +192,14 @@ _regex_in_class: Final = {
 
 
 def _visible(char: str) -> str:
-    """Return a character as it is, or as an escape where an editor would not show it."""
+    """Return a character as it is, or as an escape where an editor would not show it.
+
+    Never as `\\xHH`: XGrammar takes what follows for more digits of it.
+    """
     code = ord(char)
     if 0x20 <= code < 0x7F or (code > 0xA0 and char.isprintable()):
         return char
-    return f"\\x{code:02X}" if code < 0x80 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
 
 
 def _in_pattern(char: str) -> str:
