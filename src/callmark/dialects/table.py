@@ -343,7 +343,7 @@ BUILTIN: tuple[Dialect, ...] = (
             ),
             Form(
                 head=(
-                    r"```json[ \t]{0,16}+\r?\n{ws}(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}"
+                    r"```json[ \t]{0,16}+\r?\n{ws}(?=\{{ws}\"name\"{ws}:{ws}\"[^\W\d][\w.:/\-]{0,127}+\"{ws},{ws}"
                     r"\"(?:arguments|parameters)\"{ws}:)"
                 ),
                 body="envelope",
