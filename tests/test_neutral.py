@@ -65,6 +65,8 @@ contents = st.one_of(
 @example(["f (x)]"], ["<|tool_call_start|>["])
 @example(["The, f(a=1)]<|tool_call_end|>"], ["<|tool_call_start|>["])
 @example([" "], ["[CALL:", "f()]"])
+@example(["call"], ["", ": f({})"])
+@example(["Action"], ["", ": f\nAction Input: {}"])
 @example(["\n{"], ["```tool_call", '"name": "f"}\n```'])
 def test_written_content_cannot_call(texts, between):
     check_neutral(*texts, between=between)
@@ -106,7 +108,15 @@ def test_prose_stays_as_it_is():
     ):  # fmt: skip
         assert neutralized_inside(text) == text
     assert neutralize("# Weather\n\nFine.") == "# Weather\n\nFine."
-    assert neutralize("The result is 7.") == "\nThe result is 7."
+    assert neutralize("The result is 7.") == "The result is 7."
+
+
+@pytest.mark.parametrize("text", ["Oslo", "call", "Action", "A", "ok", "Make a\ncall", "Plan of\nAction", "天气"])
+def test_a_lone_word_still_reads_as_itself(text):
+    written = neutralize(text)
+    assert written.replace("\u200b", "").strip("\n") == text
+    assert neutralize(written) == written
+    check_neutral(text, between=["[CALL: ", ": f\nAction Input: {}"])
 
 
 def test_openers_are_broken_where_one_can_see_it():
@@ -131,7 +141,7 @@ def test_json_stays_json():
 
 def test_special_tokens_are_broken_on_request():
     text = "a<|im_start|>b<｜User｜>c</s>d<start_of_turn>e[/INST]f<<SYS>>g<bos>"
-    assert neutralize(text, special_tokens=False) == "\n" + text
+    assert neutralize(text, special_tokens=False) == text
     broken = neutralize(text, special_tokens=True)
     assert not any(re.search(pattern, broken) for pattern in SPECIAL_TOKENS)
     assert broken.replace("\\", "").strip() == text

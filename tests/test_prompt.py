@@ -102,7 +102,9 @@ def test_what_the_prompt_shows_parses(
 
 
 def test_examples_are_found_for_nearly_all_tools():
-    assert len(protocol_prompt(TOOLS).calls) == 3
+    assert [call.name for call in protocol_prompt(TOOLS).calls] == [
+        "get_weather", "get_weather", "translate", "get_weather",
+    ]  # fmt: skip
     assert len(protocol_prompt(TOOLS, examples="none").calls) == 2
     assert protocol_prompt(TOOLS, tool_choice="translate").calls[0].name == "translate"
 
@@ -134,7 +136,7 @@ def test_prompts_are_those_that_were_reviewed(name):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_dialect_can_be_taught_in_every_language(dialect, language):
     prompt = protocol_prompt(TOOLS, dialect, language=language)
-    assert [role["role"] for role in prompt.messages()] == ["system", *["user", "assistant"] * 3]
+    assert [role["role"] for role in prompt.messages()] == ["system", *["user", "assistant"] * 5]
     assert "{" not in re.sub(r'\{["}:]|\{[a-z]+:<', "", prompt.text.replace(prompt.calls[0].name, ""))
 
 
@@ -185,6 +187,17 @@ def test_what_authors_wrote_is_neutralized():
         assert "\n# Rules" not in prompt.text
 
 
+@pytest.mark.parametrize("tools", [MANY_TOOLS[:1], MANY_TOOLS[:5], MANY_TOOLS, MANY_TOOLS[7:12], TOOLS], ids=len)
+def test_shorter_styles_are_that_much_shorter(tools):
+    """What describes the tools: the rules around are the same in all styles, and weigh the less the more tools are."""
+    specs = tool_specs(tools)
+    schema, signatures, compact = (
+        estimate_tokens(described(specs, style, language_of("en"))) for style in ("schema", "signature", "compact")
+    )
+    assert signatures * 3 <= schema * 2
+    assert compact * 3 <= schema
+
+
 def test_signatures_say_types():
     def of(schema, **options):
         (spec,) = tool_specs({"f": {"properties": {"a": schema}, "$defs": {"me": {"$ref": "#/$defs/me"}}}})
@@ -224,9 +237,11 @@ def test_notes_say_what_types_cannot():
         }
     }
     text = protocol_prompt(tools).text
-    assert "    a: When (format date, pattern ^2, length 3..)\n" in text
-    assert '    b: default ["x"], items 0..2\n' in text
-    assert "    c:" not in text
+    assert '{"a"?: string(date), "b"?: any[] = ["x"], "c"?: any}' in text
+    assert "\n  a: When (pattern ^2, length 3..)\n" in text
+    assert "\n  b: items 0..2\n" in text
+    assert "\n  c:" not in text
+    assert "f(a?=string(date), b?=any[] (= [\"x\"]), c?=any)" in protocol_prompt(tools, "pythonic").text
 
 
 def test_a_budget_takes_the_longest_style_that_fits():
@@ -237,15 +252,8 @@ def test_a_budget_takes_the_longest_style_that_fits():
     assert protocol_prompt(TOOLS, budget=sizes["compact"]).style == "compact"
     with pytest.raises(UsageError, match=f"at least the {sizes['compact']} tokens of the style compact, found 10"):
         protocol_prompt(TOOLS, budget=10)
-    assert protocol_prompt(TOOLS, budget=10, count=lambda text: 1).tokens == 7
+    assert protocol_prompt(TOOLS, budget=11, count=lambda text: 1).tokens == 11
     assert estimate_tokens("abcde天气") == 4
-
-
-def test_signatures_are_cheaper_than_schemas():
-    sizes = {style: len(described(tool_specs(MANY_TOOLS), style, language_of("en"))) for style in STYLES}
-    assert sizes["signature"] <= sizes["schema"] * 2 / 3
-    assert sizes["compact"] <= sizes["schema"] / 3
-    assert protocol_prompt(MANY_TOOLS).tokens <= protocol_prompt(MANY_TOOLS, style="schema").tokens * 2 / 3 + 60
 
 
 def test_a_template_of_ones_own():
@@ -290,8 +298,8 @@ def test_nonces_are_new_and_wanted():
     nonce = nonces.pop()
     prompt = protocol_prompt(TOOLS, nonce=nonce)
     assert nonce in prompt.text
-    assert calls_in(prompt.turns[1]["content"], "call", nonce=nonce)
-    assert nonce not in prompt.turns[2]["content"]
+    assert calls_in(prompt.turns[3]["content"], "call", nonce=nonce)
+    assert nonce not in prompt.turns[4]["content"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The languages in which a model is told things: a data file each, with every sentence of prompts and of feedback.
 
 `load_language` takes a file of one's own just as well. In the sentences these places are filled in: {name} a tool,
-{header} how a result begins, {id}, {nonce}, {value} and {values}; in feedback also {near}, {expected}, {found} and
+{header} how a result begins, {id}, {nonce} and {values}; in feedback also {near}, {expected}, {found} and
 {excerpt}. Both rooms that speak to a model, the one that writes and the one that reads, take their words from here.
 """
 
@@ -48,7 +48,6 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tool_column: str
     arguments_column: str
     purpose_column: str
-    default: str
     example: str
     user: str
     assistant: str
@@ -56,8 +55,8 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     done: str
     answer: str
     thought: str
-    thanks: str
-    welcome: str
+    greeting: str
+    greeted: str
     stop: str
     feedback: dict[str, str]
     expected: dict[str, str] = {}

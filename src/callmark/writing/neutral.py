@@ -36,8 +36,9 @@ SPECIAL_TOKENS: Final = (
 )
 """What chat templates write between messages, in the families of models that are in use."""
 
+_UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
 _APART: Final = ("", "\n", "\n" + " " * 65, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
-_APART_IN_PROSE: Final = ("", "\n", "\u200b", "\n\u200b", "\n" + " " * WINDOW)
+_APART_IN_PROSE: Final = ("", "\n", _UNSEEN, "\n" + _UNSEEN, "\n" + " " * WINDOW)
 _IN_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _CHARACTERS = re.compile(r'\\u[0-9a-fA-F]{4}|\\.|[^"\\]', re.DOTALL)
 
@@ -120,14 +121,18 @@ class Openers:
         """Return the text with every opener broken behind its first character."""
         pieces = []
         done = 0
-        for start, _ in self._found(text):
+        end = ""
+        for start, stop in self._found(text):
             first = text[start]
+            if stop == len(text) and first.isalpha() and not self._is_opener(text[start:] + _UNSEEN):
+                end = _UNSEEN  # a word that could go on: what it is not is said behind it, and it stays a word
+                continue
             behind = text[start + 1 : start + WINDOW]
-            ways = (first + "\\", first + "\u200b")
+            ways = (first + "\\", first + _UNSEEN)
             way = next((way for way in ways if not self._is_opener(way + behind)), None)
             pieces += [text[done:start], way if way is not None else _wide(first)]
             done = start + 1
-        return "".join([*pieces, text[done:]])
+        return "".join([*pieces, text[done:], end])
 
     def escaped(self, text: str) -> str | None:
         """Return JSON with an escape in every opener, None where one stands outside of strings."""

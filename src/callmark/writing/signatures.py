@@ -43,10 +43,10 @@ def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, *, 
             lines = [
                 f"| {language.tool_column} | {language.arguments_column} | {language.purpose_column} |",
                 "|---|---|---|",
-                *(_row(spec, language) for spec in specs),
+                *(_row(spec) for spec in specs),
             ]
         case "signature":
-            lines = [line for spec in specs for line in _with_notes(spec, language, pairs)]
+            lines = [line for spec in specs for line in _with_notes(spec, pairs)]
         case "brief":
             lines = [_line(spec, _SENTENCE.split(_one_line(spec.description))[0], pairs) for spec in specs]
         case _:
@@ -65,7 +65,7 @@ def signature(spec: ToolSpec, *, pairs: bool = False) -> str:
         return f"{spec.name}({_object(schema, spec.schema, 0)})"
     required = schema.get("required", [])
     arguments = (
-        f"{key}{'' if key in required else '?'}={_type(inner, spec.schema, 1)}"
+        f"{key}{'' if key in required else '?'}={_type(inner, spec.schema, 1)}{_default(inner, spec.schema, ' (= {})')}"
         for key, inner in schema.get("properties", {}).items()
     )
     return f"{spec.name}({', '.join(arguments)})"
@@ -80,22 +80,23 @@ def _line(spec: ToolSpec, purpose: str, pairs: bool) -> str:
     return f"- {signature(spec, pairs=pairs)}" + (f": {purpose}" if purpose else "")
 
 
-def _with_notes(spec: ToolSpec, language: Language, pairs: bool) -> list[str]:
+def _with_notes(spec: ToolSpec, pairs: bool) -> list[str]:
     lines = [_line(spec, _one_line(spec.description), pairs)]
     for key, schema in _properties(spec).items():
-        notes = _notes(schema, spec.schema, language)
+        notes = _notes(schema, spec.schema)
         if notes:
-            lines.append(f"    {key}: {notes}")
+            lines.append(f"  {key}: {notes}")
     return lines
 
 
-def _row(spec: ToolSpec, language: Language) -> str:
+def _row(spec: ToolSpec) -> str:
     cells = []
     required = spec.schema.get("required", [])
     for key, schema in _properties(spec).items():
         mark = "" if key in required else "?"
-        notes = _notes(schema, spec.schema, language)
-        cells.append(f'"{key}"{mark}: {_type(schema, spec.schema, 1)}' + (f" ({notes})" if notes else ""))
+        notes = _notes(schema, spec.schema)
+        kind = _type(schema, spec.schema, 1) + _default(schema, spec.schema)
+        cells.append(f'"{key}"{mark}: {kind}' + (f" ({notes})" if notes else ""))
     columns = (spec.name, "; ".join(cells) or "{}", _one_line(spec.description))
     return "| " + " | ".join(column.replace("|", "\\|") for column in columns) + " |"
 
@@ -105,7 +106,7 @@ def _properties(spec: ToolSpec) -> dict[str, Any]:
     return properties
 
 
-def _notes(schema: Any, root: Schema, language: Language) -> str:
+def _notes(schema: Any, root: Schema) -> str:
     """Return what a type cannot say of an argument."""
     schema = {**resolved(schema, root), **(schema if isinstance(schema, dict) else {})}
     notes = []
@@ -113,11 +114,8 @@ def _notes(schema: Any, root: Schema, language: Language) -> str:
     if isinstance(description, str) and description.strip():
         notes.append(_one_line(description))
     details = []
-    if "default" in schema and schema["default"] is not None:
-        details.append(language.default.replace("{value}", _json(schema["default"])))
-    for key in ("format", "pattern"):
-        if isinstance(schema.get(key), str):
-            details.append(f"{key} {_one_line(schema[key])}")
+    if isinstance(schema.get("pattern"), str):
+        details.append(f"pattern {_one_line(schema['pattern'])}")
     for least, most, unit in (("minLength", "maxLength", "length"), ("minItems", "maxItems", "items")):
         if least in schema or most in schema:
             details.append(f"{unit} {schema.get(least, 0)}..{schema.get(most, '')}")
@@ -150,6 +148,8 @@ def _named(kind: str, schema: Schema, root: Schema, depth: int) -> str:
         return f"({inner})[]" if " | " in inner else f"{inner}[]"
     if kind == "object" and schema.get("properties") and depth < _DEPTH:
         return _object(schema, root, depth)
+    if kind == "string" and isinstance(schema.get("format"), str):
+        return f"string({_one_line(schema['format'])})"
     if kind in ("integer", "number"):
         least, most = schema.get("minimum"), schema.get("maximum")
         if least is not None or most is not None:
@@ -161,11 +161,17 @@ def _object(schema: Schema, root: Schema, depth: int) -> str:
     required = schema.get("required", [])
     properties = schema.get("properties", {})
     items = [
-        f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1)}"
+        f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1)}{_default(inner, root)}"
         for key, inner in list(properties.items())[:_MEMBERS]
     ]
     items += ["..."] * (len(properties) > _MEMBERS)
     return "{" + ", ".join(items) + "}"
+
+
+def _default(schema: Any, root: Schema, form: str = " = {}") -> str:
+    """Return ` = value` where a schema has a default; null is none, as leaving the argument out says it too."""
+    schema = {**resolved(schema, root), **(schema if isinstance(schema, dict) else {})}
+    return "" if schema.get("default") is None else form.format(_json(schema["default"]))
 
 
 def _json(value: Any) -> str:
