@@ -38,7 +38,7 @@ README = ROOT / "README.md"
 # Rooms from the ground up: each may import from the floors below it and from itself.
 FLOORS = (
     ("events", "errors"),
-    ("dialects", "grammars", "languages"),
+    ("dialects", "grammars", "languages", "toolshapes"),
     ("reading", "writing"),
     ("tools", "conversion"),
     ("running", "nonces"),

@@ -14,14 +14,8 @@ from re import _constants as sre  # the tree has no public API; a property pins 
 from re import _parser
 from typing import Any
 
-_CATEGORIES = {
-    sre.CATEGORY_DIGIT: r"\d",
-    sre.CATEGORY_NOT_DIGIT: r"\D",
-    sre.CATEGORY_SPACE: r"\s",
-    sre.CATEGORY_NOT_SPACE: r"\S",
-    sre.CATEGORY_WORD: r"\w",
-    sre.CATEGORY_NOT_WORD: r"\W",
-}
+from callmark.dialects.sources import member_source, one_character
+
 _SUFFIX = {sre.MAX_REPEAT: "", sre.MIN_REPEAT: "?", sre.POSSESSIVE_REPEAT: "+"}
 
 
@@ -98,9 +92,9 @@ def _first(items: list[Any]) -> dict[str, None] | None:
         return None
     (op, value), rest = items[0], items[1:]
     if op is sre.LITERAL:
-        return {_escaped(value): None}
+        return {member_source((op, value)): None}
     if op is sre.IN:
-        return None if value[0][0] is sre.NEGATE else dict.fromkeys(map(_member, value))
+        return None if value[0][0] is sre.NEGATE else dict.fromkeys(map(member_source, value))
     if op in _SUFFIX:
         first = _first(list(value[2]))
         return _united([first, _first(rest)]) if value[0] == 0 else first
@@ -186,14 +180,9 @@ def _inside(item: Any) -> str:
 def _whole(item: Any) -> str:
     """Return the source of `item`."""
     op, value = item
-    if op is sre.LITERAL:
-        return re.escape(chr(value))
-    if op is sre.NOT_LITERAL:
-        return f"[^{_escaped(value)}]"
-    if op is sre.ANY:
-        return "."
-    if op is sre.IN:
-        return _set(value)
+    character = one_character(op, value)
+    if character is not None:
+        return character
     if op in _SUFFIX:
         least, most, sub = value
         return _group(sub) + _braces(least, most) + _SUFFIX[op]
@@ -225,25 +214,3 @@ def _flagged(source: str, flags: int, unset: int) -> str:
     if unset or flags & ~re.IGNORECASE:
         raise UnsupportedPatternError("flags other than (?i:...)")
     return f"(?i:{source})" if flags else f"(?:{source})"
-
-
-def _escaped(code: int) -> str:
-    return re.escape(chr(code)) if code < 0xD800 or code > 0xDFFF else f"\\u{code:04x}"
-
-
-def _set(members: list[Any]) -> str:
-    return f"[{''.join(map(_member, members))}]"
-
-
-def _member(member: tuple[Any, Any]) -> str:
-    """Return the source of a member of a set."""
-    op, value = member
-    if op is sre.NEGATE:
-        return "^"
-    if op is sre.LITERAL:
-        return _escaped(value)
-    if op is sre.RANGE:
-        return f"{_escaped(value[0])}-{_escaped(value[1])}"
-    if op is sre.CATEGORY:
-        return _CATEGORIES[value]
-    raise UnsupportedPatternError(f"no rule for {op} in a set")

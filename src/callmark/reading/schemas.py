@@ -17,23 +17,20 @@ With a schema, the declared types decide, in this order:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from json.encoder import encode_basestring as quoted
 from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
+from callmark.toolshapes import TYPES, listed, parts, type_of
 
 DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null", **PYTHON_LITERALS}
 _ANY_INTEGER = re.compile(r"([+-]?)([0-9]++)")
-_TYPES: Final = {
-    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
-    "dict": "object", "map": "object", "list": "array", "tuple": "array", "none": "null",
-}  # fmt: skip
 
 
 def holdable(number: str) -> bool:
@@ -103,10 +100,10 @@ class Parameters:
         types = schema.get("type")
         for name in [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ():
             if isinstance(name, str):
-                found.add(_TYPES.get(name.lower(), name.lower()))
+                found.add(TYPES.get(name.lower(), name.lower()))
         if not found:
             members = schema["enum"] if isinstance(schema.get("enum"), list) else []
-            found |= {_type_of(member) for member in [*members, *([schema["const"]] if "const" in schema else [])]}
+            found |= {type_of(member) for member in [*members, *([schema["const"]] if "const" in schema else [])]}
         for union in ("anyOf", "oneOf", "allOf"):
             branches = schema.get(union)
             for branch in branches if isinstance(branches, list) else ():
@@ -114,13 +111,6 @@ class Parameters:
         if found and schema.get("nullable") is True:
             found.add("null")
         return frozenset(found)
-
-
-def _type_of(value: Any) -> str:
-    for kind, name in ((bool, "boolean"), (str, "string"), (int, "integer"), (float, "number"), (list, "array")):
-        if isinstance(value, kind):
-            return name
-    return "null" if value is None else "object"
 
 
 def known_tools(tools: Any) -> dict[str, Parameters] | None:
@@ -132,31 +122,10 @@ def known_tools(tools: Any) -> dict[str, Parameters] | None:
     """
     if tools is None:
         return None
-    if isinstance(tools, Mapping):
-        if isinstance(tools.get("tools"), list):  # an MCP tools/list result
-            tools = tools["tools"]
-        else:
-            tools = [{"name": name, "parameters": schema} for name, schema in tools.items()]
-    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
-        raise ToolsError(f"tools: expected a sequence of tools, found {type(tools).__name__}")
     known: dict[str, Parameters] = {}
-    for position, tool in enumerate(tools):
-        if isinstance(tool, Mapping) and isinstance(tool.get("functionDeclarations"), list):  # Gemini
-            known.update(known_tools(tool["functionDeclarations"]) or {})
-            continue
-        name, schema = _name_and_schema(tool)
+    for position, tool in enumerate(listed(tools)):
+        name, _, schema = parts(tool)
         if not isinstance(name, str) or not name:
             raise ToolsError(f"tools[{position}]: expected a name, or an object that has one, found {tool!r:.80}")
         known[name] = Parameters(schema if isinstance(schema, Mapping) else {})
     return known
-
-
-def _name_and_schema(tool: Any) -> tuple[Any, Any]:
-    if isinstance(tool, str):
-        return tool, None
-    if isinstance(tool, Mapping):
-        inner = tool.get("function")
-        tool = inner if isinstance(inner, Mapping) else tool
-        schemas = (tool.get(key) for key in ("parameters", "input_schema", "inputSchema", "parametersJsonSchema"))
-        return tool.get("name"), next((schema for schema in schemas if schema is not None), None)
-    return getattr(tool, "name", None), getattr(tool, "parameters", None)

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from callmark.writing.toolset import Schema, ToolSpec, resolved, type_of
+from callmark.toolshapes import type_of
+from callmark.writing.toolset import Schema, ToolSpec, resolved
 
 _DEPTH_LIMIT: Final = 8
 _WAYS: Final = 6  # values that are tried for one part of an example; the parts are tried one by one, not together

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
 from callmark.errors import UsageError
+from callmark.toolshapes import type_of
 from callmark.writing.automata import (
     Chars,
     Free,
@@ -30,7 +31,7 @@ from callmark.writing.automata import (
 from callmark.writing.calls import WrittenCall, fill, render_calls
 from callmark.writing.printers import gbnf, lark, regex
 from callmark.writing.schema_rules import STRING_LIMIT, Values
-from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs, type_of
+from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")

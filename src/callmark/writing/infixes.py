@@ -12,16 +12,9 @@ from re import _constants as sre  # the parsed tree of a pattern has no public A
 from re import _parser
 from typing import Any
 
+from callmark.dialects.sources import one_character
 from callmark.errors import DialectError
 
-_CATEGORIES = {
-    sre.CATEGORY_DIGIT: r"\d",
-    sre.CATEGORY_NOT_DIGIT: r"\D",
-    sre.CATEGORY_SPACE: r"\s",
-    sre.CATEGORY_NOT_SPACE: r"\S",
-    sre.CATEGORY_WORD: r"\w",
-    sre.CATEGORY_NOT_WORD: r"\W",
-}
 _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 
@@ -71,14 +64,9 @@ def _source(items: Any) -> str:
 
 def _whole(item: Any) -> str:
     op, value = item
-    if op is sre.LITERAL:
-        return re.escape(chr(value))
-    if op is sre.NOT_LITERAL:
-        return f"[^{_escaped(value)}]"
-    if op is sre.ANY:
-        return "."
-    if op is sre.IN:
-        return _set(value)
+    character = one_character(op, value)
+    if character is not None:
+        return character
     if op in _REPEATS:
         least, most, sub = value
         return f"(?:{_source(sub)}){_braces(least, most)}"
@@ -97,21 +85,3 @@ def _whole(item: Any) -> str:
 
 def _braces(least: int, most: Any) -> str:
     return f"{{{least},}}" if most is sre.MAXREPEAT else f"{{{least},{max(most, least)}}}"
-
-
-def _escaped(code: int) -> str:
-    return re.escape(chr(code)) if code < 0xD800 or code > 0xDFFF else f"\\u{code:04x}"
-
-
-def _set(members: list[Any]) -> str:
-    source = ""
-    for op, value in members:
-        if op is sre.NEGATE:
-            source += "^"
-        elif op is sre.LITERAL:
-            source += _escaped(value)
-        elif op is sre.RANGE:
-            source += f"{_escaped(value[0])}-{_escaped(value[1])}"
-        else:
-            source += _CATEGORIES[value]
-    return f"[{source}]"

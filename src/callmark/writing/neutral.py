@@ -9,15 +9,15 @@ nothing to JSON, or by what nobody sees.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from callmark.dialects import Dialect, dialects, expand, select
+from callmark.dialects import Dialect, dialects, select
 from callmark.errors import UsageError
 from callmark.writing.infixes import continuation
+from callmark.writing.values import anonymous, is_json
 
 if TYPE_CHECKING:
     import regex
@@ -72,7 +72,7 @@ def neutralized_inside(
     if not isinstance(text, str):
         raise UsageError(f"neutralize: expected a str, found {type(text).__name__}")
     openers = _openers_for(dialects, special_tokens)
-    if _is_json(text):
+    if is_json(text):
         escaped = openers.escaped(text)
         if escaped is not None:
             return escaped
@@ -86,7 +86,7 @@ def set_apart(
     if not text:
         return text
     openers = _openers_for(dialects, special_tokens)
-    ways = _APART if _is_json(text) else _APART_IN_PROSE
+    ways = _APART if is_json(text) else _APART_IN_PROSE
     return next((way + text for way in ways if not openers.go_on(way + text)), ways[-1] + text)
 
 
@@ -194,14 +194,6 @@ def _wide(char: str) -> str:
     return chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else "\ufffd"
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _openers_for(extra: Iterable[str | Dialect] | str | Dialect | None, special_tokens: bool) -> Openers:
     rows = {row.name: row for row in (*dialects(), *(select(extra) if extra is not None else ()))}
     return _openers(tuple(rows.values()), special_tokens)
@@ -214,13 +206,9 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
     for form in (form for row in rows for form in row.forms):
         for pattern in (form.opener, form.head if form.alone else "", *form.loose_heads):
             if pattern:
-                patterns.append((form.begins, _anonymous(pattern), form.line_start))
+                patterns.append((form.begins, anonymous(pattern), form.line_start))
         starts += [form.head if form.alone else form.opener + "{ws}" + form.head, *form.loose_heads]
     if special_tokens:
         patterns += [("<[", pattern, False) for pattern in SPECIAL_TOKENS]
         starts += SPECIAL_TOKENS
-    return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(_anonymous(start) for start in starts)))
-
-
-def _anonymous(pattern: str) -> str:
-    return re.sub(r"\(\?P<\w+>", "(?:", expand(pattern))
+    return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))

@@ -42,7 +42,7 @@ class _Gbnf:
                 return " | ".join(map(self.text, items))
             case Rep(item, least, most):
                 inner = self._inner(item)
-                return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+                return _repeated(inner, least, most)
             case Ref(name):
                 return name
         return f"t0 {self.text(Lit(node.until))}" if node.until else "t0"
@@ -57,6 +57,10 @@ class _Gbnf:
             self._names[text] = f"p{len(self._names)}"
             self.rules[self._names[text]] = text
         return self._names[text]
+
+
+def _repeated(inner: str, least: int, most: int) -> str:
+    return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
 
 
 def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
@@ -91,7 +95,7 @@ class _Lark:
                 return " | ".join(map(self.text, items))
             case Rep(item, least, most):
                 inner = self._inner(item)
-                return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+                return _repeated(inner, least, most)
             case Ref(name):
                 return name
             case _:
@@ -148,7 +152,7 @@ def _regex(node: Node, rules: Mapping[str, Node], inside: tuple[str, ...]) -> st
         case Rep(item, least, most):
             inner = _regex(item, rules, inside)
             inner = inner if isinstance(item, Chars | Alt) else f"(?:{inner})"
-            return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+            return _repeated(inner, least, most)
         case Ref(name):
             if name in inside:
                 raise UsageError("target regex: expected schemas that do not hold themselves, found one that does")

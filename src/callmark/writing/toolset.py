@@ -7,22 +7,18 @@ them: types in lower case and under their JSON Schema names, `nullable` as the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from callmark.errors import ToolsError
+from callmark.toolshapes import TYPES, listed, parts, type_of
 
 Schema: TypeAlias = dict[str, Any]
 
 DEPTH_LIMIT: Final = 64
 """How deep a schema may be nested: those met in the wild stay under 20, and jsonschema fails at 131."""
 
-_TYPES: Final = {
-    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
-    "dict": "object", "map": "object", "list": "array", "tuple": "array", "none": "null",
-}  # fmt: skip
 _STANDARD: Final = ("string", "integer", "number", "boolean", "object", "array", "null")
-_SCHEMA_KEYS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _MAPS: Final = ("properties", "patternProperties", "definitions", "$defs", "dependentSchemas")  # names to schemas
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ONE: Final = (
@@ -48,8 +44,8 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
     twice, and for schemas that are none.
     """
     specs: dict[str, ToolSpec] = {}
-    for tool in _listed(tools):
-        name, description, schema = _parts(tool)
+    for tool in listed(tools):
+        name, description, schema = parts(tool)
         if not isinstance(name, str) or not name:
             raise ToolsError(f"tools[{len(specs)}]: expected a name, or an object that has one, found {tool!r:.80}")
         if name in specs:
@@ -58,34 +54,6 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
             raise ToolsError(f"tool {name!r}: expected a description in words, found {type(description).__name__}")
         specs[name] = ToolSpec(name, (description or "").strip(), _object_schema(name, schema))
     return tuple(specs.values())
-
-
-def _listed(tools: Any) -> list[Any]:
-    if isinstance(tools, Mapping):
-        if isinstance(tools.get("tools"), list):
-            tools = tools["tools"]
-        elif isinstance(tools.get("functionDeclarations"), list) or isinstance(tools.get("name"), str):
-            tools = [tools]
-        else:
-            tools = [{"name": name, "parameters": schema} for name, schema in tools.items()]
-    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
-        raise ToolsError(f"tools: expected a sequence of tools, found {type(tools).__name__}")
-    found: list[Any] = []
-    for tool in tools:
-        declared = tool.get("functionDeclarations") if isinstance(tool, Mapping) else None
-        found.extend(declared if isinstance(declared, list) else [tool])
-    return found
-
-
-def _parts(tool: Any) -> tuple[Any, Any, Any]:
-    if isinstance(tool, str):
-        return tool, None, None
-    if isinstance(tool, Mapping):
-        inner = tool.get("function")
-        tool = inner if isinstance(inner, Mapping) else tool
-        schema = next((tool[key] for key in _SCHEMA_KEYS if tool.get(key) is not None), None)
-        return tool.get("name"), tool.get("description"), schema
-    return getattr(tool, "name", None), getattr(tool, "description", None), getattr(tool, "parameters", None)
 
 
 def _object_schema(name: str, schema: Any) -> Schema:
@@ -135,7 +103,7 @@ def _types(value: Any, place: str) -> Any:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise ToolsError(f"{place}: expected a type or a list of types, found {value!r:.80}")
-    known = [_TYPES.get(name.lower(), name.lower()) for name in names]
+    known = [TYPES.get(name.lower(), name.lower()) for name in names]
     for name in known:
         if name not in _STANDARD and name != "any":
             raise ToolsError(f"{place}: expected one of {', '.join(_STANDARD)}, found {name!r:.80}")
@@ -202,11 +170,3 @@ def _declared(schema: Any, root: Schema, depth: int) -> set[str]:
     if found and schema.get("nullable") is True:
         found.add("null")
     return found
-
-
-def type_of(value: Any) -> str:
-    """Return the JSON Schema type of a JSON value: "integer" for an int, "number" for a float."""
-    for kind, name in ((bool, "boolean"), (str, "string"), (int, "integer"), (float, "number"), (list, "array")):
-        if isinstance(value, kind):
-            return name
-    return "null" if value is None else "object"

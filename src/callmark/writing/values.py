@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from callmark.dialects import Form, expand
 from callmark.errors import UsageError
-from callmark.writing.toolset import type_of
+from callmark.toolshapes import type_of
 
 Declared: TypeAlias = Callable[[str], frozenset[str]]
 """Gives the declared types of a parameter, none where nothing is declared."""
@@ -154,12 +154,13 @@ def in_parameters(
 
 def _stop(form: Form) -> re.Pattern[str]:
     """Return what ends a raw value, or breaks it: as reading puts it together."""
-    structure = f"(?={_anonymous(form.parameter)}|{_anonymous(form.tail)})"
-    others = [_anonymous(pattern) for pattern in (form.nested or form.opener or form.head, form.unclosed) if pattern]
+    structure = f"(?={anonymous(form.parameter)}|{anonymous(form.tail)})"
+    others = [anonymous(pattern) for pattern in (form.nested or form.opener or form.head, form.unclosed) if pattern]
     return re.compile("|".join([f"(?P<end>{re.escape(form.value_end)}{structure})", *others]))
 
 
-def _anonymous(pattern: str) -> str:
+def anonymous(pattern: str) -> str:
+    """Return a pattern of a row with its abbreviations written out and its groups without names."""
     return re.sub(r"\(\?P<\w+>", "(?:", expand(pattern))
 
 
@@ -190,11 +191,12 @@ def _ways(value: Any, types: frozenset[str], key: str) -> list[str]:
             raise Unwritable(f"expected for {key!r:.40} text that is read as text, found {value!r:.40}")
         return [value]
     quoted = as_json(value).replace("<", "\\u003c").replace("\n", "\\n")
-    plain = [] if _is_json(value) else [value]
+    plain = [] if is_json(value) else [value]
     return plain + ([quoted] if len(quoted) <= _PLAIN_LIMIT else [])
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
+    """Return whether a text is JSON as a whole, as Python's `json` reads it."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):

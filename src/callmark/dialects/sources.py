@@ -1,0 +1,46 @@
+"""Pieces of a parsed pattern that stand for one character, as the source of a pattern again.
+
+What derives a pattern from another one (what is left of an opener, what may still become one) shares them.
+"""
+
+from __future__ import annotations
+
+import re
+from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
+from typing import Any, Final
+
+_CATEGORIES: Final = {
+    sre.CATEGORY_DIGIT: r"\d",
+    sre.CATEGORY_NOT_DIGIT: r"\D",
+    sre.CATEGORY_SPACE: r"\s",
+    sre.CATEGORY_NOT_SPACE: r"\S",
+    sre.CATEGORY_WORD: r"\w",
+    sre.CATEGORY_NOT_WORD: r"\W",
+}
+
+
+def one_character(op: Any, value: Any) -> str | None:
+    """Return the source of a piece that stands for one character, None where it is something else."""
+    if op is sre.LITERAL:
+        return re.escape(chr(value))
+    if op is sre.NOT_LITERAL:
+        return f"[^{_escaped(value)}]"
+    if op is sre.ANY:
+        return "."
+    return f"[{''.join(map(member_source, value))}]" if op is sre.IN else None
+
+
+def member_source(member: tuple[Any, Any]) -> str:
+    """Return the source of a member of a set: a character, a range, a category, or that all others are meant."""
+    op, value = member
+    if op is sre.NEGATE:
+        return "^"
+    if op is sre.LITERAL:
+        return _escaped(value)
+    if op is sre.RANGE:
+        return f"{_escaped(value[0])}-{_escaped(value[1])}"
+    return _CATEGORIES[value]  # nothing else stands in a set
+
+
+def _escaped(code: int) -> str:
+    return re.escape(chr(code)) if code < 0xD800 or code > 0xDFFF else f"\\u{code:04x}"
