@@ -244,6 +244,12 @@ def test_tool_errors_reach_the_model_as_data_and_other_texts_only_when_asked():
     result = run_one(body("fail", fails))
     assert (result.outcome, result.error.code, result.error.hint) == ("tool-error", "no-such-city", "try another one")
     assert len(result.error.message) <= 2048
+
+    def says_little(arguments, context):
+        raise ToolError("gone", "")
+
+    error = run_one(body("little", says_little)).error
+    assert (error.message, error.hint) == ("gone", "")
     sync, _ = raising(ValueError("the password is 1234"))
     assert "1234" not in json.dumps(run_one(body("fail", sync)).to_dict())
     assert (
@@ -1013,6 +1019,7 @@ def test_a_cut_text_keeps_its_beginning_and_end(text, limit):
     assert len(json.dumps(cut, ensure_ascii=False)) <= limit
     assert "characters cut] … " in cut
     assert cut_text("short", limit) == "short"
+    assert cut_text("", limit) == ""
 
 
 # The same call is the same.

@@ -114,7 +114,50 @@ COHERE = [
     {"type": "tool-call-end", "index": 1},
     {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}},
 ]  # fmt: skip
+
+
+def function_call(index: int, own_id: str, name: str, arguments: str) -> dict[str, Any]:
+    item = {"type": "function_call", "id": f"fc{index}", "call_id": own_id, "name": name, "arguments": arguments}
+    return {"output_index": index, "item": item, "sequence_number": 0}
+
+
+def responses(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", "sequence_number": 0, **fields}
+
+
+SAID = [
+    responses("reasoning_summary_text.delta", delta="hm", item_id="r", output_index=0, summary_index=0),
+    responses(
+        "output_text.delta", delta="Let me look.", item_id="m", output_index=1, content_index=0, logprobs=[]
+    ),
+]  # fmt: skip
+F_DONE = responses("output_item.done", **function_call(2, "c1", "f", '{"a": 1}'))
+G_DONE = responses("output_item.done", **function_call(3, "c2", "g", "{}"))
+RESPONSES = {
+    "as documented": [
+        responses("created", response={}), *SAID,
+        responses("output_item.added", **function_call(2, "c1", "f", "")),
+        responses("function_call_arguments.delta", delta='{"a"', item_id="fc2", output_index=2),
+        responses("function_call_arguments.delta", delta=": 1}", item_id="fc2", output_index=2),
+        responses("function_call_arguments.done", arguments='{"a": 1}', name="f", item_id="fc2", output_index=2),
+        F_DONE, responses("output_item.added", **function_call(3, "c2", "g", "")), G_DONE,
+        responses("completed", response={"status": "completed"}),
+    ],
+    "items told when they are done, and twice": [*SAID, F_DONE, F_DONE, G_DONE, responses("completed")],
+    "cut at the end": [
+        *SAID, F_DONE, responses("output_item.added", **function_call(3, "c2", "g", "{}")),
+        responses("incomplete", response={"incomplete_details": {"reason": "max_output_tokens"}}),
+    ],
+    "not streamed": [
+        {"object": "response", "status": "completed", "output": [
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
+            {"type": "message", "content": [{"type": "output_text", "text": "Let me look."}]},
+            F_DONE["item"], G_DONE["item"],
+        ]},
+    ],
+}  # fmt: skip
 STREAMS = {
+    **{f"openai-responses, {name}": chunks for name, chunks in RESPONSES.items()},
     **{f"openai, {name}": chunks for name, chunks in OPENAI.items()},
     "anthropic": ANTHROPIC,
     "gemini": GEMINI,
@@ -145,7 +188,14 @@ def test_every_server_gives_the_same_calls(name):
     assert assembler.finish() == []
 
 
-@pytest.mark.parametrize(("name", "reason"), [("anthropic", "tool_use"), ("gemini", "STOP"), ("cohere", "TOOL_CALL")])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("anthropic", "tool_use"), ("gemini", "STOP"), ("cohere", "TOOL_CALL"),
+        ("openai-responses, as documented", "completed"), ("openai-responses, cut at the end", "max_output_tokens"),
+        ("openai-responses, not streamed", "completed"),
+    ],
+)  # fmt: skip
 def test_text_and_thoughts_are_told_apart(name, reason):
     events, assembler = assembled(STREAMS[name])
     assert [event for event in events if isinstance(event, str)] == ["Let me look."]
@@ -187,3 +237,47 @@ def test_fragments_of_calls_that_never_began_are_left_out():
     assert (
         assembled([stray, {"type": "content_block_stop", "index": 9}, {"type": "tool-call-end", "index": 9}])[0] == []
     )
+    stray = responses("function_call_arguments.delta", delta="{}", item_id="x", output_index=9)
+    message = responses("output_item.done", output_index=1, item={"type": "message"})
+    assert assembled([stray, message, responses("nothing")])[0] == []
+
+
+# The streams above are what the servers' own clients take them for.
+
+
+@pytest.mark.parametrize("name", [name for name in STREAMS if "as documented" in name or name == "anthropic"])
+def test_documented_streams_are_those_of_the_servers_own_clients(name):
+    """Each event is read by the client's own types, and what these say again gives the same calls."""
+    from anthropic.types import RawMessageStreamEvent
+    from openai.types.chat import ChatCompletionChunk
+    from openai.types.responses import ResponseStreamEvent
+    from pydantic import TypeAdapter
+
+    common = {"id": "x", "created": 0, "model": "m", "object": "chat.completion.chunk"}
+    message = {
+        "id": "m", "type": "message", "role": "assistant", "content": [], "model": "m", "stop_reason": None,
+        "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+    }  # fmt: skip
+    response = {
+        "id": "r", "created_at": 0, "model": "m", "object": "response", "output": [], "parallel_tool_calls": True,
+        "tool_choice": "auto", "tools": [], "status": "completed",
+    }  # fmt: skip
+
+    def whole(chunk: dict[str, Any]) -> dict[str, Any]:
+        if "choices" in chunk:
+            choices = [{"index": 0, "finish_reason": None, **choice} for choice in chunk["choices"]]
+            return {**common, "choices": choices}
+        if "response" in chunk:
+            return {**chunk, "response": {**response, **chunk["response"]}}
+        if chunk["type"] == "message_delta":
+            delta = {"stop_sequence": None, **chunk["delta"]}
+            return {**chunk, "delta": delta, "usage": {"output_tokens": 1}}
+        if chunk.get("content_block", {}).get("type") == "thinking":
+            return {**chunk, "content_block": {**chunk["content_block"], "signature": ""}}
+        return {**chunk, "message": message} if "message" in chunk else chunk
+
+    kinds = {"openai": ChatCompletionChunk, "openai-responses": ResponseStreamEvent}
+    adapter = TypeAdapter(kinds.get(name.partition(",")[0], RawMessageStreamEvent))
+    again = [adapter.validate_python(whole(chunk)).model_dump(mode="json") for chunk in STREAMS[name]]
+    calls = [event for event in assembled(again)[0] if isinstance(event, Call)]
+    assert [(call.name, call.arguments, call.id) for call in calls] == [F, G]

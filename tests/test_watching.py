@@ -126,6 +126,21 @@ def test_a_model_behind_a_server_calls_tools_of_a_file(server, tools, tmp_path):
     assert '{"type":"result"' in native.stdout
 
 
+def test_a_run_speaks_the_dialect_and_language_that_are_asked_for(server, tools):
+    Handler.call = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
+    options = ["--model-url", server, "--tools", str(tools)]
+    done = command("run", "1 + 2?", *options, "--dialect", "hermes", "--language", "zh-Hans")
+    assert "result    add: 3\n" in done.stdout
+    assert "你可以调用以下工具" in done.stdout
+    assert "<tool_call>" in done.stdout.partition("你可以调用以下工具")[2]
+    Handler.call = "[CALL: add(a=1, b=2)]"
+    assert "add: 3" not in command("run", "1 + 2?", *options, "--nonce", "new").stdout
+    Handler.call = "[CALL#7f3a: add(a=1, b=2)]"
+    assert "result    add: 3\n" in command("run", "1 + 2?", *options, "--nonce", "7f3a").stdout
+    done = command("run", "Hi", *options, "--dialect", "hermes", "--nonce", "x")
+    assert (done.returncode, "expected a dialect that can carry one" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("options", "answer", "outcome"),
     [([], "y\n", "saved"), ([], "n\n", "denied"), (["--yes"], "", "saved"), ([], "", "denied")],

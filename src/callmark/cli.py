@@ -32,6 +32,7 @@ from callmark.events import Call, Event, Text
 
 if TYPE_CHECKING:
     from callmark.dialects import Dialect
+    from callmark.languages import Language
     from callmark.running.jobs import Approval
     from callmark.running.models import Model
     from callmark.running.session import Session
@@ -325,13 +326,13 @@ def prompt(
     \b
     Example: callmark prompt tools.json --style table --language zh-Hans
     """
-    from callmark import load_language, protocol_prompt
+    from callmark import protocol_prompt
     from callmark.writing.prompt import estimate_tokens
 
     written = protocol_prompt(
         _tools(tools),
         _dialect(dialect),
-        language=load_language(language) if language.endswith(".toml") else language,
+        language=_language(language),
         parallel=not single,
         count=estimate_tokens if tokenizer is None else _counter(tokenizer),
         **options,
@@ -452,6 +453,9 @@ def demo(as_json: bool, seconds: float) -> None:
 @click.option("--model", default="default", show_default=True, help="The model, as the server calls it.")
 @click.option("--tools", required=True, metavar="TOOLS.py", help="A Python file, which is run; its Tools are offered.")
 @click.option("--mode", type=click.Choice(["auto", "native", "text"]), default="text", show_default=True)
+@_DIALECT
+@click.option("--language", default="en", metavar="NAME|FILE.toml", help="en, zh-Hans, zh-Hant or a file of one's own.")
+@click.option("--nonce", metavar="CODE|new", help="A code that every call must carry; `new` makes one.")
 @click.option("--system", default="", help="A system message of your own.")
 @click.option("--yes", is_flag=True, help="Consent to every call of a tool that writes, without being asked.")
 @click.option("--audit", metavar="FILE", help="Append a record of each call to this file, as JSON Lines.")
@@ -463,6 +467,9 @@ def run(
     model: str,
     tools: str,
     mode: Literal["auto", "native", "text"],
+    dialect: str,
+    language: str,
+    nonce: str | None,
     system: str,
     yes: bool,
     audit: str | None,
@@ -474,6 +481,7 @@ def run(
     \b
     Example: callmark run "What is 17 * 23?" --model-url http://127.0.0.1:8080/v1 --tools tools.py
     """
+    from callmark.nonces import new_nonce
     from callmark.running.executor import Executor
     from callmark.running.models import OpenAIModel
     from callmark.running.observing import AuditLog
@@ -481,6 +489,13 @@ def run(
     from callmark.running.settings import Settings
     from callmark.tools.registry import Registry
     from callmark.watching import safe
+
+    settings = Settings(
+        mode=mode,
+        dialect=_dialect(dialect),
+        language=_language(language),
+        nonce=new_nonce() if nonce == "new" else nonce,
+    )
 
     def asked(approval: Approval) -> bool:
         arguments = msgspec.json.encode(approval.arguments).decode()
@@ -490,7 +505,7 @@ def run(
     with ExitStack() as opened:
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
         executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
-        session = Session(executor, settings=Settings(mode=mode), system=system)
+        session = Session(executor, settings=settings, system=system)
         native = mode != "text"
         _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), question, as_json)
 
@@ -527,6 +542,13 @@ def _tools_of(path: str) -> list[Tool]:
     if not found:
         raise _Failure(f"{click.format_filename(path)}: expected tools (functions with @callmark.tool), found none")
     return found
+
+
+def _language(name: str) -> str | Language:
+    """Return a language by its name, or read it from a file."""
+    from callmark import load_language
+
+    return load_language(name) if name.endswith(".toml") else name
 
 
 def _dialect(name: str) -> str | Dialect:

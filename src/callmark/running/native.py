@@ -1,8 +1,8 @@
 """Assembles the tool calls that servers send in fragments into the same events that reading text gives.
 
-A chunk is one decoded event of a stream: OpenAI's chat API, Anthropic's Messages, Gemini or Cohere; which one, it
-shows itself. Servers that copy these APIs bend them, and what is met is read: names that come late or again, no index,
-every call at index 0 with an id of its own, arguments as an object.
+A chunk is one decoded event of a stream: OpenAI's chat API or its Responses, Anthropic's Messages, Gemini or Cohere;
+which one, it shows itself. Servers that copy these APIs bend them, and what is met is read: names that come late or
+again, no index, every call at index 0 with an id of its own, arguments as an object.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Assembler:
         self.position = 0
         self.stop_reason = ""  # as the server has it: "length" and its like mean that the message was cut
         self._pending: dict[Any, _Pending] = {}
+        self._ended: set[Any] = set()  # output items of the Responses API, whose end may be told twice
         self._last: Any = None
         self._begun = 0
         self._dialect = "native"
@@ -59,6 +60,10 @@ class Assembler:
             self._openai(chunk, made)
         elif "candidates" in chunk:
             self._gemini(chunk, made)
+        elif isinstance(kind, str) and kind.startswith("response."):
+            self._responses(kind, chunk, made)
+        elif chunk.get("object") == "response":
+            self._response(chunk, made)
         elif isinstance(kind, str) and kind.startswith(("content_block", "message_delta")):
             self._anthropic(kind, chunk, made)
         elif isinstance(kind, str):
@@ -96,6 +101,46 @@ class Assembler:
             if call.id == own_id if own_id and call.id else key[0] == slot and not another:
                 return key
         return slot, self._begun
+
+    def _responses(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
+        self._dialect = "openai-responses"
+        key = chunk.get("output_index")
+        if kind in ("response.output_text.delta", "response.refusal.delta"):
+            self._say(chunk.get("delta"), made)
+        elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
+            self._say(chunk.get("delta"), made, reasoning=True)
+        elif kind == "response.output_item.added":
+            self._item(key, chunk.get("item"), made)
+        elif kind == "response.function_call_arguments.delta" and key in self._pending:
+            self._piece(key, None, None, chunk.get("delta"), made)
+        elif kind == "response.output_item.done" and key not in self._ended:
+            pending = self._pending.get(key)
+            if pending is None or not pending.pieces:  # its arguments came whole, or it did
+                self._item(key, chunk.get("item"), made)
+            if key in self._pending:
+                self._ended.add(key)
+                self._end(key, made)
+        elif kind in ("response.completed", "response.incomplete", "response.failed"):
+            self._say_why(chunk.get("response") or {})
+            made.extend(self.finish())
+
+    def _response(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:
+        """Read an answer of the Responses API that was not streamed."""
+        self._dialect = "openai-responses"
+        for key, item in enumerate(whole.get("output") or ()):
+            for part in item.get("content") or ():
+                self._say(part.get("text"), made, reasoning=item.get("type") == "reasoning")
+            self._item(key, item, made)
+        self._say_why(whole)
+        made.extend(self.finish())
+
+    def _item(self, key: Any, item: Any, made: list[str | Event]) -> None:
+        if isinstance(item, Mapping) and item.get("type") == "function_call":
+            self._piece(key, item.get("call_id"), item.get("name"), item.get("arguments"), made)
+
+    def _say_why(self, response: Mapping[str, Any]) -> None:
+        details = response.get("incomplete_details") or {}
+        self.stop_reason = details.get("reason") or response.get("status") or self.stop_reason
 
     def _anthropic(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "anthropic"

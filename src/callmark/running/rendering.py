@@ -62,8 +62,8 @@ def rendered(value: Any, limit: int = RESULT_LIMIT) -> Rendered:
 def cut_text(text: str, limit: int) -> str:
     """Return `text`, or its beginning and end with a remark between, so that it takes `limit` characters as JSON."""
     keep = limit
-    made = clean(text) if len(text) <= limit else ""
-    while not made or len(json.dumps(made, ensure_ascii=False)) > limit:
+    made = clean(text) if len(text) <= limit else None
+    while made is None or len(json.dumps(made, ensure_ascii=False)) > limit:
         keep = keep * 3 // 4
         tail = keep // 4
         remark = f" … [{len(text) - keep} of {len(text)} characters cut] … "
