@@ -396,7 +396,7 @@ def test_a_call_that_was_not_begun_may_run_later():
 def test_a_worker_that_comes_too_late_does_not_begin():
     class Slow(Workers):
         def in_thread(self, body, finish, delivery, cancel):
-            cancel._parent.set()  # before the thread gets to run
+            cancel._parents[0].set()  # before the thread gets to run
             return super().in_thread(body, finish, delivery, cancel)
 
     ran: list[int] = []
@@ -946,7 +946,10 @@ for _ in range(100_000):
         (Model(), {"a": 1}),
         (Evil(), "<Evil>"),
         (Silent(), f"<{__name__}.Silent object>"),
-        ((number for number in ()), "<generator object <genexpr>>"),
+        ((number for number in ()), []),
+        (range(3), [0, 1, 2]),
+        ({"a": 1}.keys(), ["a"]),
+        ([ValueError("secret")], ["<ValueError>"]),
         (Loud("abc"), "abc"),
         (Endless(), ["x"] * 3),
         (Box, str(Box)),
@@ -1020,6 +1023,191 @@ def test_a_cut_text_keeps_its_beginning_and_end(text, limit):
     assert "characters cut] … " in cut
     assert cut_text("short", limit) == "short"
     assert cut_text("", limit) == ""
+
+
+# Tools that call tools, and hosts and tools that keep others waiting.
+
+
+def nested(inner, mode="write", timeout_seconds=5.0):
+    """Return the result of a tool that runs `inner` by the executor that runs it, and the executor."""
+    executor = None
+
+    def outer(arguments, context):
+        return [result.outcome for result in executor.run_sync([call("inner")])]
+
+    tools = [body("outer", outer, mode=mode), body("inner", inner, mode=mode)]
+    executor = Executor(Registry(tools), approve=lambda approval: True, timeout_seconds=timeout_seconds)
+    return executor.run_sync([call("outer")])[0], executor
+
+
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_a_tool_may_call_tools_and_does_not_wait_for_the_place_that_it_holds(mode):
+    result, _ = nested(lambda *_: "in", mode)
+    assert result.data == ["ok"]
+
+
+def test_in_a_loop_of_its_own_too():
+    async def outer(arguments, context):
+        return [result.outcome for result in await executor.run([call("inner")])]
+
+    tools = [body("outer", outer, mode="write"), body("inner", lambda *_: "in", mode="write")]
+    executor = Executor(Registry(tools), approve=lambda approval: True)
+    assert executor.run_sync([call("outer")])[0].data == ["ok"]
+
+
+def test_what_a_tool_calls_ends_with_it(release):
+    began, over = threading.Event(), threading.Event()
+
+    def inner(arguments, context):
+        began.set()
+        context.cancel.wait(5)
+        over.set()
+
+    result, executor = nested(inner, timeout_seconds=0.2)
+    assert result.outcome == "timeout"
+    assert began.is_set()
+    wait_for(over.is_set)
+    wait_for(lambda: executor.abandoned == 0)
+
+
+def test_a_tool_that_calls_itself_for_ever_is_stopped():
+    depth: list[int] = []
+
+    def again(arguments, context):
+        depth.append(1)
+        (result,) = executor.run_sync([call("again")])
+        return result.outcome if len(depth) == 8 and result.error else result.data or result.outcome
+
+    executor = Executor(Registry([body("again", again)]), timeout_seconds=10.0)
+    result = executor.run_sync([call("again")])[0]
+    assert (result.data, len(depth)) == ("loop-guard", 8)
+
+
+def test_calls_that_outlive_the_tool_that_makes_them_are_their_own():
+    later: list[Any] = []
+    executor = None
+
+    async def outer(arguments, context):
+        async def behind():
+            await asyncio.sleep(0.05)
+            later.extend(await executor.run([call("inner")]))
+
+        later.append(asyncio.get_running_loop().create_task(behind()))
+        return "begun"
+
+    async def use():
+        assert (await executor.run([call("outer")]))[0].data == "begun"
+        await later[0]
+
+    tools = [body("outer", outer, runs_in="loop", timeout_seconds=0.02), body("inner", lambda *_: "in")]
+    executor = Executor(Registry(tools))
+    asyncio.run(use())
+    assert later[1].data == "in"
+
+
+@pytest.mark.parametrize("way", ["cancelled", "timeout"])
+def test_an_approver_that_does_not_answer_holds_nobody_up(way):
+    async def never(approval):
+        await asyncio.Event().wait()
+
+    executor = Executor(Registry([body("save", lambda *_: 1, mode="write")]), approve=never)
+    cancel = Cancel()
+    clock = time.monotonic
+    deadline = {"deadline": clock() + 0.05, "clock": clock} if way == "timeout" else {"cancel": cancel}
+
+    async def use():
+        asyncio.get_running_loop().call_later(0.05, cancel.set)
+        return await executor.run([call("save")], Invocation(**deadline))
+
+    assert asyncio.run(use())[0].outcome == way
+
+
+@pytest.mark.parametrize("made", ["hangs", "raises", "no thread"])
+def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch):
+    monkeypatch.setattr("callmark.running.executor.MESSAGE_SECONDS", 0.05)
+    said: list[str] = []
+
+    def message(arguments):
+        if made == "raises":
+            raise ValueError("no")
+        RELEASE.wait(5)
+
+    def approve(approval):
+        said.append(approval.message)
+        return False
+
+    executor = Executor(Registry([body("save", lambda *_: 1, mode="write", format_message=message)]), approve=approve)
+    if made == "no thread":
+
+        def none(*_):
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(executor._workers, "in_thread", none)
+    assert executor.run_sync([call("save")])[0].outcome == "denied"
+    assert said == [""]
+
+
+def test_a_host_that_raises_at_progress_is_not_the_tools_failure():
+    def report(arguments, context):
+        context.report("half")
+        return "whole"
+
+    def broken(update):
+        raise ValueError("the host's own")
+
+    context = Invocation(progress=broken)
+    assert Executor(Registry([body("do", report)])).run_sync([call("do")], context)[0].data == "whole"
+
+
+def test_a_listener_that_raises_keeps_cancel_from_nobody():
+    cancel, heard = Cancel(), []
+    cancel.listen(lambda: heard.append(1 / 0))
+    cancel.listen(lambda: heard.append("cancelled"))
+    cancel.set()
+    assert heard == ["cancelled"]
+
+
+def yields(arguments, context):
+    yield 1
+    yield from ("a", None)
+
+
+async def yields_later(arguments, context):
+    yield 1
+    yield "a"
+
+
+async def yields_for_ever(arguments, context):
+    for number in itertools.count():
+        yield number
+
+
+def yields_an_error(arguments, context):
+    yield 1
+    raise ToolError("gone", "no more", "stop")
+
+
+@pytest.mark.parametrize("where", ["thread", "loop"])
+def test_what_generators_yield_is_a_list(where):
+    def of(function):
+        async def use():
+            executor = Executor(Registry([body("give", function, runs_in=where)]), result_limit=256)
+            return (await executor.run([call("give")]))[0]
+
+        return asyncio.run(use())
+
+    assert of(yields).data == [1, "a", None]
+    assert of(yields_later).data == [1, "a"]
+    assert of(yields_for_ever).truncated
+    assert (of(yields_an_error).outcome, of(yields_an_error).error.code) == ("tool-error", "gone")
+
+
+def test_arguments_that_nothing_could_walk_are_misuse():
+    value: list[Any] = []
+    for _ in range(5000):
+        value = [value]
+    with pytest.raises(UsageError, match="nested too deep"):
+        Executor(Registry([returning(1)])).run_sync([call("give", a=value)])
 
 
 # The same call is the same.

@@ -228,6 +228,10 @@ def test_what_is_no_call_is_malformed():
         assert (events[-1].code, events[-1].name) == (code, "f")
     events, _ = assembled([openai(piece(0, "c1", None, "{}")), DONE])
     assert (events[-1].code, events[-1].name) == ("missing-name", None)
+    events, _ = assembled([openai(piece(0, "c1", "f", '{"a": ' + "[" * 64 + "]" * 64 + "}")), DONE])
+    assert (events[-1].code, events[-1].name) == ("nesting-too-deep", "f")
+    events, _ = assembled([openai(piece(0, "c1", "f", '{"a": ' + "[" * 63 + "]" * 63 + "}")), DONE])
+    assert isinstance(events[-1], Call)
     with pytest.raises(UsageError, match="found str"):
         Assembler().feed("data: {}")  # type: ignore[arg-type]
 

@@ -718,6 +718,32 @@ def test_a_restarted_session_runs_nothing_twice():
     assert all(result.replayed for result in of(Result, events))
 
 
+def test_a_tool_that_changes_what_it_is_shown_changes_nothing_else():
+    def meddle(arguments, context):
+        context.messages[0]["content"][0]["text"] = "something else"
+        context.messages.append({"role": "system", "content": "x"})
+
+    session = Session(Registry([Tool(name="meddle", function=meddle, mode="read")]))
+    session.messages = [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
+    play(session, Script("[CALL: meddle()]", "Done."), None)
+    assert session.messages[0] == {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
+    assert [message["role"] for message in session.messages] == ["user", "assistant", "user", "assistant"]
+
+
+def test_a_tool_that_does_not_say_whether_it_is_offered_holds_no_cancel_up():
+    async def never(context):
+        await asyncio.Event().wait()
+
+    cancel = Cancel()
+
+    async def use():
+        asyncio.get_running_loop().call_later(0.05, cancel.set)
+        tool = Tool(name="f", function=lambda *_: 1, should_register=never)
+        return [event async for event in Session(Registry([tool])).run(Script("x"), "Hi", cancel=cancel)]
+
+    assert steps(asyncio.run(use())) == ["cancelled"]
+
+
 def test_tools_see_the_conversation():
     seen: list[Any] = []
     look = Tool(name="look", function=lambda arguments, context: seen.append(context), mode="read")

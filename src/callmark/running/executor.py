@@ -11,6 +11,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from callmark.running.ledger import Ledger, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT
-from callmark.running.signals import Bell, Cancel
+from callmark.running.signals import Bell, Cancel, unless
 from callmark.running.workers import Delivery, Workers, side_by_side
 from callmark.tools.context import Invocation
 from callmark.tools.foreign import Outcome, attempt_async
@@ -35,9 +36,24 @@ from callmark.tools.results import Failure, Result, canonical
 from callmark.tools.tool import Tool
 
 TIMEOUT_SECONDS: Final = 30.0
+NESTING_LIMIT: Final = 8  # tools that call tools: each holds a thread while it waits for the next one
+MESSAGE_SECONDS: Final = 1.0  # for a tool to say what it is about to do
 ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
 
 _KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where the kind is not called the same
+
+
+class _Body:
+    """A tool's body that runs: what calls that it makes itself belong to, and must not wait for."""
+
+    def __init__(self, outer: _Body | None, bulkhead: Bulkhead, tool: Tool, context: Invocation) -> None:
+        self.depth: int = 1 if outer is None else outer.depth + 1
+        self.held: frozenset[tuple[int, str]] = frozenset({(id(bulkhead), tool.mode)}) | (frozenset() if outer is None else outer.held)
+        self.context = context
+        self.over = False
+
+
+_inside: ContextVar[_Body | None] = ContextVar("callmark_body", default=None)
 
 
 class Executor:
@@ -67,7 +83,8 @@ class Executor:
     >>> results[0].data, results[1].error.message
     (3, "arguments: expected the key 'b', found only 'a'")
 
-    An executor may be shared by threads and event loops.
+    An executor may be shared by threads and event loops. Tools may run calls themselves: these end with the call that
+    makes them, and never wait for the place that it holds.
     """
 
     def __init__(
@@ -178,11 +195,12 @@ class Executor:
         offered: Iterable[Tool] | None = None,
         alone: bool = False,
     ) -> list[Result]:
-        asked = context or Invocation()
+        given = context or Invocation()
         if not all(isinstance(call, Call) for call in calls):
             raise UsageError("run: expected Calls, which only reading makes")
-        if asked.cancel is not None and not isinstance(asked.cancel, Cancel):
-            raise UsageError(f"run: expected context.cancel to be a Cancel, found {type(asked.cancel).__name__}")
+        if given.cancel is not None and not isinstance(given.cancel, Cancel):
+            raise UsageError(f"run: expected context.cancel to be a Cancel, found {type(given.cancel).__name__}")
+        asked = self._within(given)
         place = (session, message or uuid.uuid4().hex)
         text = (f"review of {session}" if self._review else session, place[1])  # a simulated call did not run
         jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
@@ -196,7 +214,20 @@ class Executor:
         finally:
             for job in jobs:  # of what a cancellation interrupts, no claim is left behind
                 self._settle(job)
+            if asked is not given and isinstance(asked.cancel, Cancel):
+                asked.cancel.leave()
         return [job.result for job in jobs if job.result is not None]
+
+    def _within(self, asked: Invocation) -> Invocation:
+        """Return the context of calls, which where a tool makes them have no more time than it has itself."""
+        outer = _outer()
+        if outer is None:
+            return asked
+        seconds = (each for each in (self._remaining(asked), outer.context.remaining_seconds()) if each is not None)
+        left = min(seconds, default=None)
+        cancel = Cancel(_cancel_of(asked), _cancel_of(outer.context))
+        deadline = None if left is None else self._clock() + left
+        return replace(asked, cancel=cancel, deadline=deadline, clock=self._clock)
 
     def _claim(self, job: Job, allowed: Container[str] | None) -> None:
         """Look the tool up, and ask the ledger whether the call is ours to run."""
@@ -287,6 +318,9 @@ class Executor:
             job.tool, job.arguments = self.registry.prepared(job.call.name, job.call.arguments)
         except ToolError as error:
             return Failure(kind=_KINDS.get(error.code, error.code), message=error.message, hint=error.hint)
+        outer = _outer()
+        if outer is not None and outer.depth >= NESTING_LIMIT:
+            return words.NESTED
         refused = await self._consent(job.tool, job.arguments, context)
         if refused is not None:
             return refused
@@ -300,7 +334,8 @@ class Executor:
         try:
             if isinstance(room, Failure):
                 return room
-            if not room.inside:
+            held = outer is not None and (id(self._bulkhead), job.tool.mode) in outer.held
+            if not room.inside and not held:
                 cancel.listen(bell.ring)
                 await bell.wait(self._remaining(context))
             stopped = self._stopped(context)
@@ -330,14 +365,29 @@ class Executor:
             return None
         if self._approve is None:
             return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
-        words = ""
-        if tool.format_message is not None:
-            told = await attempt_async(tool.format_message, copied(arguments))
-            words = told.value if isinstance(told.value, str) else ""
-        answer = await attempt_async(self._approve, Approval(tool, copied(arguments), words, context))
-        if answer.value is True:
-            return None
+        cancel = _cancel_of(context)
+        answer = await unless(cancel, self._asked(tool, arguments, context), self._remaining(context))
+        stopped = self._stopped(context)
+        if stopped is not None or answer is True:
+            return stopped
         return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
+
+    async def _asked(self, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Any:
+        """Return what the approver says."""
+        message = ""
+        if tool.format_message is not None:  # a tool's own code: it may hang
+            bell, made = Bell(), tool.format_message
+            delivery = Delivery(bell.ring)
+            try:
+                self._workers.in_thread(lambda: made(copied(arguments)), lambda told: told, delivery, Cancel())
+            except RuntimeError:
+                delivery.give_up()
+            else:
+                await bell.wait(MESSAGE_SECONDS)
+            told = delivery.content.value.value if not delivery.give_up() and delivery.content is not None else None
+            message = told if isinstance(told, str) else ""
+        answer = await attempt_async(self._approve or _nobody, Approval(tool, copied(arguments), message, context))
+        return answer.value
 
     async def _body(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
         """Run a tool's body within its time and return what it came to."""
@@ -351,14 +401,19 @@ class Executor:
         bell = Bell()
         cancel.listen(bell.ring)
         delivery = Delivery(bell.ring)
+        inner = _Body(_outer(), self._bulkhead, tool, own)
+        token = _inside.set(inner)
         start = self._workers.in_loop if tool.runs_in == "loop" and not alone else self._workers.in_thread
         try:
             worker = start(lambda: run(job.arguments, own), self._content, delivery, cancel)
         except RuntimeError:
             return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
+        finally:
+            _inside.reset(token)
         try:
             await bell.wait(seconds)
         finally:
+            inner.over = True
             cancelled = cancel.is_set()
             late = delivery.give_up()
             if late:
@@ -391,3 +446,13 @@ class Executor:
 
 def _cancel_of(context: Invocation) -> Cancel | None:
     return context.cancel if isinstance(context.cancel, Cancel) else None
+
+
+def _outer() -> _Body | None:
+    """Return the body that makes the calls which are asked for here, None where it is none, or over and done."""
+    body = _inside.get()
+    return None if body is None or (body.over and not body.context.cancelled) else body
+
+
+def _nobody(approval: Approval) -> bool:
+    return False

@@ -34,6 +34,9 @@ NOT_OFFERED: Final = Failure(
 )
 CANCELLED: Final = Failure(kind="cancelled", message="the call was cancelled before it began")
 STOPPED: Final = Failure(kind="cancelled", message="the call was cancelled while it ran", hint="it may still happen")
+NESTED: Final = Failure(
+    kind="loop-guard", message="calls that tools make were nested too deep", hint="do without this tool"
+)
 TOO_LATE: Final = Failure(kind="timeout", message="there was no time left to begin the call", hint="try again")
 
 
@@ -146,8 +149,7 @@ def content_of(outcome: Outcome, limit: int, error_text: bool) -> Content:
     if error is None:
         return Content(*rendered(outcome.value, limit))
     if isinstance(error, ToolError):
-        code, message, hint = (cut_text(str(part), ERROR_LIMIT) for part in (error.code, error.message, error.hint))
-        return Content(failure=Failure(kind="tool-error", code=code, message=message, hint=hint))
+        return _said(error)
     code = type(error).__name__
     message = f"the tool raised {code}"
     if error_text:
@@ -155,7 +157,14 @@ def content_of(outcome: Outcome, limit: int, error_text: bool) -> Content:
     return Content(failure=Failure(kind="tool-error", code=code, message=message), broke=True)
 
 
+def _said(error: ToolError) -> Content:
+    code, message, hint = (cut_text(str(part), ERROR_LIMIT) for part in (error.code, error.message, error.hint))
+    return Content(failure=Failure(kind="tool-error", code=code, message=message, hint=hint))
+
+
 def unserialisable(error: BaseException) -> Content:
-    """Return what is said of a value whose own methods raise."""
+    """Return what is said of a value whose own methods raise; a generator may raise a ToolError as well."""
+    if type(error) is ToolError:
+        return _said(error)
     message = f"what the tool returned could not be turned into JSON: it raised {type(error).__name__}"
     return Content(failure=Failure(kind="unserialisable", message=message), broke=True)

@@ -14,6 +14,7 @@ import msgspec
 
 from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Span, Text
+from callmark.reading.options import Limits
 
 
 class _Pending:
@@ -222,7 +223,10 @@ class Assembler:
             arguments = msgspec.json.decode(raw) if raw.strip() else {}
         except (ValueError, RecursionError):
             arguments = None
-        if name is None:
+        deep = arguments is not None and not _is_shallow(arguments, Limits().nesting)
+        if deep:
+            reason, code = "arguments that are nested too deep", "nesting-too-deep"
+        elif name is None:
             reason, code = "a call without a name", "missing-name"
         elif isinstance(arguments, dict):
             if not raw.strip():
@@ -237,3 +241,11 @@ class Assembler:
 
     def _here(self) -> Span:
         return Span(self.position, self.position)
+
+
+def _is_shallow(value: Any, depth: int) -> bool:
+    """Whether at most `depth` brackets stand around each other: what is deeper, nothing behind this could walk."""
+    if not isinstance(value, dict | list):
+        return True
+    members = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_is_shallow(member, depth - 1) for member in members)

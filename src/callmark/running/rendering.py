@@ -15,7 +15,7 @@ import pathlib
 import re
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MappingView
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, NamedTuple
 
@@ -44,9 +44,9 @@ def rendered(value: Any, limit: int = RESULT_LIMIT) -> Rendered:
     """Return `value` as a JSON value whose text has at most `limit` characters.
 
     Dataclasses, structs and pydantic models become objects, bytes text or base64, what refers to itself "<circular>",
-    numbers that JSON has not their names, and what is none of that its `str`. What is too long is cut visibly; as a
-    whole, to a text with a beginning and an end. Work is bounded by `limit`, not by the value. May raise what the
-    value's own methods raise.
+    numbers that JSON has not their names, what an iterator yields a list, exceptions their types, and what is none of
+    that its `str`. What is too long is cut visibly; as a whole, to a text with a beginning and an end. Work is bounded
+    by `limit`, not by the value. May raise what the value's own methods raise.
 
     >>> rendered({"ratio": float("nan"), "raw": b"abc", 3: {1, 2}})
     Rendered(data={'ratio': 'NaN', 'raw': 'abc', '3': [1, 2]}, truncated=False)
@@ -122,6 +122,10 @@ class _Walk:
                 return self._array(value, inside)
             case set() | frozenset():
                 return sorted(self._array(value, inside), key=json.dumps)
+            case Iterator() | range() | MappingView():
+                return self._array(value, inside)
+            case BaseException():
+                return f"<{type(value).__name__}>"  # what it says may hold secrets, as where it is raised
         if is_dataclass(value) and not isinstance(value, type):
             return self._object([(field.name, getattr(value, field.name)) for field in fields(value)], 0, inside)
         if isinstance(value, msgspec.Struct):
@@ -152,7 +156,7 @@ class _Walk:
         for value in values:
             if self.left <= 0:
                 self.cut = True
-                made.append(f"… [{len(values) - len(made)} more]")
+                made.append(_more(0 if isinstance(values, Iterator) else len(values) - len(made)))
                 break
             made.append(self.json(value, path))
         return made
@@ -162,13 +166,18 @@ class _Walk:
         for key, value in items:
             if self.left <= 0:
                 self.cut = True
-                made["…"] = f"[{length - len(made)} more]"
+                made["…"] = _more(length - len(made)).removeprefix("… ")
                 break
             name = self._text(key) if isinstance(key, str) else self._text(_words(key))
             if name in made:
                 name = f"{name} ({type(key).__name__})"
             made[name] = self.json(value, path)
         return made
+
+
+def _more(number: int) -> str:
+    """Say that members were left out, and how many where that is known."""
+    return f"… [{number} more]" if number > 0 else "… [more]"
 
 
 def _name(value: float) -> str:

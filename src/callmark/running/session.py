@@ -23,9 +23,9 @@ from callmark.running.loop_guard import LoopGuard
 from callmark.running.models import Model, Request
 from callmark.running.observing import ToolStats
 from callmark.running.settings import Settings
-from callmark.running.signals import Cancel
+from callmark.running.signals import Cancel, unless
 from callmark.running.wording import Wording
-from callmark.tools.context import Invocation
+from callmark.tools.context import Invocation, apart
 from callmark.tools.registry import Registry
 from callmark.tools.results import Failure, Result
 from callmark.tools.shapes import native
@@ -169,8 +169,11 @@ class Session:
         wanted = "" if settings.tool_choice in ("auto", "none") else settings.tool_choice
         broken: set[str] = set()  # tools that their breakers refuse
         while True:
-            context = replace(self._context, request_id=request_id, messages=list(self.messages), cancel=cancel)
-            offered = await self._offered(context, broken) if tools_on else ()
+            context = replace(self._context, request_id=request_id, messages=apart(self.messages), cancel=cancel)
+            offered = await self._offered(context, broken, cancel) if tools_on else ()
+            if cancel.is_set():
+                yield Step("cancelled")
+                return
             if not offered:
                 wanted = ""  # nothing could fulfil it
             answer = Generation(self.executor.registry, offered, settings, self._is_native(model))
@@ -246,9 +249,9 @@ class Session:
             raise UsageError('mode "native": expected a model with `native_tools`, which names the shape of its tools')
         return able and self.settings.mode != "text"
 
-    async def _offered(self, context: Invocation, broken: set[str]) -> tuple[Tool, ...]:
+    async def _offered(self, context: Invocation, broken: set[str], cancel: Cancel) -> tuple[Tool, ...]:
         registry = self.executor.registry
-        found = await registry.offered(context, names=self.settings.only)
+        found = await unless(cancel, registry.offered(context, names=self.settings.only)) or ()
         return tuple(each for each in found if each.name not in broken and each.qualified_name not in broken)
 
     def _prompt(self, offered: Sequence[Tool], wanted: str) -> Prompt:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from callmark.tools.foreign import attempt
+
+T = TypeVar("T")
 
 
 class Cancel:
-    """Says once and for all that nobody waits any more. A child is cancelled with its parent, not the other way round.
+    """Says once and for all that nobody waits any more. A child is cancelled with a parent, not the other way round.
 
     When `set` has returned, nothing begins that asks `begin` first.
 
@@ -21,23 +26,23 @@ class Cancel:
     (False, True)
     """
 
-    def __init__(self, parent: Cancel | None = None) -> None:
+    def __init__(self, *parents: Cancel | None) -> None:
         self._event = threading.Event()
         self._lock = threading.Lock()
         self._listeners: dict[object, Callable[[], object]] = {}
-        self._parent = parent
+        self._parents = [parent for parent in parents if parent is not None]
         self.began = False
-        if parent is not None:
+        for parent in self._parents:
             parent.listen(self.set, name=self)
 
     def set(self) -> None:
-        """Cancel: new work does not begin, and listeners are called, once, in this thread."""
+        """Cancel: new work does not begin, and listeners are called, once, in this thread, whatever one raises."""
         with self._lock:
             self._event.set()
             listeners = list(self._listeners.values())
             self._listeners.clear()
         for listener in listeners:
-            listener()
+            attempt(listener)
 
     def is_set(self) -> bool:
         """Return whether it was cancelled."""
@@ -54,18 +59,18 @@ class Cancel:
             return not self._event.is_set()
 
     def listen(self, listener: Callable[[], object], *, name: object = None) -> None:
-        """Call `listener` when it is cancelled, at once where it was already. It must be quick and not raise."""
+        """Call `listener` when it is cancelled, at once where it was already. It must be quick."""
         with self._lock:
             if not self._event.is_set():
                 self._listeners[name or listener] = listener
                 return
-        listener()
+        attempt(listener)
 
     def leave(self) -> None:
-        """Let go of the parent: the work is over."""
-        if self._parent is not None:
-            with self._parent._lock:
-                self._parent._listeners.pop(self, None)
+        """Let go of the parents: the work is over."""
+        for parent in self._parents:
+            with parent._lock:
+                parent._listeners.pop(self, None)
 
 
 class Bell:
@@ -90,3 +95,19 @@ class Bell:
         """Wait until it rings, or for so many seconds, and return whether it rang."""
         await asyncio.wait((self._future,), timeout=seconds)
         return self._future.done()
+
+
+async def unless(cancel: Cancel | None, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T | None:
+    """Return what `work` comes to, None where it is cancelled or takes longer: then it is left behind."""
+    own = Cancel(cancel)
+    bell = Bell()
+    own.listen(bell.ring)
+    task = asyncio.ensure_future(work)
+    stop = asyncio.ensure_future(bell.wait(seconds))
+    try:
+        await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        own.leave()
+        stop.cancel()
+        task.cancel()  # nothing where it is done

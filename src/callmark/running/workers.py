@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from callmark.running.signals import Cancel
@@ -110,19 +110,20 @@ class Workers:
 
 def _run(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
     outcome = attempt(body)
-    if not inspect.isawaitable(outcome.value):
+    value: Any = outcome.value
+    if not inspect.isawaitable(value) and not inspect.isasyncgen(value):
         delivery.put(attempt(finish, outcome))
         return
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # it would log what a tool's tasks raise, secrets and all
     try:
-        loop.run_until_complete(_whole(outcome.value, finish, delivery, cancel))
+        loop.run_until_complete(_whole(value, finish, delivery, cancel))
     finally:
         _wind_up(loop)
 
 
-async def _whole(awaitable: Awaitable[Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
-    task = asyncio.ensure_future(attempt_task(lambda: awaitable))
+async def _whole(begun: Any, finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
+    task = asyncio.ensure_future(attempt_task(lambda: begun))
     cancel.listen(_canceller(task))
     outcome = await task
     delivery.put(attempt(finish, outcome))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from callmark.tools.foreign import attempt
+
 
 class Signal(Protocol):
     """What says that an invocation was cancelled; a `threading.Event` is one."""
@@ -57,9 +59,9 @@ class Invocation:
         return max(0.0, self.deadline - self.clock())
 
     def report(self, update: Any) -> None:
-        """Tell the host of progress, where it listens."""
+        """Tell the host of progress, where it listens; what the host raises is not the tool's to hear."""
         if self.progress is not None:
-            self.progress(update)
+            attempt(self.progress, update)
 
     def flat_messages(self) -> list[dict[str, str]]:
         """Return the messages with their content as text: parts that are no text are named in brackets."""
@@ -70,6 +72,13 @@ class Invocation:
 
     def __repr__(self) -> str:
         return f"Invocation(request_id={self.request_id!r}, {len(self.messages)} messages)"
+
+
+def apart(value: Any) -> Any:
+    """Return messages of one's own: who changes their mappings and lists changes nobody else's."""
+    if isinstance(value, Mapping):
+        return {key: apart(member) for key, member in value.items()}
+    return [apart(member) for member in value] if isinstance(value, list) else value
 
 
 def flat_content(content: Any) -> str:

@@ -6,8 +6,11 @@ Whatever such code raises becomes a value, so that it cannot end the loop that c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, Final, NamedTuple
+
+YIELDS_LIMIT: Final = 65_536  # values, or characters of texts: more than any result shows, and no danger to memory
 
 
 class Outcome(NamedTuple):
@@ -37,10 +40,27 @@ async def attempt_async(function: Callable[..., Any], *arguments: Any) -> Outcom
         return Outcome(None, error)
 
 
+async def _collected(generator: AsyncGenerator[Any, None]) -> list[Any]:
+    found: list[Any] = []
+    room = YIELDS_LIMIT
+    async with aclosing(generator):
+        async for value in generator:
+            found.append(value)
+            room -= len(value) if type(value) in (str, bytes) else 1
+            if room < 0:
+                break
+    return found
+
+
 async def attempt_task(function: Callable[..., Any], *arguments: Any) -> Outcome:
-    """Do the same as the whole of a task: a cancellation is an outcome too, and nothing can end the event loop."""
+    """Do the same as the whole of a task: a cancellation is an outcome too, and nothing can end the event loop.
+
+    What an async generator yields becomes a list, up to YIELDS_LIMIT: it cannot be read once its loop is over.
+    """
     try:
-        value = function(*arguments)
+        value: Any = function(*arguments)
+        if inspect.isasyncgen(value):
+            return Outcome(await _collected(value), None)  # type: ignore[arg-type]  # narrowed to one of nothing
         return Outcome(await value if inspect.isawaitable(value) else value, None)
     except BaseException as error:  # noqa: BLE001  # see the module
         return Outcome(None, error)

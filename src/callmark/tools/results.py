@@ -94,9 +94,12 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1.0, "a": "é"}) == canonical({"a": "\\u00e9", "b": 1})
     True
 
-    Raises UsageError for keys that are no text.
+    Raises UsageError for keys that are no text, and for what is nested so deep that nothing here could walk it.
     """
-    return json.dumps(_canonical(value), sort_keys=True)
+    try:
+        return json.dumps(_canonical(value), sort_keys=True)
+    except RecursionError:
+        raise UsageError("arguments: expected values that end, found some that are nested too deep") from None
 
 
 def _canonical(value: Any) -> Any:
