@@ -226,6 +226,26 @@ def test_signatures_say_types():
     assert of({"type": "string"}, pairs=True) == "f(a?=string)"
 
 
+def test_functions_are_tools_too():
+    def look(at: str, closely: bool = False) -> str:
+        """Look at something.
+
+        Args:
+            at: what
+        """
+
+    expected = '- look({"at": string, "closely"?: boolean = false}): Look at something.\n  at: what\n'
+    for tools in ([look], [callmark.tool(look)], callmark.Registry([look])):
+        assert expected in protocol_prompt(tools).text
+    assert parse("[CALL: look(at=3)]", tools=[look]).calls[0].arguments == {"at": "3"}
+    with pytest.raises(ToolsError, match="tool bad, parameter 'it'"):
+        protocol_prompt([bad])
+
+
+def bad(it: object, /) -> None:
+    """Cannot be called by keywords."""
+
+
 def test_notes_say_what_types_cannot():
     tools = {
         "f": {

@@ -943,6 +943,19 @@ def test_what_a_server_refuses_is_an_error(server, answer, said):
         play(Session(Registry()), OpenAIModel(server, "tiny"))
 
 
+def test_secrets_of_a_connection_are_in_no_exception_and_no_representation(server):
+    for url, key in (("http://me:canary@127.0.0.1/v1", ""), ("http://127.0.0.1/v1", "canary\n")):
+        with pytest.raises(UsageError) as raised:
+            OpenAIModel(url, "m", key=key)
+        assert "canary" not in str(raised.value)
+    Handler.answers.append((401, ["Incorrect API key provided: canary"]))
+    with pytest.raises(ModelError, match=r"provided: \*\*\*") as refused:
+        list(OpenAIModel(server, "m", key="canary")(Request(messages=[])))
+    assert "canary" not in str(refused.value)
+    assert "canary" not in repr(Settings(nonce="canary", dialect="call"))
+    assert "nonce" not in repr(Settings())
+
+
 def test_a_url_that_is_none_is_misuse():
     for url in ("ftp://x", "x", "http://"):
         with pytest.raises(UsageError, match="expected an http or https URL"):

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import callmark
 from callmark import Invocation, NotPermittedError, Registry, Tool, ToolError, ToolsError, tool
+from callmark.functions import read_docstring
 from callmark.tools.checking import Checker
 from callmark.tools.context import flat_content, is_reserved
 from callmark.tools.registry import RegistryEvent
 from callmark.tools.shapes import Aliases, gemini_schema, mcp_value, native, tools_from_mcp
-from callmark.tools.signatures import read_docstring
 
 
 def raised(function, *arguments: Any, **named: Any) -> ToolError:

@@ -6,6 +6,7 @@ Nothing is checked here but that there are tools at all; what a name or a schema
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from inspect import isroutine
 from typing import Any, Final
 
 from callmark.errors import ToolsError
@@ -45,7 +46,8 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
     """Return name, description and schema of a tool as they are given, None for what is not.
 
     Takes an OpenAI tool (chat or Responses), an Anthropic or MCP tool, a Gemini declaration, a bare mapping with a name
-    and parameters, an object with such attributes, or a name.
+    and parameters, an object with such attributes, a Python function, or a name. Raises ToolsError for a function that
+    cannot be a tool.
     """
     if isinstance(tool, str):
         return tool, None, None
@@ -54,6 +56,11 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
         tool = inner if isinstance(inner, Mapping) else tool
         schema = next((tool[key] for key in _SCHEMA_KEYS if tool.get(key) is not None), None)
         return tool.get("name"), tool.get("description"), schema
+    if isroutine(tool):
+        from callmark.functions import read_signature  # msgspec's schemas: few hand over functions
+
+        signature = read_signature(tool)
+        return tool.__name__, signature.description, signature.parameters
     schemas = (getattr(tool, key, None) for key in _SCHEMA_KEYS[:3])
     schema = next((schema for schema in schemas if schema is not None), None)
     return getattr(tool, "name", None), getattr(tool, "description", None), schema

@@ -48,7 +48,7 @@ class _Body:
 
     def __init__(self, outer: _Body | None, bulkhead: Bulkhead, tool: Tool, context: Invocation) -> None:
         self.depth: int = 1 if outer is None else outer.depth + 1
-        self.held: frozenset[tuple[int, str]] = frozenset({(id(bulkhead), tool.mode)}) | (frozenset() if outer is None else outer.held)
+        self.held: tuple[tuple[int, str], ...] = ((id(bulkhead), tool.mode), *(() if outer is None else outer.held))
         self.context = context
         self.over = False
 

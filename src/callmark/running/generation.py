@@ -36,7 +36,7 @@ class Generation:
         self.from_text = False  # whether a call came as text
         self._reads_text = not (native and settings.mode == "native")
         self._parallel = settings.parallel
-        self._options = {**settings.reading_options(), "tools": dict(registry.spellings(offered))}
+        self._options = {**settings.reading_options(), "tools": registry.spellings(offered)}
         self._parser = Parser(**self._options)
         self._assembler = Assembler()
         self._parts: list[str] = []

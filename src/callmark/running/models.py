@@ -147,8 +147,12 @@ class OpenAIModel:
         **options: Any,
     ) -> None:
         parts = urlsplit(url)
+        if parts.username or parts.password:  # said without the URL, which holds them
+            raise UsageError("OpenAIModel: expected a URL without a name and a password; hand a key over as `key`")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"OpenAIModel: expected an http or https URL, found {url!r:.80}")
+        if not key.isprintable() or not key.isascii():  # http.client would quote it in what it raises
+            raise UsageError("OpenAIModel: expected a key of printable ASCII, such as one without a line break")
         self._parts = parts
         self._model = model
         self._key = key
@@ -173,6 +177,7 @@ class OpenAIModel:
             with connection.getresponse() as response:
                 if response.status != 200:
                     words = response.read(500).decode(errors="replace")
+                    words = words.replace(self._key, "***") if self._key else words  # some servers repeat it
                     raise ModelError(f"the model's server answered {response.status}: {words}")
                 yield from _events(response)
         finally:

@@ -62,6 +62,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if twice:
                 raise UsageError(f"Settings.{field}: expected options that are said nowhere else, found {twice[0]}")
 
+    def __repr__(self) -> str:
+        given = {field: getattr(self, field) for field in self.__struct_fields__ if field != "nonce"}
+        shown = ", ".join(f"{field}={value!r}" for field, value in given.items())
+        return f"Settings({shown}{', nonce=...' if self.nonce else ''})"
+
     def reading_options(self) -> dict[str, Any]:
         """Return what `Parser` takes, but for the tools."""
         return {"dialects": None if self._is_read_by_default() else self.dialect, **self.reading, "nonce": self.nonce}

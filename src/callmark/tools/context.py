@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from callmark.tools.foreign import attempt
 
@@ -37,6 +37,8 @@ class Invocation:
     >>> context.flat_messages()
     [{'role': 'user', 'content': 'Hi'}]
     """
+
+    is_context: ClassVar[bool] = True  # says to `read_signature` that such a parameter is none of the arguments
 
     request_id: str = ""
     idempotency_key: str = ""

@@ -37,10 +37,11 @@ class RegistryEvent(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """A name that a model may write, and the parameters that go with it: what `parse(tools=registry)` reads."""
+    """A name that a model may write, and what goes with it: what `parse(tools=registry)` reads."""
 
     name: str
     parameters: Mapping[str, Any]
+    description: str = ""
 
 
 class _Entry(NamedTuple):
@@ -251,10 +252,10 @@ class Registry:
         """Return the names by which `tools` (default: all) can be called: qualified, and bare where that is clear."""
         chosen = self.list() if tools is None else tuple(tools)
         names = self.names_of(chosen)
-        found = {each.qualified_name: each.parameters for each in chosen}
+        found = {each.qualified_name: each for each in chosen}
         for each in chosen:
-            found.setdefault(names[each.qualified_name], each.parameters)
-        return tuple(Spelling(name, parameters) for name, parameters in found.items())
+            found.setdefault(names[each.qualified_name], each)
+        return tuple(Spelling(name, each.parameters, each.description) for name, each in found.items())
 
     def names_of(self, tools: Iterable[Tool]) -> dict[str, str]:
         """Return how each of `tools` is called, by its qualified name: the bare name where no other tool has it."""

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, overload
 
 from callmark.dialects.model import expand
 from callmark.errors import ToolsError
+from callmark.functions import Signature, read_signature
 from callmark.tools.context import Invocation
-from callmark.tools.signatures import Signature, read_signature
 
 Mode = Literal["read", "write"]
 Place = Literal["thread", "loop"]

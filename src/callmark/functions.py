@@ -1,4 +1,8 @@
-"""Makes the JSON Schema of a tool out of a Python function: its signature gives types, its docstring words."""
+"""Makes the JSON Schema of a tool out of a Python function: its signature gives types, its docstring words.
+
+It stands below all that takes tools, so that each of them takes functions. What a function is told beside its arguments
+is a parameter whose annotation says `is_context`, as `Invocation` does.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from callmark.errors import ToolError, ToolsError
-from callmark.tools.context import Invocation
 
 _SECTION = re.compile(r"(Args|Arguments|Parameters|Params|Returns?|Raises|Yields?|Examples?|Notes?|See Also)(?::|$)")
 _ARGUMENTS = ("Args", "Arguments", "Parameters", "Params")
@@ -28,7 +31,7 @@ class Signature(NamedTuple):
     types: Mapping[str, Any]
     context: str  # the name of the parameter that takes the Invocation; "" where there is none
 
-    def bind(self, arguments: Mapping[str, Any], context: Invocation) -> dict[str, Any]:
+    def bind(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """Return the keyword arguments for the function: converted to its annotations, the context among them.
 
         Raises ToolError for a value that its annotation does not allow although the schema does.
@@ -78,7 +81,7 @@ def read_signature(function: Callable[..., Any]) -> Signature:
                 f"tool {name}, parameter {parameter.name!r}: expected one that takes a keyword, found a positional one"
             )
         hint = hints.get(parameter.name, Any)
-        if hint is Invocation:
+        if getattr(hint, "is_context", False) is True:
             context = parameter.name
             continue
         properties[parameter.name] = _schema(name, parameter.name, hint, definitions)
