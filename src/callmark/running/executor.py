@@ -366,13 +366,13 @@ class Executor:
         if self._approve is None:
             return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
         cancel = _cancel_of(context)
-        answer = await unless(cancel, self._asked(tool, arguments, context), self._remaining(context))
+        answer = await unless(cancel, self._asked(self._approve, tool, arguments, context), self._remaining(context))
         stopped = self._stopped(context)
         if stopped is not None or answer is True:
             return stopped
         return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
 
-    async def _asked(self, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Any:
+    async def _asked(self, approve: Approver, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Any:
         """Return what the approver says."""
         message = ""
         if tool.format_message is not None:  # a tool's own code: it may hang
@@ -386,7 +386,7 @@ class Executor:
                 await bell.wait(MESSAGE_SECONDS)
             told = delivery.content.value.value if not delivery.give_up() and delivery.content is not None else None
             message = told if isinstance(told, str) else ""
-        answer = await attempt_async(self._approve or _nobody, Approval(tool, copied(arguments), message, context))
+        answer = await attempt_async(approve, Approval(tool, copied(arguments), message, context))
         return answer.value
 
     async def _body(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
@@ -452,7 +452,3 @@ def _outer() -> _Body | None:
     """Return the body that makes the calls which are asked for here, None where it is none, or over and done."""
     body = _inside.get()
     return None if body is None or (body.over and not body.context.cancelled) else body
-
-
-def _nobody(approval: Approval) -> bool:
-    return False
