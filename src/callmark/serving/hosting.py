@@ -31,7 +31,7 @@ from callmark.serving.methods import State
 from callmark.serving.problems import ServingError
 from callmark.serving.rpc import Connection, RemoteError
 from callmark.serving.texts import Halves, Tiles
-from callmark.tools.context import Invocation, flat_content
+from callmark.tools.context import Invocation, Signal, flat_content
 from callmark.tools.registry import Registry
 from callmark.tools.results import Result
 from callmark.tools.tool import Tool
@@ -130,9 +130,15 @@ class Host:
 
         self.connection.ask(id, method, params, hand_over)
 
-    async def answer(self, method: str, params: Any, cancel: str) -> tuple[Any, RemoteError | None]:
-        """Ask the client and wait; tell it by the notification `cancel` where the waiting ends before the answer."""
-        future: asyncio.Future[tuple[Any, RemoteError | None]] = asyncio.get_running_loop().create_future()
+    async def answer(
+        self, method: str, params: Any, cancelled: str, cancel: Signal | None
+    ) -> tuple[Any, RemoteError | None]:
+        """Ask the client and wait for its answer, or for `cancel`.
+
+        Where the waiting ends before the answer, the client is told by the notification `cancelled`.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[Any, RemoteError | None]] = loop.create_future()
 
         def answered(result: Any, error: RemoteError | None) -> None:
             if not future.done():
@@ -140,11 +146,13 @@ class Host:
 
         id = self.connection.new_id(method)  # noqa: A001
         self.ask(id, method, params, answered)
+        if isinstance(cancel, Cancel):
+            cancel.listen(lambda: loop.call_soon_threadsafe(answered, None, RemoteError("cancelled")), name=future)
         try:
             return await future
         finally:
             if self.connection.forget(id):
-                self.connection.tell(cancel, wire.Cancelled(id))
+                self.connection.tell(cancelled, wire.Cancelled(id))
 
     def generation(self, id: str, generation: Generation | None) -> None:  # noqa: A002
         """Say where the chunks of a request go; None: nowhere any more."""
@@ -332,7 +340,7 @@ class Hosted:
                 context=told,
                 deadline_seconds=context.remaining_seconds() or 0.0,
             )
-            result, error = await self._host.answer("tool/invoke", asked, "tool/cancel")
+            result, error = await self._host.answer("tool/invoke", asked, "tool/cancel", context.cancel)
             if error is None:
                 return result
             data = error.data if isinstance(error.data, dict) else {}
@@ -345,7 +353,7 @@ class Hosted:
     async def _approved(self, approval: Approval) -> bool:
         tool = approval.tool
         asked = wire.Approve(session=self._name, name=tool.name, tool=tool.qualified_name, arguments=approval.arguments)
-        result, error = await self._host.answer("tool/approve", asked, "tool/cancel")
+        result, error = await self._host.answer("tool/approve", asked, "tool/cancel", approval.context.cancel)
         return error is None and result is True
 
 

@@ -178,12 +178,14 @@ class Connection:
                 if batch is not None:
                     batch.done()
                 return
-            notification = envelope.id is UNSET
-            if not notification:
+            if envelope.id is not UNSET:
                 if isinstance(envelope.id, bool) or not isinstance(envelope.id, str | int | float | None):
                     raise ServingError("invalid-request", "id: expected a string, a number or null")
                 id_text = encoded(envelope.id)
-            method = _method(envelope)
+            if envelope.jsonrpc != "2.0" or not isinstance(envelope.method, str):
+                raise ServingError("invalid-request", 'expected jsonrpc to be "2.0" and method to be a string')
+            notification = envelope.id is UNSET
+            method = _method(envelope.method)
             name = method.name
             if method.later:
                 self._later(call(method, self.state, envelope.params), name, None if notification else id_text, answer)
@@ -306,11 +308,8 @@ def _raw(value: Any) -> Raw:
     return Raw(encoded(value))
 
 
-def _method(envelope: _Envelope) -> Method:
-    if envelope.jsonrpc != "2.0":
-        raise ServingError("invalid-request", 'jsonrpc: expected "2.0"')
-    if not isinstance(envelope.method, str):
-        raise ServingError("invalid-request", "method: expected a string")
-    if envelope.method not in METHODS:
-        raise ServingError("unknown-method", f"no method {envelope.method!r:.80}; there are {', '.join(METHODS)}")
-    return METHODS[envelope.method]
+def _method(name: str) -> Method:
+    try:
+        return METHODS[name]
+    except KeyError:
+        raise ServingError("unknown-method", f"no method {name!r:.80}; there are {', '.join(METHODS)}") from None

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from callmark.errors import CallmarkError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Notice, Repair, Span, Text
 from callmark.serving.problems import ServingError
 
@@ -37,13 +38,13 @@ def decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
     """
     try:
         return decoder.decode(data)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, CallmarkError) as error:  # limits say themselves what they may be
         raise ServingError("invalid-params", str(error)) from error
     except (ValueError, RecursionError) as error:
         value = _with_halves(bytes(data), error)
     try:
         return msgspec.convert(value, decoder.type)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, CallmarkError) as error:
         raise ServingError("invalid-params", str(error)) from error
 
 
