@@ -137,7 +137,7 @@ def test_garbage_is_answered_by_an_error(client, message, code):
     assert answer["jsonrpc"] == "2.0"
     assert answer["error"]["data"] == {"code": code}
     assert answer["error"]["code"] == KINDS[code].number
-    known = code in ("unknown-method", "invalid-params") or b'"id":1' in message and code != "parse-error"
+    known = code in ("unknown-method", "invalid-params") or (b'"id":1' in message and code != "parse-error")
     assert answer["id"] == (1 if known else None)
     assert client.call("detect", text="[CALL: f()]") == {"dialects": ["call"]}
 
@@ -150,9 +150,18 @@ def test_no_message_raises(message):
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["call", "f", "user"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["name", "role", "content", "parameters", "type", "tool_calls"]), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["call", "f", "user"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "role", "content", "parameters", "type", "tool_calls"]), inner, max_size=3
+        )
+    ),
     max_leaves=8,
 )
 
@@ -163,7 +172,12 @@ def test_no_params_are_an_internal_error(name, data):
     """What is of the type, but is nonsense, is the client's mistake as well."""
     fields = methods.METHODS[name].params.__struct_fields__
     good: dict[str, Any] = {
-        **{"text": "[CALL: f(a=1)]", "stream": "s", "session": "s", "dialect": "call", "to": "hermes", "name": "f"},
+        "text": "[CALL: f(a=1)]",
+        "stream": "s",
+        "session": "s",
+        "dialect": "call",
+        "to": "hermes",
+        "name": "f",
         "tools": [{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}],
         "messages": [{"role": "user", "content": "x"}],
         "calls": [{"name": "f", "arguments": {"a": 1}}],

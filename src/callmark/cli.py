@@ -575,19 +575,15 @@ def serve(
         return
     try:
         from callmark.serving.gate import LOOPBACK, Gate
-        from callmark.serving.http import app, run
+        from callmark.serving.http import Listening, app
     except ImportError as error:
         raise _Failure(f"serve wants the extra `server`: pip install callmark[server] ({error})") from error
     if host not in (*LOOPBACK, "::1") and not token:
         raise click.UsageError(f"--host {host}: expected a --token, for others can reach this address")
     gate = Gate(origins=origins, hosts=(host, *hosts), token=token, body_bytes=bounds.message_bytes)
-    run(
-        app(gate=gate, bounds=bounds),
-        host=host,
-        port=port,
-        message_bytes=bounds.message_bytes,
-        told=lambda url: click.echo(f"callmark serves on {url}", err=True),
-    )
+    listening = Listening(app(gate=gate, bounds=bounds), host=host, port=port, message_bytes=bounds.message_bytes)
+    click.echo(f"callmark serves on {listening.url}", err=True)
+    listening.run()
 
 
 def _watch(session: Session, model: Model, question: str, as_json: bool) -> None:

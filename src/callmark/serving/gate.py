@@ -39,7 +39,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     token          what every request must carry, but for /health: `Authorization: Bearer ...`; "": nothing
     body_bytes     that a request's body may have
     body_seconds   in which a body must have come
-    idle_seconds   that a streamed body, or its reader, may be silent
+    idle_seconds   that a streamed body may be silent
     streaming      the paths whose bodies are streamed
     """
 

@@ -1,6 +1,6 @@
 """The functions over HTTP: JSON endpoints, a text that is read while it comes, and JSON-RPC over a WebSocket.
 
-`app` makes the whole of it, with further routes (a proxy's, say) behind the same gate; `run` serves it. Each answer
+`app` makes the whole of it, with further routes (a proxy's, say) behind the same gate; `Listening` serves it. Each answer
 that is an error has one shape, `{"error": {"code", "message", "type"}}`, whoever refused.
 """
 
@@ -44,7 +44,8 @@ CONNECTIONS: Final = 1_000  # at once; more are refused with 503
 _IN_A_THREAD: Final = 65_536  # bytes: reading more than this would hold up other clients for milliseconds
 _HEAD_BYTES: Final = 65_536  # of a request's line and headers
 _HEAD_SECONDS: Final = 15.0  # in which they must have come
-_SEND_SECONDS: Final = 30.0  # that a WebSocket may take for one message
+_GRACE_SECONDS: Final = 5  # for requests that are being answered when the server is stopped
+_SEND_SECONDS: Final = 30.0  # in which a client must take what is held for it, some 50 KB
 
 _reading: Final = msgspec.json.Decoder(Reading)
 _chunk: Final = msgspec.json.Decoder(str)
@@ -172,21 +173,21 @@ class _Server:
 
 
 class _Talk:
-    """A WebSocket's connection. Messages are sent in their order; one that is not taken in time ends it."""
+    """A WebSocket's connection. Messages are sent in their order, one at a time."""
 
     def __init__(self, socket: WebSocket, server: _Server) -> None:
         self._socket = socket
         self._out: deque[bytes] = deque()
         self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
-        self._flusher: asyncio.Task[None] | None = None
+        self._flusher: asyncio.Task[bool] | None = None
         self._reading = False  # what is sent now is flushed when the message was read
         self._connection = Connection(
             self._send, bounds=server.bounds, log=_log.info, loop=self._loop, observe=server.observe
         )
 
     async def until_gone(self) -> None:
-        """Answer until the client goes, or takes nothing any more."""
+        """Answer until the client goes."""
         while True:
             message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
@@ -213,20 +214,15 @@ class _Talk:
     def _send(self, message: bytes) -> None:
         self._out.append(message)
         if not self._reading and (self._flusher is None or self._flusher.done()):
-            self._flusher = self._loop.create_task(self._flush_alone())
-
-    async def _flush_alone(self) -> None:
-        if not await self._flush():
-            await self._socket.close(1008, "too slow")
+            self._flusher = self._loop.create_task(self._flush())
 
     async def _flush(self) -> bool:
-        """Send what there is, and return whether the client takes it."""
+        """Send what there is, and return whether the client is there."""
         async with self._sending:
             while self._out:
                 try:
-                    async with asyncio.timeout(_SEND_SECONDS):
-                        await self._socket.send_text(self._out.popleft().decode())
-                except (TimeoutError, WebSocketDisconnect, RuntimeError):
+                    await self._socket.send_text(self._out.popleft().decode())
+                except (WebSocketDisconnect, RuntimeError):
                     return False
         return True
 
@@ -267,7 +263,7 @@ class ParseStream:
         except _GoneError:
             return "gone"
         as_events = EVENT_STREAM in headers.get("accept", "")
-        answer = _Answer(send, self._server.gate.idle_seconds, as_events)
+        answer = _Answer(send, as_events)
         try:
             await answer.begin()
             async for chunk in pieces.chunks():
@@ -278,7 +274,7 @@ class ParseStream:
         except ServingError as error:
             await answer.problem(error)
             return error.code
-        except (_GoneError, OSError, TimeoutError):
+        except (_GoneError, OSError):
             return "gone"
         return ""
 
@@ -360,9 +356,8 @@ class _Lines(_Pieces):
 class _Answer:
     """The answer to a streamed body, as JSON Lines or as Server-Sent Events."""
 
-    def __init__(self, send: Send, seconds: float, as_events: bool) -> None:
+    def __init__(self, send: Send, as_events: bool) -> None:
         self._send = send
-        self._seconds = seconds
         self._as_events = as_events
 
     async def begin(self) -> None:
@@ -388,8 +383,7 @@ class _Answer:
         await self._body(b"event: end\ndata: {}\n\n" if self._as_events else b"", more=False)
 
     async def _body(self, body: bytes, *, more: bool = True) -> None:
-        async with asyncio.timeout(self._seconds):
-            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 def _json(body: bytes) -> Response:
@@ -402,80 +396,123 @@ def _want(headers: Mapping[str, str], *media: str, absent: bool = False) -> None
         raise ServingError("wrong-media-type", f"Content-Type: expected {' or '.join(media)}, found {given!r:.80}")
 
 
-def run(
-    application: Starlette,
-    *,
-    host: str,
-    port: int,
-    message_bytes: int = DEFAULT_BOUNDS.message_bytes,
-    told: Callable[[str], object],
-) -> None:
-    """Serve until interrupted. `told` gets the URL, when it is served: port 0 is any that is free.
+class Listening:
+    """A server that has its address and does not serve yet. Port 0 is any that is free; `url` says which.
 
     Raises OSError where the address cannot be had.
     """
-    import uvicorn
+
+    def __init__(
+        self, application: Starlette, *, host: str, port: int, message_bytes: int = DEFAULT_BOUNDS.message_bytes
+    ) -> None:
+        self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        place = f"[{host}]" if ":" in host else host
+        self.url = f"http://{place}:{self._socket.getsockname()[1]}"
+        import uvicorn
+
+        http, websockets = _protocols()
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                application,
+                http=http,
+                ws=websockets,
+                ws_max_size=message_bytes,
+                limit_concurrency=CONNECTIONS,
+                access_log=False,
+                log_level="warning",
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+
+    def run(self) -> None:
+        """Serve until interrupted or stopped. What is asked before this is answered then."""
+        with self._socket:
+            self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Let the clients that are there finish, and stop; from any thread."""
+        self._server.should_exit = True
+
+
+def _protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
+    """Return uvicorn's protocols for HTTP and WebSocket, with bounds that they do not have.
+
+    A client may neither say little of a head for ever nor much of it at once, and one that takes nothing of what it is
+    sent is cut off: what is written for it would be held without end.
+    """
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-    class Protocol(HttpToolsProtocol):
-        """Bounds what stands before a body: a client may neither say little for ever nor much at once."""
+    class Patience:
+        """Cuts a connection off when a time is over."""
 
-        _timer: asyncio.TimerHandle | None = None
+        def __init__(self) -> None:
+            self._timer: asyncio.TimerHandle | None = None
+
+        def begin(self, seconds: float, transport: Any) -> None:
+            self.end()
+            self._timer = asyncio.get_running_loop().call_later(seconds, transport.abort)
+
+        def end(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    class Http(HttpToolsProtocol):
         _in_head = True
         _head_bytes = 0
 
         def connection_made(self, transport: Any) -> None:
+            self._head = Patience()
+            self._reader = Patience()
             super().connection_made(transport)
-            self._head_began()
+            self._head.begin(_HEAD_SECONDS, transport)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._head.end()
+            self._reader.end()
+            super().connection_lost(exc)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._head_began()
+            self._in_head = True
+            self._head_bytes = 0
+            self._head.begin(_HEAD_SECONDS, self.transport)
 
         def on_headers_complete(self) -> None:
-            self._head_is_over()
             self._in_head = False
+            self._head.end()
             super().on_headers_complete()
 
         def data_received(self, data: bytes) -> None:
-            self._head_bytes += len(data) if self._in_head else 0
+            self._head_bytes += len(data)
             super().data_received(data)
             if self._in_head and self._head_bytes > _HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The head of the request is too long.")
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._reader.begin(_SEND_SECONDS, self.transport)
+
+        def resume_writing(self) -> None:
+            self._reader.end()
+            super().resume_writing()
+
+    class WebSockets(WebSocketsSansIOProtocol):
+        def connection_made(self, transport: Any) -> None:
+            self._reader = Patience()
+            super().connection_made(transport)
+
         def connection_lost(self, exc: Exception | None) -> None:
-            self._head_is_over()
+            self._reader.end()
             super().connection_lost(exc)
 
-        def _head_is_over(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._reader.begin(_SEND_SECONDS, self.transport)
 
-        def _head_began(self) -> None:
-            self._head_is_over()
-            self._in_head = True
-            self._head_bytes = 0
-            self._timer = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
+        def resume_writing(self) -> None:
+            self._reader.end()
+            super().resume_writing()
 
-    listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    place = f"[{host}]" if ":" in host else host
-    config = uvicorn.Config(
-        application,
-        http=Protocol,
-        ws="websockets-sansio",
-        ws_max_size=message_bytes,
-        limit_concurrency=CONNECTIONS,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=5,
-    )
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets=sockets)
-            if self.started:
-                told(f"http://{place}:{listening.getsockname()[1]}")
-
-    with listening:
-        Server(config).run(sockets=[listening])
+    return Http, WebSockets
