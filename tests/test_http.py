@@ -116,11 +116,8 @@ def test_a_mistake_of_our_own_is_500_in_the_same_shape(server, monkeypatch):
 
 
 def test_garbage_bytes_are_answered(server):
-    for garbage in (
-        b"\x00\x01\x02\r\n\r\n",
-        b"GET\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: x\r\n\r\n",
-    ):
+    wrong = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: x\r\n\r\n"
+    for garbage in (b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", wrong):
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
             raw.sendall(garbage)
             assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
@@ -168,8 +165,8 @@ def test_origins_are_explicit(origin):
 
 def test_a_token_is_wanted():
     with pytest.raises(callmark.UsageError, match="token: expected"):
-        Gate(token="a b")
-    with served(Gate(token="s3cret", origins=[ORIGIN], hosts=["box"])) as server:
+        Gate(token="a b")  # noqa: S106
+    with served(Gate(token="s3cret", origins=[ORIGIN], hosts=["box"])) as server:  # noqa: S106
         assert ask(server, "GET", "/health", None, {"Host": "box:80"}).status == 200
         for given in (None, "Bearer", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "Bearer sécret"):
             headers = {} if given is None else {"Authorization": given}
@@ -471,6 +468,13 @@ def test_a_head_that_does_not_come_is_given_up(monkeypatch):
         assert ask(server, "GET", "/health").status == 200
 
 
+def is_cut_off(raw: socket.socket, piece: bytes) -> None:
+    with suppress(ConnectionError):
+        for _ in range(1_000):
+            raw.sendall(piece)
+        raise AssertionError("60 MB were taken from a client that reads nothing")
+
+
 def test_clients_that_do_not_read_are_cut_off(monkeypatch):
     monkeypatch.setattr(serving, "_SEND_SECONDS", 0.1)
     text = "x" * 60_000
@@ -480,15 +484,11 @@ def test_clients_that_do_not_read_are_cut_off(monkeypatch):
     with served() as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
             raw.sendall(head)
-            with pytest.raises(ConnectionError):
-                for _ in range(1_000):
-                    raw.sendall(chunk)
+            is_cut_off(raw, chunk)
         wait_until(lambda: open_now(server, "stream") == 0)
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
             raw.sendall(upgrade({"Host": "localhost"}))
             frame = b"\x81\xfe" + len(message).to_bytes(2, "big") + b"\0\0\0\0" + message.encode()
-            with pytest.raises(ConnectionError):
-                for _ in range(1_000):
-                    raw.sendall(frame)
+            is_cut_off(raw, frame)
         wait_until(lambda: open_now(server, "websocket") == 0)
         assert ask(server, "GET", "/health").status == 200

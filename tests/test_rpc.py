@@ -198,10 +198,10 @@ def test_no_params_are_an_internal_error(name, data):
     assert answer.get("error", {}).get("data", {}).get("code") != "internal-error", client.logged
 
 
-@pytest.mark.parametrize("id", ["a", 7, 0, -1, 1.5, None, 10**30, "\ud83d"], ids=repr)
-def test_ids_come_back_as_they_were(client, id):
-    answer = client.raw({"jsonrpc": "2.0", "id": id, "method": "detect", "params": {"text": ""}})
-    assert answer == {"jsonrpc": "2.0", "id": id, "result": {"dialects": []}}
+@pytest.mark.parametrize("given_id", ["a", 7, 0, -1, 1.5, None, 10**30, "\ud83d"], ids=repr)
+def test_ids_come_back_as_they_were(client, given_id):
+    answer = client.raw({"jsonrpc": "2.0", "id": given_id, "method": "detect", "params": {"text": ""}})
+    assert answer == {"jsonrpc": "2.0", "id": given_id, "result": {"dialects": []}}
 
 
 def test_notifications_are_not_answered(client):
@@ -472,7 +472,7 @@ def test_consent_is_the_clients(client):
     client.call("session/open", session="s", tools=[PAY])
     turn = client.begin("session/run", session="s", text="Pay.")
     for consent, expected in ((True, "paid"), ("yes", "denied"), (None, "denied")):
-        client.says("[CALL: pay(amount=%d)]" % (7 + len(client.events)))
+        client.says(f"[CALL: pay(amount={len(client.events)})]")
         asked = client.next("tool/approve")
         assert asked["params"]["tool"] == "bank:pay"
         if consent is None:

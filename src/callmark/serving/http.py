@@ -1,7 +1,7 @@
 """The functions over HTTP: JSON endpoints, a text that is read while it comes, and JSON-RPC over a WebSocket.
 
-`app` makes the whole of it, with further routes (a proxy's, say) behind the same gate; `Listening` serves it. Each answer
-that is an error has one shape, `{"error": {"code", "message", "type"}}`, whoever refused.
+`app` makes the whole of it, with further routes (a proxy's, say) behind the same gate; `Listening` serves it. Each
+answer that is an error has one shape, `{"error": {"code", "message", "type"}}`, whoever refused.
 """
 
 from __future__ import annotations

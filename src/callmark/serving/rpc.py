@@ -51,6 +51,7 @@ class _Envelope(msgspec.Struct):
 
 _envelope: Final = msgspec.json.Decoder(_Envelope)
 _list: Final = msgspec.json.Decoder(list[Raw])
+_items: Final = msgspec.json.Decoder(list[Any])
 _any: Final = msgspec.json.Decoder(Any)
 _error: Final = msgspec.json.Decoder(RemoteError)
 _LOADED: Final = (sessions, schema)  # both put methods into the table
@@ -301,7 +302,7 @@ def _parts(message: bytes) -> list[Raw]:
     try:
         return _list.decode(message)
     except (ValueError, RecursionError):
-        return [_raw(part) for part in decoded(message, _any)]
+        return [_raw(part) for part in decoded(message, _items)]
 
 
 def _raw(value: Any) -> Raw:
