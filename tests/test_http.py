@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import time
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -21,8 +25,9 @@ from callmark.serving.bounds import Bounds
 from callmark.serving.gate import Gate
 from callmark.serving.problems import KINDS
 from feeding import joined
-from serving import WAIT_SECONDS, ask, served
+from serving import WAIT_SECONDS, Served, ask, served
 from test_cases import CASES
+from test_cli import run
 
 TEXT = 'Hm. 😀 [CALL: look(at=it)] [CALL: look({"at" 1})]'
 ORIGIN = "https://example.org"
@@ -492,3 +497,39 @@ def test_clients_that_do_not_read_are_cut_off(monkeypatch):
             is_cut_off(raw, frame)
         wait_until(lambda: open_now(server, "websocket") == 0)
         assert ask(server, "GET", "/health").status == 200
+
+
+# The command.
+
+
+def test_the_command_says_where_it_serves():
+    environment = {**os.environ, "CALLMARK_TOKEN": "s3cret"}
+    command = [sys.executable, "-m", "callmark", "serve", "--port", "0", "--origin", ORIGIN, "--allow-host", "box"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        line = process.stderr.readline()
+        assert line.startswith("callmark serves on http://127.0.0.1:")
+        server = Served(line.split()[-1], None)
+        assert ask(server, "POST", "/detect", {"text": ""}).status == 401
+        headers = {"Authorization": "Bearer s3cret", "Host": "box", "Origin": ORIGIN}
+        assert ask(server, "POST", "/detect", {"text": ""}, headers).json == {"dialects": []}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_SECONDS) in (0, 130)
+        assert process.stderr.read() == ""
+
+
+def test_an_address_that_others_reach_wants_a_token():
+    done = run("serve", "--host", "0.0.0.0", "--port", "0")  # noqa: S104  # it is refused
+    assert (done.returncode, "expected a --token" in done.stderr) == (2, True)
+    taken = socket.create_server(("127.0.0.1", 0))
+    with taken:
+        done = run("serve", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 2
+    assert "in use" in done.stderr
+    done = run("serve", "--origin", "*")
+    assert (done.returncode, "origins: expected" in done.stderr) == (2, True)
+
+
+def test_serving_without_its_packages_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "callmark.serving.http", None)
+    done = run("serve")
+    assert (done.returncode, "pip install callmark[server]" in done.stderr) == (2, True)
