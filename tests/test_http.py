@@ -533,3 +533,12 @@ def test_serving_without_its_packages_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "callmark.serving.http", None)
     done = run("serve")
     assert (done.returncode, "pip install callmark[server]" in done.stderr) == (2, True)
+
+
+def test_the_load_program_loses_nothing():
+    """A few streams for half a second; `python -m benchmarks.load` has 200."""
+    from benchmarks.load import measure
+
+    for over in ("http", "websocket"):
+        row = measure(over, streams=4, rate=50, seconds=0.5)
+        assert (row["lost"], row["chunks/s"]) == (0, 200)

@@ -40,7 +40,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes     that a request's body may have
     body_seconds   in which a body must have come
     idle_seconds   that a streamed body may be silent
-    streaming      the paths whose bodies are streamed
+    streaming      the paths whose bodies may take their time
     """
 
     origins: Sequence[str] = ()
@@ -138,23 +138,21 @@ class _Measure:
     def _measured(self, scope: Scope, receive: Receive) -> Receive:
         gate = self._gate
         left = gate.body_bytes
-        whole = False
-        streamed = scope["path"] in gate.streaming
+        untimed = scope["path"] in gate.streaming  # who reads it looks at the time
         deadline = asyncio.get_running_loop().time() + gate.body_seconds
 
         async def measured() -> Message:
-            nonlocal left, whole, deadline
-            if whole:
-                return await receive()
-            if streamed:
-                deadline = asyncio.get_running_loop().time() + gate.idle_seconds
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError as error:
-                raise ServingError("too-slow", "the body did not come within its time") from error
+            nonlocal left, untimed
+            if untimed:
+                message = await receive()
+            else:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        message = await receive()
+                except TimeoutError as error:
+                    raise ServingError("too-slow", "the body did not come within its time") from error
+                untimed = not message.get("more_body", False)
             left -= len(message.get("body", b""))
-            whole = not message.get("more_body", False)
             if left < 0:
                 raise self._too_large()
             return message

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from starlette.applications import Starlette
@@ -248,46 +248,54 @@ class ParseStream:
             counts.add("callmark_requests_total", method="parse/stream", code=code)
 
     async def _read(self, scope: Scope, receive: Receive, send: Send) -> str:
+        """Answer, and return the code of what went wrong."""
         headers = Headers(scope=scope)
+        answer = _Answer(send, EVENT_STREAM in headers.get("accept", ""))
+        idle = self._server.gate.idle_seconds
+        loop = asyncio.get_running_loop()
         try:
-            _want(headers, "text/plain", JSON_LINES, absent=True)
-            as_lines = headers.get("content-type", "").startswith(JSON_LINES)
-            pieces = _Lines(receive) if as_lines else _Pieces(receive)
-            options = QueryParams(scope["query_string"]).get("options", "{}").encode()
-            given = decoded(await pieces.head() if as_lines else options, _reading)
-            positions = given.positions or "code-points"
-            stream = _opened(given, positions, self._server.bounds.stream_characters)
-        except ServingError as error:
-            await refuse(error, scope, receive, send)
-            return error.code
-        except _GoneError:
-            return "gone"
-        as_events = EVENT_STREAM in headers.get("accept", "")
-        answer = _Answer(send, as_events)
-        try:
-            await answer.begin()
-            async for chunk in pieces.chunks():
-                self._server.counts.add("callmark_characters_total", len(chunk))
-                await answer.events(stream.feed(chunk))
-            await answer.events(stream.close())
-            await answer.end()
-        except ServingError as error:
-            await answer.problem(error)
-            return error.code
+            async with asyncio.timeout(idle) as patience:
+                pieces, stream = await self._opened(scope, headers, receive)
+                await answer.begin()
+                async for chunk in pieces.chunks():
+                    self._server.counts.add("callmark_characters_total", len(chunk))
+                    await answer.events(stream.feed(chunk))
+                    if (
+                        loop.time() > (patience.when() or 0.0) - idle * 0.9
+                    ):  # to do it each time costs a third of it all
+                        patience.reschedule(loop.time() + idle)
+                await answer.events(stream.close())
+                await answer.end()
+        except TimeoutError:
+            error = ServingError("too-slow", f"the body was silent for {idle:g} seconds")
+        except ServingError as problem:
+            error = problem
         except (_GoneError, OSError):
             return "gone"
-        return ""
+        else:
+            return ""
+        if answer.begun:
+            await answer.problem(error)
+        else:
+            await refuse(error, scope, receive, send)
+        return error.code
+
+    async def _opened(self, scope: Scope, headers: Headers, receive: Receive) -> tuple[_Pieces, Stream]:
+        """Return the body, and the stream that its options ask for."""
+        _want(headers, "text/plain", JSON_LINES, absent=True)
+        as_lines = headers.get("content-type", "").startswith(JSON_LINES)
+        pieces = _Lines(receive) if as_lines else _Pieces(receive)
+        options = QueryParams(scope["query_string"]).get("options", "{}").encode()
+        given = decoded(await pieces.head() if as_lines else options, _reading)
+        try:
+            stream = Stream(given.options(), given.positions or "code-points", self._server.bounds.stream_characters)
+        except callmark.CallmarkError as error:
+            raise ServingError("invalid-params", str(error)) from error
+        return pieces, stream
 
 
 class _GoneError(Exception):
     """The client is gone."""
-
-
-def _opened(given: Reading, positions: Any, characters: int) -> Stream:
-    try:
-        return Stream(given.options(), positions, characters)
-    except callmark.CallmarkError as error:
-        raise ServingError("invalid-params", str(error)) from error
 
 
 class _Pieces:
@@ -359,9 +367,11 @@ class _Answer:
     def __init__(self, send: Send, as_events: bool) -> None:
         self._send = send
         self._as_events = as_events
+        self.begun = False
 
     async def begin(self) -> None:
         """Send the head."""
+        self.begun = True
         media = EVENT_STREAM if self._as_events else JSON_LINES
         headers = [(b"content-type", media.encode()), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -435,6 +445,35 @@ class Listening:
         self._server.should_exit = True
 
 
+class _Together:
+    """A transport that writes once what is written to it in one turn of the loop.
+
+    Messages come in heaps where there are many streams, and to write each answer by itself takes more time than to
+    make it: 9,000 chunks a second instead of 20,000.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._pieces: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._pieces:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._pieces.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        if pieces and not self._transport.is_closing():
+            self._transport.write(b"".join(pieces))
+
+
 def _protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
     """Return uvicorn's protocols for HTTP and WebSocket, with bounds that they do not have.
 
@@ -501,7 +540,7 @@ def _protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
     class WebSockets(WebSocketsSansIOProtocol):
         def connection_made(self, transport: Any) -> None:
             self._reader = Patience()
-            super().connection_made(transport)
+            super().connection_made(cast(asyncio.BaseTransport, _Together(transport)))
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._reader.end()
