@@ -45,6 +45,7 @@ class Stream(asyncio.Protocol):
         self.latencies: list[tuple[float, float]] = []  # when, and how long it took
         self.chunks = 0
         self.lost = False
+        self._over = False
         self.ready = asyncio.get_running_loop().create_future()
 
     @property
@@ -81,7 +82,7 @@ class Stream(asyncio.Protocol):
             self.latencies.append((now, now - last[1]))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.lost = True
+        self.lost = self.lost or not self._over
         if not self.ready.done():
             self.ready.set_exception(ConnectionError("the server hung up"))
 
@@ -103,7 +104,8 @@ class Stream(asyncio.Protocol):
             self._transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
 
     def close(self) -> None:
-        self._transport.close()
+        self._over = True
+        self._transport.abort()
 
     def _frame(self, payload: bytes) -> None:
         length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + len(payload).to_bytes(2, "big")
@@ -137,6 +139,9 @@ async def load(
     deadline = time.perf_counter() + 20
     while any(client.reached < client.sent - 20 for client in clients) and time.perf_counter() < deadline:
         await asyncio.sleep(0.01)
+    for client in clients:
+        client.close()
+    await asyncio.sleep(0.01)
     return clients, start
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -542,3 +544,13 @@ def test_the_load_program_loses_nothing():
     for over in ("http", "websocket"):
         row = measure(over, streams=4, rate=50, seconds=0.5)
         assert (row["lost"], row["chunks/s"]) == (0, 200)
+
+
+def test_what_the_readme_shows_of_http_is_true(server):
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^    ((?:printf .*)?curl .*)\n((?:    .+\n)+)", text, re.MULTILINE)
+    assert len(shown) == 2
+    for command, expected in shown:
+        command = command.replace("http://127.0.0.1:8765", server.url)
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
+        assert done.stdout.splitlines() == [line.strip() for line in expected.splitlines()]

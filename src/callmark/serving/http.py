@@ -449,7 +449,7 @@ class _Together:
     """A transport that writes once what is written to it in one turn of the loop.
 
     Messages come in heaps where there are many streams, and to write each answer by itself takes more time than to
-    make it: 9,000 chunks a second instead of 20,000.
+    make it: of 53 microseconds a chunk (`python -m benchmarks.load`) 38 were left.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
