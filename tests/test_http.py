@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -199,6 +200,15 @@ def upgrade(headers: dict[str, str]) -> bytes:
     return "".join(["GET /ws HTTP/1.1\r\n", *(f"{key}: {value}\r\n" for key, value in lines.items()), "\r\n"]).encode()
 
 
+def upgraded(raw: socket.socket) -> None:
+    """Make a WebSocket of a connection: what is sent before the server has agreed would be lost."""
+    raw.sendall(upgrade({"Host": "localhost"}))
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += raw.recv(1)
+    assert head.startswith(b"HTTP/1.1 101 ")
+
+
 def test_a_websocket_is_refused_like_anything_else(server):
     url = f"ws://127.0.0.1:{server.port}/ws"
     for headers, status in (({"Origin": "https://evil.example"}, 403), ({"Host": "evil.example"}, 421)):
@@ -245,11 +255,15 @@ def test_routes_of_others_stand_behind_the_gate():
     async def hello(request: Any) -> PlainTextResponse:
         return PlainTextResponse(f"Hello, {len(await request.body())}")
 
-    routes = [Route("/v1/hello", hello, methods=["POST"])]
+    async def broken(request: Any) -> PlainTextResponse:
+        raise ZeroDivisionError("secret")
+
+    routes = [Route("/v1/hello", hello, methods=["POST"]), Route("/v1/broken", broken)]
     with served(Gate(body_bytes=10), routes=routes, lifespan=lambda app: Life()) as server:
         assert ask(server, "POST", "/v1/hello", b"12345").body == b"Hello, 5"
         assert problem(ask(server, "POST", "/v1/hello", b"x" * 11)) == "too-large"
         assert problem(ask(server, "POST", "/v1/hello", b"", {"Host": "evil.example"})) == "forbidden-host"
+        assert problem(ask(server, "GET", "/v1/broken")) == "internal-error"
         chunked = ask(
             server, "POST", "/v1/hello", b"6\r\n123456\r\n6\r\n123456\r\n0\r\n\r\n", {"Transfer-Encoding": "chunked"}
         )
@@ -475,6 +489,40 @@ def test_a_head_that_does_not_come_is_given_up(monkeypatch):
         assert ask(server, "GET", "/health").status == 200
 
 
+def test_clients_that_read_late_get_everything(server):
+    text = "x" * 60_000
+    chunk = b"%x\r\n%b\r\n" % (len(text), text.encode())
+    head = b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": text}}).encode()
+    message = b"\x81\xfe" + len(message).to_bytes(2, "big") + b"\0\0\0\0" + message
+    calls = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "dialects"}).encode()
+    calls = (b"\x81" + bytes([0x80 | len(calls)]) + b"\0\0\0\0" + calls) * 5_000
+    for begin, sent, last in (
+        (lambda raw: None, head + chunk * 200 + b"0\r\n\r\n", b"\r\n0\r\n\r\n"),
+        (upgraded, calls + message, b'{"jsonrpc":"2.0","id":1,"result":{"dialects":[]}}'),
+    ):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+            begin(raw)
+            writer = threading.Thread(target=raw.sendall, args=[sent])
+            writer.start()
+            time.sleep(0.3)  # until then the server has more to say than is taken
+            tail = b""
+            while not tail.endswith(last):
+                tail = (tail + raw.recv(1 << 20))[-200:]
+            writer.join(WAIT_SECONDS)
+
+
+def test_a_text_that_goes_on_is_not_given_up():
+    with served(Gate(idle_seconds=5)) as server, socket.create_connection(("127.0.0.1", server.port)) as raw:
+        raw.settimeout(WAIT_SECONDS)
+        raw.sendall(b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nHi")
+        time.sleep(0.6)
+        raw.sendall(b" y")
+        time.sleep(0.6)  # longer than a tenth of the patience: it begins anew
+        raw.close()
+        wait_until(lambda: open_now(server, "stream") == 0)
+
+
 def is_cut_off(raw: socket.socket, piece: bytes) -> None:
     with suppress(ConnectionError):
         for _ in range(1_000):
@@ -494,7 +542,7 @@ def test_clients_that_do_not_read_are_cut_off(monkeypatch):
             is_cut_off(raw, chunk)
         wait_until(lambda: open_now(server, "stream") == 0)
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
-            raw.sendall(upgrade({"Host": "localhost"}))
+            upgraded(raw)
             frame = b"\x81\xfe" + len(message).to_bytes(2, "big") + b"\0\0\0\0" + message.encode()
             is_cut_off(raw, frame)
         wait_until(lambda: open_now(server, "websocket") == 0)

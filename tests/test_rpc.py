@@ -128,6 +128,7 @@ GARBAGE = {
     b'{"jsonrpc":"2.0","id":1,"method":"detect","params":{"text":7}}': "invalid-params",
     b'{"jsonrpc":"2.0","id":1,"method":"detect","params":{"text":7,"b":"\\ud83d"}}': "invalid-params",
     b'{"jsonrpc":"2.0","id":1,"method":"detect","params":{"text":"x","more":1}}': "invalid-params",
+    b'{"jsonrpc":"2.0","id":1,"method":"parse","params":{"text":"\\ud83d","limits":{"nesting":1.5}}}': "invalid-params",
 }
 
 
@@ -615,6 +616,9 @@ def test_settings_are_the_librarys(client):
     client.answer(client.next("tool/invoke"), "绿色")
     client.says("[CALL: look({'at': 'x'})]")
     client.next()
+    client.call("session/open", session="t", tools=[LOOK], settings={"tool_choice": "nothing"})
+    client.begin("session/run", session="t", text="Hi")
+    assert client.next()["error"]["data"] == {"code": "invalid-params"}
     for bad in ({"mode": "native"}, {"dialect": "klingon"}, {"reading": {"tools": []}}, {"retries": -1}):
         assert client.refused("session/open", settings=bad) == "invalid-params"
     assert client.refused("session/open", tools=[{"name": "a:b"}]) == "invalid-params"

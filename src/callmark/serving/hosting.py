@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -31,7 +31,7 @@ from callmark.serving.methods import State
 from callmark.serving.problems import ServingError
 from callmark.serving.rpc import Connection, RemoteError
 from callmark.serving.texts import Halves, Tiles
-from callmark.tools.context import Invocation, Signal, flat_content
+from callmark.tools.context import Invocation, flat_content
 from callmark.tools.registry import Registry
 from callmark.tools.results import Result
 from callmark.tools.tool import Tool
@@ -130,9 +130,7 @@ class Host:
 
         self.connection.ask(id, method, params, hand_over)
 
-    async def answer(
-        self, method: str, params: Any, cancelled: str, cancel: Signal | None
-    ) -> tuple[Any, RemoteError | None]:
+    async def answer(self, method: str, params: Any, cancelled: str, cancel: Cancel) -> tuple[Any, RemoteError | None]:
         """Ask the client and wait for its answer, or for `cancel`.
 
         Where the waiting ends before the answer, the client is told by the notification `cancelled`.
@@ -146,8 +144,7 @@ class Host:
 
         id = self.connection.new_id(method)  # noqa: A001
         self.ask(id, method, params, answered)
-        if isinstance(cancel, Cancel):
-            cancel.listen(lambda: loop.call_soon_threadsafe(answered, None, RemoteError("cancelled")), name=future)
+        cancel.listen(lambda: loop.call_soon_threadsafe(answered, None, RemoteError("cancelled")), name=future)
         try:
             return await future
         finally:
@@ -340,7 +337,7 @@ class Hosted:
                 context=told,
                 deadline_seconds=context.remaining_seconds() or 0.0,
             )
-            result, error = await self._host.answer("tool/invoke", asked, "tool/cancel", context.cancel)
+            result, error = await self._host.answer("tool/invoke", asked, "tool/cancel", cast(Cancel, context.cancel))
             if error is None:
                 return result
             data = error.data if isinstance(error.data, dict) else {}
@@ -353,7 +350,9 @@ class Hosted:
     async def _approved(self, approval: Approval) -> bool:
         tool = approval.tool
         asked = wire.Approve(session=self._name, name=tool.name, tool=tool.qualified_name, arguments=approval.arguments)
-        result, error = await self._host.answer("tool/approve", asked, "tool/cancel", approval.context.cancel)
+        result, error = await self._host.answer(
+            "tool/approve", asked, "tool/cancel", cast(Cancel, approval.context.cancel)
+        )
         return error is None and result is True
 
 

@@ -260,9 +260,7 @@ class ParseStream:
                 async for chunk in pieces.chunks():
                     self._server.counts.add("callmark_characters_total", len(chunk))
                     await answer.events(stream.feed(chunk))
-                    if (
-                        loop.time() > (patience.when() or 0.0) - idle * 0.9
-                    ):  # to do it each time costs a third of it all
+                    if loop.time() > (patience.when() or 0.0) - idle * 0.9:  # each time would cost a third of it all
                         patience.reschedule(loop.time() + idle)
                 await answer.events(stream.close())
                 await answer.end()
@@ -283,10 +281,14 @@ class ParseStream:
     async def _opened(self, scope: Scope, headers: Headers, receive: Receive) -> tuple[_Pieces, Stream]:
         """Return the body, and the stream that its options ask for."""
         _want(headers, "text/plain", JSON_LINES, absent=True)
-        as_lines = headers.get("content-type", "").startswith(JSON_LINES)
-        pieces = _Lines(receive) if as_lines else _Pieces(receive)
-        options = QueryParams(scope["query_string"]).get("options", "{}").encode()
-        given = decoded(await pieces.head() if as_lines else options, _reading)
+        pieces: _Pieces
+        if headers.get("content-type", "").startswith(JSON_LINES):
+            pieces = lines = _Lines(receive)
+            options = await lines.head()
+        else:
+            pieces = _Pieces(receive)
+            options = QueryParams(scope["query_string"]).get("options", "{}").encode()
+        given = decoded(options, _reading)
         try:
             stream = Stream(given.options(), given.positions or "code-points", self._server.bounds.stream_characters)
         except callmark.CallmarkError as error:
@@ -313,10 +315,6 @@ class _Pieces:
         self.more = message.get("more_body", False)
         body: bytes = message.get("body", b"")
         return body
-
-    async def head(self) -> bytes:
-        """Return what comes before the text."""
-        return b""
 
     async def chunks(self) -> AsyncIterator[str]:
         """Yield the text."""

@@ -181,8 +181,7 @@ def _schemas(kinds: list[Any]) -> tuple[dict[Any, Document], dict[str, Document]
     unique = list(dict.fromkeys(kinds))
     refs, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
     for schema in components.values():
-        if "description" in schema:
-            schema["description"] = re.sub(r"\s+", " ", schema["description"]).strip()
+        schema["description"] = re.sub(r"\s+", " ", schema["description"]).strip()
     return dict(zip(unique, refs, strict=True)), components
 
 

@@ -84,9 +84,6 @@ class Streams:
         self._open: dict[str, Stream] = {}
         self._opened = 0
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def open(self, name: str | None, options: Mapping[str, Any], positions: Positions) -> str:
         """Open a stream and return its name: the one that is given, or a new one."""
         if len(self._open) >= self._bounds.streams:
