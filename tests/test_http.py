@@ -23,7 +23,7 @@ from websockets.sync.client import connect
 
 import callmark
 from callmark.serving import gate as gates
-from callmark.serving import http as serving
+from callmark.serving import protocols
 from callmark.serving.bounds import Bounds
 from callmark.serving.gate import Gate
 from callmark.serving.problems import KINDS
@@ -480,7 +480,7 @@ def test_bodies_that_do_not_come_are_given_up():
 
 
 def test_a_head_that_does_not_come_is_given_up(monkeypatch):
-    monkeypatch.setattr(serving, "_HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(protocols, "_HEAD_SECONDS", 0.05)
     with served() as server:
         for sent in (b"", b"GET /health HTTP/1.1\r\nHost:"):
             with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
@@ -531,7 +531,7 @@ def is_cut_off(raw: socket.socket, piece: bytes) -> None:
 
 
 def test_clients_that_do_not_read_are_cut_off(monkeypatch):
-    monkeypatch.setattr(serving, "_SEND_SECONDS", 0.1)
+    monkeypatch.setattr(protocols, "_SEND_SECONDS", 0.1)
     text = "x" * 60_000
     chunk = b"%x\r\n%b\r\n" % (len(text), text.encode())
     head = b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
