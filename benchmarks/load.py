@@ -184,9 +184,9 @@ def measure(over: str, streams: int, rate: float, seconds: float) -> dict[str, A
     lost = sum(client.lost or client.reached < client.sent - 20 for client in clients)
     row: dict[str, Any] = {"over": over, "streams": streams, "chunks/s": round(streams * rate), "seconds": seconds}
     for half, name in zip(halves, ("1st", "2nd"), strict=True):
-        cuts = statistics.quantiles(half, n=100)
-        row[f"p50 ms {name} half"] = round(cuts[49], 1)
-        row[f"p99 ms {name} half"] = round(cuts[98], 1)
+        cuts = statistics.quantiles(half, n=100) if len(half) > 1 else None
+        row[f"p50 ms {name} half"] = cuts and round(cuts[49], 1)
+        row[f"p99 ms {name} half"] = cuts and round(cuts[98], 1)
     row["us of processor a chunk"] = round(worked * 1e6 / sum(client.chunks for client in clients), 1)
     row |= {"MB at half": round(seen[0]), "MB at end": round(seen[1]), "lost": lost}
     return row

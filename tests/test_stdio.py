@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,15 @@ def test_standard_output_has_answers_only(process):
     code, rest, told = process.end()
     assert (code, rest) == (0, b"")
     assert len(told.splitlines()) == 2
+
+
+def test_commands_load_only_what_they_serve():
+    heavy = "{'asyncio', 'starlette', 'uvicorn', 'jsonschema', 'rich'}"
+    for module, other in (("callmark.cli", "callmark.serving"), ("callmark.serving.stdio", "callmark.serving.hosting")):
+        program = f"import sys, {module}; print(*sorted(({heavy} | {{{other!r}}}) & sys.modules.keys()))"
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=plain)
+        assert done.stdout.strip() == ""
 
 
 def test_a_session_ends_with_its_input(process):

@@ -12,7 +12,6 @@ an answer any more. An answer that comes too late is ignored.
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
@@ -35,6 +34,8 @@ from callmark.serving.methods import (
 from callmark.tools.results import Result
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from callmark.running.session import SessionStats
     from callmark.serving.hosting import Hosted
 
