@@ -9,7 +9,7 @@ from time import perf_counter
 from benchmarks.parts import Parts, full, quick
 from benchmarks.report import conditions, show, write_lines
 
-PARTS = ("recovery", "whole", "stream", "growth", "attacks", "memory", "import")
+PARTS = ("recovery", "whole", "stream", "growth", "attacks", "memory", "import", "stdio")
 
 
 def main() -> int:

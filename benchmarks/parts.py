@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tracemalloc
@@ -24,7 +25,7 @@ from benchmarks.measure import (
     take_turns,
     whole,
 )
-from benchmarks.report import Row, show, table, verdict
+from benchmarks.report import ROOT, Row, show, table, verdict
 from benchmarks.truth import WrongTruthError, check_truth, title
 from benchmarks.workloads import (
     ATTACKS,
@@ -47,6 +48,7 @@ OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}
 GROWTH_EXPONENT = 1.05
 ATTACK_EXPONENT = 1.1
 ATTACK_NS = 3000
+STDIO_US = 150
 SHOWN_LOSSES = 40
 PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 characters included
 BIGGEST_MARKER = 1_000_000  # the biggest marker that is timed; arguments end at 1 MiB (1,048,576)
@@ -67,6 +69,7 @@ class Scale(NamedTuple):
     prose_memory: int
     marker_memory: tuple[int, ...]
     import_runs: int
+    stdio_calls: int
     growth_seconds: float  # of one turn and of all extra turns: a size that takes longer is the last one
 
 
@@ -85,6 +88,7 @@ def quick(seed: int) -> Scale:
         prose_memory=1_000_000,
         marker_memory=(100_000,),
         import_runs=5,
+        stdio_calls=1000,
         growth_seconds=0.3,
     )
 
@@ -104,6 +108,7 @@ def full(seed: int) -> Scale:
         prose_memory=10_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
+        stdio_calls=5000,
         growth_seconds=3.0,
     )
 
@@ -433,6 +438,42 @@ class Parts:
                 },
             ],
             f"best of {self.scale.import_runs}",
+        )
+
+
+    def stdio(self) -> None:
+        """Time a short parse from node through `callmark stdio`, and through a process that answers without reading."""
+        events = [event.to_dict() for event in parse("[CALL: f()]").events]
+        answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"events": events}})
+        floor = f"import sys\nfor line in sys.stdin.buffer: print({answer!r}, flush=True)"
+        commands = {"floor": [sys.executable, "-c", floor], "callmark": [sys.executable, "-m", "callmark", "stdio"]}
+        best: dict[str, Row] = {}
+        for _ in range(3):
+            for name, command in commands.items():
+                done = subprocess.run(
+                    ["node", str(ROOT / "benchmarks" / "stdio.mjs"), str(self.scale.stdio_calls), *command],
+                    capture_output=True,
+                    check=True,
+                )
+                found = json.loads(done.stdout)
+                best[name] = min(best.get(name, found), found, key=lambda each: each["median"])
+        ours, least = best["callmark"], best["floor"]
+        self._report(
+            "stdio",
+            "A short parse from node through stdio, one after the other",
+            ("server", "median us", "p99 us", "x floor", "target", ""),
+            [
+                {"server": "answers without reading (floor)", "median us": least["median"], "p99 us": least["p99"]},
+                {
+                    "server": "callmark stdio",
+                    "median us": ours["median"],
+                    "p99 us": ours["p99"],
+                    "x floor": ours["median"] / least["median"],
+                    "target": STDIO_US,
+                    "": verdict(ours["median"] <= STDIO_US),
+                },
+            ],
+            f"best median of 3 runs of {self.scale.stdio_calls} calls",
         )
 
 

@@ -45,7 +45,8 @@ FLOORS = (
     ("running", "nonces"),
     ("callmark",),  # the public surface
     ("display", "testing", "watching"),
-    ("cli", "serving"),
+    ("serving",),
+    ("cli",),
     ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -68,6 +69,8 @@ GUARDED = {
     "opentelemetry": {"running"},
     "click": {"cli"},
     "rich": {"display"},
+    "starlette": {"serving"},
+    "uvicorn": {"serving"},
 }
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "breakpoint", "print", "input"}
 CALLS_FOREIGN_CODE = str(Path("tools", "foreign.py"))  # the only module that catches whatever is raised
@@ -204,7 +207,7 @@ def test_heavy_imports_are_late_and_in_their_room(module):
         assert package not in FORBIDDEN_IMPORTS
         if package in GUARDED:
             assert module.room in GUARDED[package], f"line {found.line}: {found.name}"
-            late = package not in ("click", "rich")
+            late = package not in ("click", "rich", "starlette")
             assert not (late and found.at_once), f"line {found.line}: {found.name} is imported with the module"
 
 

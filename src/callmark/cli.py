@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from callmark.running.jobs import Approval
     from callmark.running.models import Model
     from callmark.running.session import Session
+    from callmark.serving.bounds import Bounds
     from callmark.tools.tool import Tool
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
@@ -508,6 +509,96 @@ def run(
         session = Session(executor, settings=settings, system=system)
         native = mode != "text"
         _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), question, as_json)
+
+
+_SIZES = (
+    click.option("--message-bytes", type=int, metavar="N", help="Most bytes of a message. [16 MiB]"),
+    click.option("--streams", type=int, metavar="N", help="Most streams that are open at once. [1000]"),
+)
+
+
+def _sizes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that serves the options of `Bounds`, as the argument `bounds`."""
+
+    @wraps(command)
+    def with_bounds(*arguments: Any, message_bytes: int | None, streams: int | None, **others: Any) -> None:
+        from callmark.serving.bounds import Bounds
+
+        given = {"message_bytes": message_bytes, "streams": streams}
+        bounds = Bounds(**{name: value for name, value in given.items() if value is not None})
+        command(*arguments, bounds=bounds, **others)
+
+    for option in reversed(_SIZES):
+        with_bounds = option(with_bounds)
+    return with_bounds
+
+
+@main.command(short_help="Serve programs in other languages over standard input and output.")
+@click.option("--schema", is_flag=True, help="Print the OpenRPC document, and serve nothing.")
+@_sizes
+def stdio(schema: bool, bounds: Bounds) -> None:
+    """Answer JSON-RPC 2.0 on standard input, one message a line, until it ends.
+
+    Standard output has answers only, one a line; remarks go to standard error. --schema says what there is.
+
+    \b
+    Example: echo '{"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": "[CALL: f()]"}}' | callmark stdio
+    """
+    if schema:
+        from callmark.serving.schema import openrpc
+
+        with _standard_output() as output:
+            output.write(msgspec.json.format(msgspec.json.encode(openrpc())) + b"\n")
+        return
+    from callmark.serving.stdio import serve as answer
+
+    with _open(0, "rb") as source, _standard_output() as output:
+        answer(source, output, bounds=bounds, log=lambda line: click.echo(line, err=True))
+
+
+@main.command(short_help="Serve programs in other languages over HTTP and WebSocket.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8765, show_default=True, help="The port; 0 is any that is free.")
+@click.option(
+    "--origin", "origins", multiple=True, metavar="ORIGIN", help="A web page that may ask. Repeatable."
+)
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Another name of this server. Repeatable.")
+@click.option("--token", envvar="CALLMARK_TOKEN", default="", help="Wanted from every client. Or in CALLMARK_TOKEN.")
+@click.option("--schema", is_flag=True, help="Print the OpenAPI document, and serve nothing.")
+@_sizes
+def serve(
+    host: str,
+    port: int,
+    origins: tuple[str, ...],
+    hosts: tuple[str, ...],
+    token: str,
+    schema: bool,
+    bounds: Bounds,
+) -> None:
+    """Serve the functions over HTTP, with streams and sessions over the WebSocket /ws, until Ctrl-C.
+
+    Requests from web pages are refused but for those of --origin. An address other than the loopback's wants a --token.
+
+    \b
+    Example: callmark serve --origin https://example.org
+    """
+    if schema:
+        from callmark.serving.schema import openapi
+
+        with _standard_output() as output:
+            output.write(msgspec.json.format(msgspec.json.encode(openapi())) + b"\n")
+        return
+    try:
+        from callmark.serving.gate import LOOPBACK, Gate
+        from callmark.serving.http import Listening, app
+    except ImportError as error:
+        raise _Failure(f"serve wants the extra `server`: pip install callmark[server] ({error})") from error
+    if host not in (*LOOPBACK, "::1") and not token:
+        raise click.UsageError(f"--host {host}: expected a --token, for others can reach this address")
+    gate = Gate(origins=origins, hosts=(host, *hosts), token=token, body_bytes=bounds.message_bytes)
+    listening = Listening(app(gate=gate, bounds=bounds), host=host, port=port, message_bytes=bounds.message_bytes)
+    click.echo(f"callmark serves on {listening.url}", err=True)
+    listening.run()
 
 
 def _watch(session: Session, model: Model, question: str, as_json: bool) -> None:

@@ -1,0 +1,122 @@
+"""uvicorn's protocols for HTTP and WebSocket, with the bounds and the haste that they lack."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, cast
+
+_HEAD_BYTES: Final = 65_536  # of a request's line and headers
+_HEAD_SECONDS: Final = 15.0  # in which they must have come
+_SEND_SECONDS: Final = 30.0  # in which a client must take what is held for it, some 50 KB
+
+
+class _Together:
+    """A transport that writes once what is written to it in one turn of the loop.
+
+    Messages come in heaps where there are many streams, and to write each answer by itself takes more time than to
+    make it: of 53 microseconds a chunk (`python -m benchmarks.load`) 38 were left.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._pieces: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._pieces:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._pieces.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        if pieces and not self._transport.is_closing():
+            self._transport.write(b"".join(pieces))
+
+
+def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
+    """Return uvicorn's protocols for HTTP and WebSocket, with bounds that they do not have.
+
+    A client may neither say little of a head for ever nor much of it at once, and one that takes nothing of what it is
+    sent is cut off: what is written for it would be held without end.
+    """
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    class Patience:
+        """Cuts a connection off when a time is over."""
+
+        def __init__(self) -> None:
+            self._timer: asyncio.TimerHandle | None = None
+
+        def begin(self, seconds: float, transport: Any) -> None:
+            self.end()
+            self._timer = asyncio.get_running_loop().call_later(seconds, transport.abort)
+
+        def end(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    class Http(HttpToolsProtocol):
+        _in_head = True
+        _head_bytes = 0
+
+        def connection_made(self, transport: Any) -> None:
+            self._head = Patience()
+            self._reader = Patience()
+            super().connection_made(transport)
+            self._head.begin(_HEAD_SECONDS, transport)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._head.end()
+            self._reader.end()
+            super().connection_lost(exc)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._in_head = True
+            self._head_bytes = 0
+            self._head.begin(_HEAD_SECONDS, self.transport)
+
+        def on_headers_complete(self) -> None:
+            self._in_head = False
+            self._head.end()
+            super().on_headers_complete()
+
+        def data_received(self, data: bytes) -> None:
+            self._head_bytes += len(data)
+            super().data_received(data)
+            if self._in_head and self._head_bytes > _HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response("The head of the request is too long.")
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._reader.begin(_SEND_SECONDS, self.transport)
+
+        def resume_writing(self) -> None:
+            self._reader.end()
+            super().resume_writing()
+
+    class WebSockets(WebSocketsSansIOProtocol):
+        def connection_made(self, transport: Any) -> None:
+            self._reader = Patience()
+            super().connection_made(cast(asyncio.BaseTransport, _Together(transport)))
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._reader.end()
+            super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._reader.begin(_SEND_SECONDS, self.transport)
+
+        def resume_writing(self) -> None:
+            self._reader.end()
+            super().resume_writing()
+
+    return Http, WebSockets

@@ -1,0 +1,606 @@
+"""HTTP over real sockets: the functions, streamed texts, the WebSocket, the gate, and clients that misbehave."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+import callmark
+from callmark.serving import gate as gates
+from callmark.serving import protocols
+from callmark.serving.bounds import Bounds
+from callmark.serving.gate import Gate
+from callmark.serving.problems import KINDS
+from feeding import joined
+from serving import WAIT_SECONDS, Served, ask, served
+from test_cases import CASES
+from test_cli import run
+
+TEXT = 'Hm. 😀 [CALL: look(at=it)] [CALL: look({"at" 1})]'
+ORIGIN = "https://example.org"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served(Gate(origins=[ORIGIN])) as running:
+        yield running
+
+
+def as_wire(events: Any) -> Any:
+    """Return events as a client sees them."""
+    return json.loads(json.dumps([event.to_dict() for event in events]))
+
+
+def problem(response: Any) -> str:
+    """Return the code of an error, which is in the one shape."""
+    assert response.json.keys() == {"error"}
+    error = response.json["error"]
+    assert error.keys() == {"code", "message", "type"}
+    assert response.status == KINDS[error["code"]].status
+    assert response.headers["content-type"] == "application/json"
+    return error["code"]
+
+
+# The functions.
+
+
+def test_functions_are_paths(server):
+    parsed = callmark.parse(TEXT)
+    assert ask(server, "POST", "/parse", {"text": TEXT}).json == {"events": as_wire(parsed.events)}
+    assert ask(server, "POST", "/detect", {"text": TEXT}).json == {"dialects": ["call"]}
+    assert len(ask(server, "GET", "/dialects").json["dialects"]) == len(callmark.dialects())
+    utf16 = ask(server, "POST", "/parse", {"text": TEXT, "positions": "utf-16"}).json["events"]
+    assert utf16[0]["span"] == {"start": 0, "end": 7}
+    big = "x" * 100_000 + "[CALL: f()]"  # read in a thread
+    assert ask(server, "POST", "/parse", {"text": big}).json["events"][-1]["span"]["end"] == len(big)
+    problems = [each.to_dict() for each in parsed.problems]
+    assert "was not run" in ask(server, "POST", "/feedback", {"problem": problems[0]}).json["text"]
+
+
+def test_health_metrics_and_documents(server):
+    assert ask(server, "GET", "/health").json == {"status": "ok", "callmark": callmark.__version__}
+    ask(server, "POST", "/detect", {"text": ""})
+    ask(server, "POST", "/detect", {})
+    text = ask(server, "GET", "/metrics").body.decode()
+    assert "# TYPE callmark_requests_total counter\n" in text
+    assert 'callmark_requests_total{method="detect",code="invalid-params"}' in text
+    assert 'callmark_seconds_total{method="detect"}' in text
+    assert ask(server, "GET", "/openapi.json").json["openapi"] == "3.1.0"
+    assert ask(server, "GET", "/openrpc.json").json["openrpc"].startswith("1.")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "code"),
+    [
+        ("GET", "/nothing", None, {}, "unknown-method"),
+        ("GET", "/../etc/passwd", None, {}, "unknown-method"),
+        ("GET", "/parse", None, {}, "wrong-method"),
+        ("DELETE", "/health", None, {}, "wrong-method"),
+        ("POST", "/parse", b"{}", {}, "wrong-media-type"),
+        ("POST", "/parse", b"{}", {"Content-Type": "text/plain"}, "wrong-media-type"),
+        ("POST", "/parse", b"{", {"Content-Type": "application/json"}, "parse-error"),
+        ("POST", "/parse", b"\xff", {"Content-Type": "application/json"}, "parse-error"),
+        ("POST", "/parse", b'{"text":"","tools":' + b"[" * 50_000, {"Content-Type": "application/json"}, "parse-error"),
+        ("POST", "/parse", b"7", {"Content-Type": "application/json; charset=utf-8"}, "invalid-params"),
+        ("POST", "/parse", {"text": "", "dialects": "klingon"}, {}, "invalid-params"),
+        ("POST", "/parse", {"text": 7}, {}, "invalid-params"),
+        ("POST", "/parse", b"x" * (16 * 1024 * 1024 + 1), {"Content-Type": "application/json"}, "too-large"),
+        ("POST", "/parse/stream?options=7", b"x", {}, "invalid-params"),
+        ("POST", "/parse/stream?options={%22dialects%22:%22klingon%22}", b"x", {}, "invalid-params"),
+        ("POST", "/parse/stream", b"x", {"Content-Type": "application/json"}, "wrong-media-type"),
+        ("POST", "/parse/stream", b"{", {"Content-Type": "application/x-ndjson"}, "parse-error"),
+        ("GET", "/ws", None, {}, "unknown-method"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_is_wrong_is_4xx_in_one_shape(server, method, path, body, headers, code):
+    assert problem(ask(server, method, path, body, headers)) == code
+
+
+def test_a_mistake_of_our_own_is_500_in_the_same_shape(server, monkeypatch):
+    def broken(text):
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(callmark, "detect", broken)
+    response = ask(server, "POST", "/detect", {"text": "x"})
+    assert problem(response) == "internal-error"
+    assert b"secret" not in response.body
+
+
+def test_garbage_bytes_are_answered(server):
+    wrong = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: x\r\n\r\n"
+    for garbage in (b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", wrong):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+            raw.sendall(garbage)
+            assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        raw.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        with suppress(ConnectionError):  # it is answered, and cut off
+            for _ in range(10_000):
+                raw.sendall(b"X-Header: %b\r\n" % (b"x" * 1000))
+            raise AssertionError("a head of 10 MB")
+
+
+# The gate.
+
+
+def test_other_hosts_are_refused(server):
+    for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.example", "", "[::1", "localhost."):
+        assert problem(ask(server, "GET", "/health", None, {"Host": host})) == "forbidden-host"
+    for host in ("localhost", f"LOCALHOST:{server.port}", "127.0.0.1", "[::1]:80", "[::1]"):
+        assert ask(server, "GET", "/health", None, {"Host": host}).status == 200
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        raw.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        assert raw.recv(100).startswith(b"HTTP/1.1 421 ")
+
+
+def test_pages_of_other_origins_are_refused(server):
+    preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,x-y"}
+    for origin in ("https://evil.example", "null", f"{ORIGIN}:444", f"{ORIGIN}.evil.example", "http://example.org"):
+        for method, headers in (("POST", {}), ("OPTIONS", preflight)):
+            response = ask(server, method, "/parse", {"text": ""}, {"Origin": origin, **headers})
+            assert problem(response) == "forbidden-origin"
+            assert "access-control-allow-origin" not in response.headers
+    response = ask(server, "OPTIONS", "/parse", None, {"Origin": ORIGIN, **preflight})
+    assert (response.status, response.headers["access-control-allow-origin"]) == (200, ORIGIN)
+    response = ask(server, "POST", "/parse", {"text": 7}, {"Origin": ORIGIN})
+    assert problem(response) == "invalid-params"
+    assert response.headers["access-control-allow-origin"] == ORIGIN
+
+
+@pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/", "https://*.example.org"])
+def test_origins_are_explicit(origin):
+    with pytest.raises(callmark.UsageError, match="origins: expected"):
+        Gate(origins=[origin])
+    assert Gate(origins=["null", "chrome-extension://abc", "http://localhost:8000"])
+
+
+def test_a_token_is_wanted():
+    with pytest.raises(callmark.UsageError, match="token: expected"):
+        Gate(token="a b")  # noqa: S106
+    with served(Gate(token="s3cret", origins=[ORIGIN], hosts=["box"])) as server:  # noqa: S106
+        assert ask(server, "GET", "/health", None, {"Host": "box:80"}).status == 200
+        for given in (None, "Bearer", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "Bearer sécret"):
+            headers = {} if given is None else {"Authorization": given}
+            response = ask(server, "POST", "/detect", {"text": ""}, {**headers, "Origin": ORIGIN})
+            assert problem(response) == "unauthorized"
+            assert response.headers["www-authenticate"] == "Bearer"
+            assert response.headers["access-control-allow-origin"] == ORIGIN
+        assert ask(server, "POST", "/detect", {"text": ""}, {"Authorization": "bearer s3cret"}).status == 200
+        url = f"ws://127.0.0.1:{server.port}/ws"
+        with connect(url, additional_headers={"Authorization": "Bearer s3cret"}) as talk:
+            assert talk.subprotocol is None
+        with connect(url, subprotocols=["callmark", "bearer.s3cret"], origin=ORIGIN) as talk:
+            assert talk.subprotocol == "callmark"
+        for options in ({}, {"subprotocols": ["callmark", "bearer.no"]}):
+            with pytest.raises(InvalidStatus) as refused:
+                connect(url, **options)
+            assert refused.value.response.status_code == 401
+
+
+def upgrade(headers: dict[str, str]) -> bytes:
+    lines = {**headers, "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    lines["Sec-WebSocket-Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
+    return "".join(["GET /ws HTTP/1.1\r\n", *(f"{key}: {value}\r\n" for key, value in lines.items()), "\r\n"]).encode()
+
+
+def upgraded(raw: socket.socket) -> None:
+    """Make a WebSocket of a connection: what is sent before the server has agreed would be lost."""
+    raw.sendall(upgrade({"Host": "localhost"}))
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += raw.recv(1)
+    assert head.startswith(b"HTTP/1.1 101 ")
+
+
+def test_a_websocket_is_refused_like_anything_else(server):
+    url = f"ws://127.0.0.1:{server.port}/ws"
+    for headers, status in (({"Origin": "https://evil.example"}, 403), ({"Host": "evil.example"}, 421)):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+            raw.sendall(upgrade({"Host": "localhost", **headers}))
+            assert raw.recv(1000).startswith(b"HTTP/1.1 %d " % status)
+    with connect(url, origin=ORIGIN) as talk:
+        talk.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": ""}}))
+        assert json.loads(talk.recv()) == {"jsonrpc": "2.0", "id": 1, "result": {"dialects": []}}
+    with pytest.raises(InvalidStatus) as refused:
+        connect(f"ws://127.0.0.1:{server.port}/nothing")
+    assert refused.value.response.status_code in (403, 404)
+
+
+def test_a_door_without_the_extension_closes():
+    """A server that can answer no WebSocket with a status gets a close."""
+    import asyncio
+
+    from callmark.serving.problems import ServingError
+
+    sent = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    error = ServingError("forbidden-host", "x")
+    asyncio.run(gates.refuse(error, {"type": "websocket", "headers": []}, receive, send))
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+def test_routes_of_others_stand_behind_the_gate():
+    entered = []
+
+    class Life:
+        async def __aenter__(self) -> None:
+            entered.append("in")
+
+        async def __aexit__(self, *_: object) -> None:
+            entered.append("out")
+
+    async def hello(request: Any) -> PlainTextResponse:
+        return PlainTextResponse(f"Hello, {len(await request.body())}")
+
+    async def broken(request: Any) -> PlainTextResponse:
+        raise ZeroDivisionError("secret")
+
+    routes = [Route("/v1/hello", hello, methods=["POST"]), Route("/v1/broken", broken)]
+    with served(Gate(body_bytes=10), routes=routes, lifespan=lambda app: Life()) as server:
+        assert ask(server, "POST", "/v1/hello", b"12345").body == b"Hello, 5"
+        assert problem(ask(server, "POST", "/v1/hello", b"x" * 11)) == "too-large"
+        assert problem(ask(server, "POST", "/v1/hello", b"", {"Host": "evil.example"})) == "forbidden-host"
+        assert problem(ask(server, "GET", "/v1/broken")) == "internal-error"
+        chunked = ask(
+            server, "POST", "/v1/hello", b"6\r\n123456\r\n6\r\n123456\r\n0\r\n\r\n", {"Transfer-Encoding": "chunked"}
+        )
+        assert problem(chunked) == "too-large"
+    assert entered == ["in", "out"]
+
+
+# Streams.
+
+
+def streamed(server: Any, chunks: Any, headers: dict[str, str], query: str = "") -> bytes:
+    """Send chunks of a body one by one, and return the body of the answer."""
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_SECONDS)
+    connection.request("POST", f"/parse/stream{query}", iter(chunks), headers, encode_chunked=True)
+    answer = connection.getresponse()
+    assert answer.status == 200
+    body = answer.read()
+    connection.close()
+    return body
+
+
+def of_lines(body: bytes) -> list[Any]:
+    return [json.loads(line) for line in body.splitlines()]
+
+
+def test_a_streamed_text_is_answered_as_it_comes(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        raw.sendall(b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        answer = raw.makefile("rb")
+        while answer.readline() != b"\r\n":
+            pass
+        for chunk, expected in ((b"Hi ", b'"Hi "'), (b"[CALL: f(a=1", b'"call-start"'), (b")]", b'"call"')):
+            raw.sendall(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            read = b""
+            while expected not in read:
+                read += answer.readline()
+        raw.sendall(b"0\r\n\r\n")
+        while answer.readline() != b"0\r\n":
+            pass
+
+
+def test_streams_come_and_go_in_each_form(server):
+    expected = as_wire(joined(callmark.parse(TEXT).events))
+    data = TEXT.encode()
+    pieces = [data[start : start + 3] for start in range(0, len(data), 3)]  # cut inside characters too
+    lines = of_lines(streamed(server, pieces, {"Content-Type": "text/plain; charset=utf-8"}))
+    assert again(lines) == expected
+    events = streamed(server, pieces, {"Accept": "text/event-stream"})
+    assert again([json.loads(block[6:]) for block in events.split(b"\n\n") if block.startswith(b"data: ")]) == expected
+    assert events.endswith(b"event: end\ndata: {}\n\n")
+    lines = [{"dialects": ["call"]}, *(TEXT[start : start + 3] for start in range(0, len(TEXT), 3))]
+    body = "\n".join(map(json.dumps, lines)).encode() + b"\n\n"
+    for cut in (1, 7, 1000):
+        chunks = [body[start : start + cut] for start in range(0, len(body), cut)]
+        assert again(of_lines(streamed(server, chunks, {"Content-Type": "application/x-ndjson"}))) == expected
+    assert of_lines(streamed(server, [b"{}"], {"Content-Type": "application/x-ndjson"})) == []
+    assert of_lines(streamed(server, [], {"Content-Type": "application/x-ndjson"})) == []
+    found = of_lines(streamed(server, ["😀[CALL: f()]".encode()], {}, '?options={"positions":"utf-16"}'))
+    assert found[-1]["span"] == {"start": 2, "end": 13}
+
+
+def again(events: list[Any]) -> Any:
+    """Return events of the wire as values, joined, and on the wire once more: comparable however they were cut."""
+    return as_wire(joined([callmark_event(event) for event in events]))
+
+
+def callmark_event(event: Any) -> Any:
+    import msgspec
+
+    return msgspec.convert(event, callmark.Event)
+
+
+def test_what_goes_wrong_in_a_stream_is_its_last_line():
+    with served(bounds=Bounds(stream_characters=10)) as server:
+        last = of_lines(streamed(server, [b"012345678", b"9x"], {}))[-1]
+        assert last["error"]["code"] == "too-large"
+        events = streamed(server, [b"012345678", b"9x"], {"Accept": "text/event-stream"})
+        assert b"event: error\ndata: {" in events
+        lines = of_lines(streamed(server, [b"{}\n", b'"a"\n', b"7\n"], {"Content-Type": "application/x-ndjson"}))
+        assert lines[-1]["error"]["code"] == "invalid-params"
+
+
+# All cases, through everything.
+
+EXPECTED = {key: callmark.parse(case["input"], **case["options"]).events for key, case in CASES.items()}
+
+
+def test_cases_give_the_same_events_over_http(server):
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_SECONDS)
+    for key, case in CASES.items():
+        body = json.dumps({"text": case["input"], **case["options"]})
+        connection.request("POST", "/parse", body, {"Content-Type": "application/json"})
+        assert json.loads(connection.getresponse().read())["events"] == as_wire(EXPECTED[key]), key
+    connection.close()
+
+
+def test_cases_give_the_same_events_in_a_streamed_body(server):
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_SECONDS)
+    for key, case in CASES.items():
+        text = case["input"]
+        lines = [case["options"], *(text[start : start + 5] for start in range(0, len(text), 5))]
+        body = "\n".join(map(json.dumps, lines))
+        connection.request("POST", "/parse/stream", body, {"Content-Type": "application/x-ndjson"})
+        lines = of_lines(connection.getresponse().read())
+        assert as_values(joined([callmark_event(event) for event in lines])) == as_values(joined(EXPECTED[key])), key
+    connection.close()
+
+
+def as_values(events: Any) -> Any:
+    return json.dumps([event.to_dict() for event in events])
+
+
+def test_cases_give_the_same_events_over_a_websocket(server):
+    with connect(f"ws://127.0.0.1:{server.port}/ws", max_size=None) as talk:
+        for key, case in CASES.items():
+            params = {"text": case["input"], **case["options"]}
+            talk.send(json.dumps({"jsonrpc": "2.0", "id": key, "method": "parse", "params": params}))
+            answer = json.loads(talk.recv(WAIT_SECONDS))
+            assert answer["id"] == key
+            assert answer["result"]["events"] == as_wire(EXPECTED[key]), key
+
+
+# The WebSocket.
+
+
+def test_a_session_runs_over_a_websocket(server):
+    with connect(f"ws://127.0.0.1:{server.port}/ws") as talk:
+        tool = {"name": "look", "mode": "read", "parameters": {"properties": {"at": {"type": "string"}}}}
+        open_and_run = [
+            {"jsonrpc": "2.0", "id": 1, "method": "session/open", "params": {"session": "s", "tools": [tool]}},
+            {"jsonrpc": "2.0", "id": 2, "method": "session/run", "params": {"session": "s", "text": "Look."}},
+        ]
+        for message in open_and_run:
+            talk.send(json.dumps(message).encode())  # binary messages are read as well
+        answers = iter(["[CALL: look(at=grass)]", "Green."])
+        while True:
+            message = json.loads(talk.recv(WAIT_SECONDS))
+            if message.get("method") == "model/generate":
+                talk.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"text": next(answers)}}))
+            elif message.get("method") == "tool/invoke":
+                talk.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": "green"}))
+            elif message.get("id") == 2:
+                assert message["result"] == {"outcome": "answer", "answer": "Green."}
+                break
+
+
+def test_a_big_message_is_read_in_a_thread_and_a_bigger_one_ends_it(server):
+    with connect(f"ws://127.0.0.1:{server.port}/ws", max_size=None) as talk:
+        big = {"jsonrpc": "2.0", "id": 1, "method": "parse", "params": {"text": "x" * 100_000}}
+        talk.send(json.dumps(big))
+        assert len(json.loads(talk.recv(WAIT_SECONDS))["result"]["events"]) == 1
+        talk.send("x" * (16 * 1024 * 1024 + 1))
+        with pytest.raises(ConnectionClosed):
+            talk.recv(WAIT_SECONDS)
+
+
+# Clients that are slow, silent or gone.
+
+
+def open_now(server: Any, kind: str) -> float:
+    return server.application.state.metrics.get("callmark_open", kind=kind)
+
+
+def wait_until(true: Any) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_clients_that_vanish_leave_nothing_behind(server):
+    head = b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[CALL\r\n"
+    raws = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(5)]
+    for raw in raws:
+        raw.sendall(head)
+    with ExitStack() as open_talks:
+        url = f"ws://127.0.0.1:{server.port}/ws"
+        talks = [open_talks.enter_context(connect(url, close_timeout=0.1)) for _ in range(5)]
+        vanish(server, raws, talks)
+
+
+def vanish(server: Any, raws: list[socket.socket], talks: list[Any]) -> None:
+    for talk in talks:
+        talk.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session/open", "params": {"session": "s"}}))
+        talk.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/run", "params": {"session": "s"}}))
+        assert json.loads(talk.recv(WAIT_SECONDS))["id"] == 1
+    wait_until(lambda: (open_now(server, "stream"), open_now(server, "websocket")) == (5, 5))
+    for raw in raws:
+        raw.close()
+    for talk in talks:
+        talk.socket.shutdown(socket.SHUT_RDWR)
+    wait_until(lambda: (open_now(server, "stream"), open_now(server, "websocket")) == (0, 0))
+
+
+def test_bodies_that_do_not_come_are_given_up():
+    with served(Gate(body_seconds=0.1, idle_seconds=0.1)) as server:
+        for path, kind in (("/parse", b"application/json"), ("/parse/stream", b"application/x-ndjson")):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+                head = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: %b\r\nContent-Length: 9\r\n\r\n{"
+                raw.sendall(head % (path.encode(), kind))
+                assert raw.recv(1000).startswith(b"HTTP/1.1 408 ")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+            raw.sendall(b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nHi")
+            read = b""
+            while b'"too-slow"' not in read:
+                read += raw.recv(1000)
+        wait_until(lambda: open_now(server, "stream") == 0)
+
+
+def test_a_head_that_does_not_come_is_given_up(monkeypatch):
+    monkeypatch.setattr(protocols, "_HEAD_SECONDS", 0.05)
+    with served() as server:
+        for sent in (b"", b"GET /health HTTP/1.1\r\nHost:"):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+                raw.sendall(sent)
+                with suppress(ConnectionError):
+                    assert raw.recv(100) == b""
+        monkeypatch.undo()
+        assert ask(server, "GET", "/health").status == 200
+
+
+def test_clients_that_read_late_get_everything(server):
+    text = "x" * 60_000
+    chunk = b"%x\r\n%b\r\n" % (len(text), text.encode())
+    head = b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": text}}).encode()
+    message = b"\x81\xfe" + len(message).to_bytes(2, "big") + b"\0\0\0\0" + message
+    calls = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "dialects"}).encode()
+    calls = (b"\x81" + bytes([0x80 | len(calls)]) + b"\0\0\0\0" + calls) * 5_000
+    for begin, sent, last in (
+        (lambda raw: None, head + chunk * 200 + b"0\r\n\r\n", b"\r\n0\r\n\r\n"),
+        (upgraded, calls + message, b'{"jsonrpc":"2.0","id":1,"result":{"dialects":[]}}'),
+    ):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+            begin(raw)
+            writer = threading.Thread(target=raw.sendall, args=[sent])
+            writer.start()
+            time.sleep(0.3)  # until then the server has more to say than is taken
+            tail = b""
+            while not tail.endswith(last):
+                tail = (tail + raw.recv(1 << 20))[-200:]
+            writer.join(WAIT_SECONDS)
+
+
+def test_a_text_that_goes_on_is_not_given_up():
+    with served(Gate(idle_seconds=5)) as server, socket.create_connection(("127.0.0.1", server.port)) as raw:
+        raw.settimeout(WAIT_SECONDS)
+        raw.sendall(b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nHi")
+        time.sleep(0.6)
+        raw.sendall(b" y")
+        time.sleep(0.6)  # longer than a tenth of the patience: it begins anew
+        raw.close()
+        wait_until(lambda: open_now(server, "stream") == 0)
+
+
+def is_cut_off(raw: socket.socket, piece: bytes) -> None:
+    with suppress(ConnectionError):
+        for _ in range(1_000):
+            raw.sendall(piece)
+        raise AssertionError("60 MB were taken from a client that reads nothing")
+
+
+def test_clients_that_do_not_read_are_cut_off(monkeypatch):
+    monkeypatch.setattr(protocols, "_SEND_SECONDS", 0.1)
+    text = "x" * 60_000
+    chunk = b"%x\r\n%b\r\n" % (len(text), text.encode())
+    head = b"POST /parse/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "parse", "params": {"text": text}})
+    with served() as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+            raw.sendall(head)
+            is_cut_off(raw, chunk)
+        wait_until(lambda: open_now(server, "stream") == 0)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+            upgraded(raw)
+            frame = b"\x81\xfe" + len(message).to_bytes(2, "big") + b"\0\0\0\0" + message.encode()
+            is_cut_off(raw, frame)
+        wait_until(lambda: open_now(server, "websocket") == 0)
+        assert ask(server, "GET", "/health").status == 200
+
+
+# The command.
+
+
+def test_the_command_says_where_it_serves():
+    environment = {**os.environ, "CALLMARK_TOKEN": "s3cret"}
+    command = [sys.executable, "-m", "callmark", "serve", "--port", "0", "--origin", ORIGIN, "--allow-host", "box"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        line = process.stderr.readline()
+        assert line.startswith("callmark serves on http://127.0.0.1:")
+        server = Served(line.split()[-1], None)
+        assert ask(server, "POST", "/detect", {"text": ""}).status == 401
+        headers = {"Authorization": "Bearer s3cret", "Host": "box", "Origin": ORIGIN}
+        assert ask(server, "POST", "/detect", {"text": ""}, headers).json == {"dialects": []}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_SECONDS) in (0, 130)
+        assert process.stderr.read() == ""
+
+
+def test_an_address_that_others_reach_wants_a_token():
+    done = run("serve", "--host", "0.0.0.0", "--port", "0")  # noqa: S104  # it is refused
+    assert (done.returncode, "expected a --token" in done.stderr) == (2, True)
+    taken = socket.create_server(("127.0.0.1", 0))
+    with taken:
+        done = run("serve", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 2
+    assert "in use" in done.stderr
+    done = run("serve", "--origin", "*")
+    assert (done.returncode, "origins: expected" in done.stderr) == (2, True)
+
+
+def test_serving_without_its_packages_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "callmark.serving.http", None)
+    done = run("serve")
+    assert (done.returncode, "pip install callmark[server]" in done.stderr) == (2, True)
+
+
+def test_the_load_program_loses_nothing():
+    """A few streams for half a second; `python -m benchmarks.load` has 200."""
+    from benchmarks.load import measure
+
+    for over in ("http", "websocket"):
+        row = measure(over, streams=4, rate=50, seconds=0.5)
+        assert (row["lost"], row["chunks/s"]) == (0, 200)
+
+
+def test_what_the_readme_shows_of_http_is_true(server):
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^    ((?:printf .*)?curl .*)\n((?:    .+\n)+)", text, re.MULTILINE)
+    assert len(shown) == 2
+    for command, expected in shown:
+        command = command.replace("http://127.0.0.1:8765", server.url)
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
+        assert done.stdout.splitlines() == [line.strip() for line in expected.splitlines()]

@@ -1,0 +1,150 @@
+"""The documents that clients are written from: what their standards say, and what is served."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+from starlette.routing import Route
+
+from callmark.languages import LANGUAGES
+from callmark.serving.http import app
+from callmark.serving.methods import METHODS, LanguageName, Nothing
+from callmark.serving.problems import KINDS
+from callmark.serving.schema import openapi, openrpc
+from callmark.serving.sessions import ASKED
+from test_cases import CASES
+from test_cli import run
+from test_rpc import LOOK, PAY, TOOLS, Client
+
+OPENRPC = openrpc()
+
+
+def checked(value: Any, schema: Any, document: Any = OPENRPC) -> None:
+    """Raise where a value is not what a schema of a document says."""
+    Draft202012Validator({**schema, "components": document["components"]}).validate(value)
+
+
+def row(name: str) -> Any:
+    every = [*OPENRPC["methods"], *OPENRPC["x-client-methods"]]
+    (found,) = (each for each in every if each["name"] == name)
+    return found
+
+
+def test_openapi_is_valid_and_has_every_path():
+    document = json.loads(json.dumps(openapi()))
+    validate(document)
+    paths = {(path, verb.upper()) for path, item in document["paths"].items() for verb in item}
+    routes = [route for route in app().routes if isinstance(route, Route)]
+    assert paths == {(route.path, verb) for route in routes for verb in (route.methods or ()) if verb != "HEAD"}
+    ids = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_openrpc_has_every_method_and_resolves():
+    assert OPENRPC["openrpc"].startswith("1.")
+    assert [each["name"] for each in OPENRPC["methods"]] == list(METHODS)
+    assert [each["name"] for each in OPENRPC["x-client-methods"]] == list(ASKED)
+    for each in OPENRPC["methods"]:
+        assert each["paramStructure"] == "by-name"
+        assert each["summary"]
+        assert [param["name"] for param in each["params"]] == list(METHODS[each["name"]].params.__struct_fields__)
+        assert {error["code"] for error in each["errors"]} <= {kind.number for kind in KINDS.values()}
+    for schema in OPENRPC["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+        assert schema.get("description", "x")
+    text = json.dumps(OPENRPC)
+    for reference in {part.partition('"')[0] for part in text.split('"$ref": "')[1:]}:
+        place: Any = OPENRPC
+        for step in reference.removeprefix("#/").split("/"):
+            place = place[step]
+
+
+@pytest.mark.parametrize("key", list(CASES)[::7])
+def test_events_are_what_the_schema_says(key):
+    client = Client()
+    result = client.call("parse", text=CASES[key]["input"], **CASES[key]["options"])
+    checked(result, row("parse")["result"]["schema"])
+    document = openapi()
+    answer = document["paths"]["/parse"]["post"]["responses"]["200"]
+    checked(result, answer["content"]["application/json"]["schema"], document)
+
+
+def test_a_wrong_answer_would_be_seen():
+    with pytest.raises(Exception, match="is not valid"):
+        checked({"events": [{"type": "call"}]}, row("parse")["result"]["schema"])
+
+
+def test_answers_are_what_the_schema_says():
+    client = Client()
+    problem = {"type": "notice", "span": {"start": 0, "end": 1}, "code": "unknown-tool", "message": "no tool 'f'"}
+    for name, params in {
+        "initialize": {},
+        "detect": {"text": "[CALL: f()]"},
+        "dialects": {},
+        "feedback": {"problem": problem},
+        "convert": {"text": "[CALL: f()]", "to": "hermes"},
+        "prompt": {"tools": TOOLS, "messages": [{"role": "user", "content": "Hi"}]},
+        "render": {"calls": [{"name": "f"}]},
+        "result": {"name": "f", "content": None},
+        "history": {"messages": []},
+        "restore": {"messages": []},
+        "neutralize": {"text": "[CALL: f()]"},
+        "grammar": {"tools": TOOLS},
+        "stream/open": {"stream": "s"},
+        "stream/feed": {"stream": "s", "text": "x"},
+        "stream/close": {"stream": "s"},
+        "rpc.discover": {},
+        "session/open": {"session": "s", "tools": [LOOK]},
+        "session/state": {"session": "s"},
+        "session/register": {"session": "s", "tools": [PAY]},
+        "session/unregister": {"session": "s", "tools": []},
+        "session/cancel": {"session": "s"},
+        "session/close": {"session": "s"},
+    }.items():
+        known = {param["name"]: param for param in row(name)["params"]}
+        assert {key for key, param in known.items() if param["required"]} <= params.keys() <= known.keys()
+        for key, value in params.items():
+            checked(value, known[key]["schema"])
+        checked(client.call(name, **params), row(name)["result"]["schema"])
+
+
+def test_what_a_client_is_asked_is_what_the_schema_says():
+    client = Client()
+    client.call("session/open", session="s", tools=[{**LOOK, "approval": True, "timeout_seconds": 0.2}])
+    turn = client.begin("session/run", session="s", text="Look.")
+    replies: dict[str, Any] = {"tool/approve": True, "tool/invoke": None}
+    words = iter(["[CALL: look(at=x)] `[CALL: g()]`", "[CALL: look(at=y)] [CALL: nothing(]", "So it is."])
+    seen = set()
+    while True:
+        message = client.inbox.get(timeout=30)
+        if message.get("id") == turn:
+            break
+        described = row(message["method"])
+        assert described["notification"] is ("id" not in message)
+        assert message["params"].keys() == {param["name"] for param in described["params"]}
+        for param in described["params"]:
+            checked(message["params"][param["name"]], param["schema"])
+        seen.add(message["method"])
+        if message["method"] == "model/generate":
+            client.answer(message, {"text": next(words)})
+        elif message["method"] == "tool/invoke" and "tool/invoke" in replies:
+            client.answer(message, replies.pop("tool/invoke"))  # the second one is given up
+        elif message["method"] == "tool/approve":
+            client.answer(message, True)
+    checked(message["result"], row("session/run")["result"]["schema"])
+    assert seen == ASKED.keys() - {"model/cancel"}
+    client.connection.close()
+
+
+def test_commands_print_the_documents():
+    assert json.loads(run("stdio", "--schema").stdout) == json.loads(json.dumps(OPENRPC))
+    assert json.loads(run("serve", "--schema").stdout) == json.loads(json.dumps(openapi()))
+    assert METHODS["dialects"].params is Nothing
+
+
+def test_languages_over_the_wire_are_those_that_callmark_brings():
+    assert get_args(get_args(LanguageName)[0]) == LANGUAGES
