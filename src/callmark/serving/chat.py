@@ -18,7 +18,7 @@ from callmark.serving.upstreams import ModelSettings
 from callmark.writing.history import render_history
 from callmark.writing.languages import language_of
 from callmark.writing.messages import merge_into_messages
-from callmark.writing.neutral import neutralize
+from callmark.writing.neutral import neutralized_inside
 from callmark.writing.prompt import Prompt, protocol_prompt
 
 Body: TypeAlias = dict[str, Any]
@@ -235,13 +235,13 @@ def _harmless(message: Body) -> Body:
         if isinstance(content, list):
             kept["content"] = [_harmless_part(part) for part in content]
         elif isinstance(content, str):
-            kept["content"] = neutralize(content)
+            kept["content"] = neutralized_inside(content)
     return kept
 
 
 def _harmless_part(part: Any) -> Any:
     text = part.get("text") if isinstance(part, Mapping) else None
-    return {**part, "text": neutralize(text)} if isinstance(text, str) else part
+    return {**part, "text": neutralized_inside(text)} if isinstance(text, str) else part
 
 
 def _stops(body: Body, names: Sequence[str], settings: ModelSettings) -> list[str]:
