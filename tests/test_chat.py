@@ -1,4 +1,4 @@
-"""A request with tools becomes one without: prompt, history, choices, stop strings; and what is no request is refused."""
+"""A request with tools becomes one without: prompt, history, choices, stop strings; what is no request is refused."""
 
 from __future__ import annotations
 
@@ -108,6 +108,11 @@ def test_templates_without_a_system_role_get_none():
         "messages"
     ]
     assert "weather" in only["content"]
+
+
+def test_content_that_is_none_stays_what_it_is():
+    messages = [{"role": "user", "content": {"odd": 1}}]
+    assert ask(messages, ModelSettings(mode="text", examples="none")).body["messages"][-1] == messages[0]
 
 
 def test_roles_may_stay_as_they_are():

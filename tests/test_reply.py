@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from upstreams import joined, wire
 
 from callmark.serving.chat import taught
 from callmark.serving.deltas import StreamWriter, event, whole
 from callmark.serving.reply import BLANKS_LIMIT, HEADER_LIMIT
 from callmark.serving.upstreams import ModelSettings
+from upstreams import joined, wire
 
 TOOLS = [
     {
@@ -181,6 +181,14 @@ def test_long_lines_and_blanks_are_not_held_for_ever():
     assert line.encode() in writer.feed(msgspec.json.encode(chunk({"content": line})))
     assert b"zz" in writer.feed(msgspec.json.encode(chunk({"content": "zz"})))
     assert len(writer.feed(msgspec.json.encode(chunk({"content": blanks})))) > BLANKS_LIMIT
+
+
+def test_behind_its_end_a_reader_reads_nothing():
+    reader = exchange(body={"parallel_tool_calls": False}).reader()
+    assert [part.name for part in reader.feed(CALL)] == ["weather"]
+    assert reader.feed(CALL) == []
+    assert reader.feed_calls([{"index": 0, "function": {"name": "news"}}]) == []
+    assert reader.finish("stop") == ([], "tool_calls")
 
 
 def test_a_nonce_must_be_there_where_the_settings_say_so():

@@ -207,16 +207,15 @@ class StreamWriter:
         self, index: int, choice: _Choice, parts: Iterable[Part], out: list[bytes], extra: Body | None = None
     ) -> None:
         for part in parts:
-            match part:
-                case Said(text):
-                    self._put(index, choice, {"content": text}, out, extra)
-                case Thought(text):
-                    self._put(index, choice, {"reasoning_content": text}, out, extra)
-                case Called(number, name, arguments):
-                    head = {**_call(name, ""), "index": number}
-                    self._put(index, choice, {"tool_calls": [head]}, out, extra)
-                    rest = {"index": number, "function": {"arguments": arguments}}
-                    self._put(index, choice, {"tool_calls": [rest]}, out, extra)
+            if isinstance(part, Said):
+                self._put(index, choice, {"content": part.text}, out, extra)
+            elif isinstance(part, Thought):
+                self._put(index, choice, {"reasoning_content": part.text}, out, extra)
+            else:
+                head = {"index": part.number, **_call(part.name, "")}
+                self._put(index, choice, {"tool_calls": [head]}, out, extra)
+                rest = {"index": part.number, "function": {"arguments": part.arguments}}
+                self._put(index, choice, {"tool_calls": [rest]}, out, extra)
 
     def _put(
         self,

@@ -257,7 +257,8 @@ async def _streamed(response: httpx.Response, writer: StreamWriter) -> AsyncGene
                 yield out
             if writer.done:
                 return
-        yield b"".join(map(writer.feed, decoder.finish())) + writer.finish(complete=False)
+        rest = b"".join(map(writer.feed, decoder.finish()))
+        yield rest + writer.finish(complete=False)
     except UpstreamError as error:
         yield writer.fail(error.body)
 

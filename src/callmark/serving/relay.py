@@ -87,8 +87,7 @@ class Relay(Response):
                     await line.end()
                     return
                 async for piece in pieces:
-                    if piece:
-                        await line.send(piece)
+                    await line.send(piece)
         except UpstreamError as error:
             if line.started:
                 if not line.events:
@@ -133,11 +132,10 @@ class _Line:
         self.whole = True  # whether a comment may stand here: between two events
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]], *, events: bool) -> None:
+        self.started, self.events = True, events
         async with self._turn:
-            if not self.started:
-                self.started, self.events = True, events
-                listed = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in headers]
-                await self._put({"type": "http.response.start", "status": status, "headers": listed})
+            listed = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in headers]
+            await self._put({"type": "http.response.start", "status": status, "headers": listed})
 
     async def send(self, piece: bytes) -> None:
         async with self._turn:
@@ -163,13 +161,10 @@ class _Line:
     async def keep_alive(self, seconds: float) -> None:
         """Send a comment after each silence of so many seconds, as long as this is not cancelled."""
         while True:
-            await asyncio.sleep(max(self._sent + seconds - self._clock(), 0.001))
+            await asyncio.sleep(max(self._sent + seconds - self._clock(), seconds / 8))
             if self._turn.locked() or self._clock() - self._sent < seconds:
-                await asyncio.sleep(seconds / 4 if self._turn.locked() else 0)
-            elif not self.started:
+                continue
+            if not self.started:
                 await self.start(200, STREAM_HEADERS, events=True)
-                await self.send(COMMENT)
-            elif not (self.events and self.whole):
-                await asyncio.sleep(seconds)
-            else:
+            if self.events and self.whole:
                 await self.send(COMMENT)

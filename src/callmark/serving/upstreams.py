@@ -28,7 +28,7 @@ from callmark.errors import CallmarkError, UsageError
 from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
 from callmark.reading.texts import Language
 from callmark.running.settings import Settings
-from callmark.writing.signatures import STYLES, Style
+from callmark.writing.signatures import Style
 
 _T = TypeVar("_T")
 
@@ -78,8 +78,6 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     starts_in_reasoning: bool = False
 
     def __post_init__(self) -> None:
-        if self.style not in STYLES:
-            raise UsageError(f"style: expected one of {', '.join(STYLES)}, found {self.style!r:.80}")
         if self.depth < 0:
             raise UsageError(f"depth: expected 0 or more messages, found {self.depth}")
         checked_policies(self.contexts)
