@@ -87,7 +87,7 @@ MESSAGES = [
     ('[CALL: weather({"city" "Oslo"})] oh', ('[CALL: weather({"city" "Oslo"})] oh', [], "stop")),
     ("[CALL: other()] oh", ("[CALL: other()] oh", [], "stop")),  # the client has no such tool
     (f"```\n{CALL}\n```", (f"```\n{CALL}\n```", [], "stop")),
-    (f"<think>{CALL}</think>\n\nHi", (f"<think>{CALL}</think>\n\nHi", [], "stop")),
+    (f"<think>{CALL}</think>\n\nHi", ("Hi", [], "stop")),
     ("[CALL: none([1, 2])]", ("", [("none", '{"_raw":"[1, 2]"}')], "tool_calls")),
     # What the model invents.
     (f"{CALL}\nResult of weather:\n7 degrees\nIt is 7.", ("", [OSLO], "tool_calls")),
@@ -163,12 +163,13 @@ def test_held_text_comes_when_a_call_is_certain_and_not_before():
 
 def test_thinking_goes_where_it_is_wanted():
     text = f"<think>Oslo? {CALL}</think>{CALL}"
-    assert seen(text) == (f"<think>Oslo? {CALL}</think>", [OSLO], "tool_calls")
-    made = read(text, thinking="reasoning")
+    assert seen(text, thinking="content") == (f"<think>Oslo? {CALL}</think>", [OSLO], "tool_calls")
+    made = read(text)
     assert (made["content"], made["reasoning_content"]) == ("", f"Oslo? {CALL}")
-    made = joined(streamed(list(text), thinking="reasoning"))[0]
+    made = joined(streamed(list(text)))[0]
     assert (made["content"], made["reasoning_content"]) == ("", f"Oslo? {CALL}")
-    assert seen(f"so {CALL}</think>{CALL}", starts_in_reasoning=True) == (f"so {CALL}</think>", [OSLO], "tool_calls")
+    options = {"starts_in_reasoning": True, "thinking": "content"}
+    assert seen(f"so {CALL}</think>{CALL}", **options) == (f"so {CALL}</think>", [OSLO], "tool_calls")
 
 
 def test_long_lines_and_blanks_are_not_held_for_ever():

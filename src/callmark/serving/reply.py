@@ -88,6 +88,7 @@ class ChoiceReader:
         self._blanks = ""  # white space that goes where a call follows
         self._said = False  # whether there is content
         self._thought = False  # whether text before a call went into the reasoning
+        self._bare = False  # whether blanks before any content stood behind something else: a call, or thinking
         self._open = False  # whether there is text behind the last call
         self._held: list[str] = []  # text that waits for what follows
 
@@ -132,6 +133,7 @@ class ChoiceReader:
         for event in events:
             match event:
                 case Text(text=text, channel="reasoning") if self._thinking == "reasoning":
+                    self._bare = True
                     self._parts.append(Thought(text))
                 case Text(text=text):
                     self._text(text)
@@ -161,7 +163,7 @@ class ChoiceReader:
         value = call.arguments if isinstance(call.arguments, dict) else {"_raw": call.raw_arguments}
         self._parts.append(Called(self.calls, call.name, msgspec.json.encode(value).decode()))
         self.calls += 1
-        self._open = False
+        self._bare, self._open = True, False
         self.stopped = not self._parallel
 
     # Behind a call: line by line, so that a result that the model invents is seen before any of it is out.
@@ -201,7 +203,7 @@ class ChoiceReader:
         solid = text.rstrip()
         solid = text[: max(len(solid), len(text) - BLANKS_LIMIT)]
         self._blanks = text[len(solid) :]
-        if self.calls and not self._said and not self._held:
+        if self._bare and not self._said and not self._held:
             solid = solid.lstrip()
         self._emit(solid)
 

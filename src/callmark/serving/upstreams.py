@@ -51,8 +51,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     nonce          whether calls must carry a code that is made when the proxy starts; the dialect `call` only
     before_calls   what becomes of text before a call: "stream": content at once; "hold": content, when it is certain
                    whether a call follows; "drop": nothing; "reasoning": it goes into `reasoning_content`
-    thinking       what becomes of `<think>` in text: "content": it stays there, tags and all; "reasoning": it goes into
-                   `reasoning_content`
+    thinking       what becomes of `<think>` in text: "reasoning": it goes into `reasoning_content`; "content": it stays
+                   where it is, tags and all
     stop           further stop strings
     tolerance, contexts, starts_in_reasoning    as `Parser` has them
     """
@@ -71,7 +71,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     merge_roles: bool = True
     nonce: bool = False
     before_calls: Literal["stream", "hold", "drop", "reasoning"] = "stream"
-    thinking: Literal["content", "reasoning"] = "content"
+    thinking: Literal["reasoning", "content"] = "reasoning"
     stop: tuple[str, ...] = ()
     tolerance: Tolerance = "lenient"
     contexts: dict[str, ContextPolicy] = msgspec.field(default_factory=dict)
