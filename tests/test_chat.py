@@ -211,7 +211,7 @@ def test_what_is_no_request_is_refused_by_its_field(change, said, param):
 # Configuration.
 
 TOML = """
-max_request_bytes = 1000
+pass_authorization = false
 
 [[upstreams]]
 url = "http://127.0.0.1:5001/v1"
@@ -239,7 +239,7 @@ def test_a_file_says_what_goes_where(tmp_path, monkeypatch):
     file.write_text(TOML)
     config = load_config(file)
     local, other = config.upstreams
-    assert config.max_request_bytes == 1000
+    assert not config.pass_authorization
     assert config.upstream_for("local-llama") is local
     assert config.upstream_for("gpt") is other
     qwen, llama = local.settings_for("local-qwen3"), local.settings_for("local-llama")

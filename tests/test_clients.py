@@ -15,12 +15,17 @@ import queue
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
+from callmark.serving.upstreams import make_config
 from clients.scenarios import SCENARIOS, TOOLS
-from upstreams import Answer, Scripted, proxied, says, served
+from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 
 pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent / "clients"
@@ -85,7 +90,7 @@ PROBED = {  # a part of what canitoolcall asks, and what a model writes that was
     "Save a note": '[CALL: save_note({"title": "Grüße aus Zürich", "body": "Café ☕ in 東京 — naïve résumé 🚀"})]',
     "on the server": "[CALL: get_server_time]",
     "about Lisbon": '[CALL: get_weather({"city": "Lisbon"})]',
-    "Think it through": '<think>9.9 > 9.11. [CALL: record_answer()]</think>\n\n[CALL: record_answer({"answer": "9.9"})]',
+    "Think it through": '<think>9.9 wins. [CALL: record_answer()]</think>\n\n[CALL: record_answer({"answer": "9.9"})]',
 }
 
 
@@ -252,15 +257,19 @@ def test_a_page_in_a_browser(behind, listed, tmp_path):
 
     page = Starlette(routes=[Route("/", show), Route("/results", receive, methods=["POST"])])
     asked = len(scripted.requests)
-    with served(scripted.app()) as upstream, served(page) as origin:
-        with gated(upstream, [origin] if listed else ["https://example.org"]) as address:
-            options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
-            command = [program, *options, "--remote-debugging-port=0", f"{origin}/"]
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
-                try:
-                    found = results.get(timeout=120)
-                finally:
-                    browser.terminate()
+    with ExitStack() as servers:
+        upstream = servers.enter_context(served(scripted.app()))
+        origin = servers.enter_context(served(page))
+        origins = [origin] if listed else ["https://example.org"]
+        config = make_config({"upstreams": [{"url": f"{upstream}/v1", "mode": "text"}]})
+        address = servers.enter_context(served_config(config, origins=origins))
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+        command = [program, *options, "--remote-debugging-port=0", f"{origin}/"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+            try:
+                found = results.get(timeout=120)
+            finally:
+                browser.terminate()
     if not listed:
         assert all("error" in each for each in found.values())
         assert len(scripted.requests) == asked

@@ -20,7 +20,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from callmark.serving.proxy import proxy_app
+from callmark.serving.gate import Gate
+from callmark.serving.http import app
+from callmark.serving.proxy import Proxy
 from callmark.serving.upstreams import ProxyConfig, make_config
 
 
@@ -52,8 +54,9 @@ def proxied(upstream: str, /, **options: Any) -> Iterator[str]:
 
 
 @contextmanager
-def served_config(config: ProxyConfig) -> Iterator[str]:
-    with served(proxy_app(config)) as address:
+def served_config(config: ProxyConfig, **gate: Any) -> Iterator[str]:
+    proxy = Proxy(config)
+    with served(app(gate=Gate(**gate), routes=proxy.routes(), lifespan=proxy.lifespan)) as address:
         yield address
 
 

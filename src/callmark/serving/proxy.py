@@ -36,8 +36,6 @@ from callmark.serving.upstream import (
 )
 from callmark.serving.upstreams import ProxyConfig, Upstream
 
-UPLOAD_SECONDS: Final = 120.0
-"""How long a client may take for its request: far more than a long conversation needs on this machine's own network."""
 ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -45,7 +43,9 @@ _log = logging.getLogger("callmark.proxy")
 
 
 class Proxy:
-    """Serves `config`. Its routes work while `lifespan` is entered.
+    """Serves `config`. Its routes work while `lifespan` is entered; `app(routes=..., lifespan=...)` takes both.
+
+    Who may ask, and how much, is the gate's affair, which stands before all paths.
 
     >>> from callmark.serving.upstreams import make_config
     >>> proxy = Proxy(make_config({"upstreams": [{"url": "http://127.0.0.1:5001/v1"}]}))
@@ -59,8 +59,8 @@ class Proxy:
         self._connections: dict[int, Connection] = {}
 
     @asynccontextmanager
-    async def lifespan(self) -> AsyncGenerator[None, None]:
-        """Open connections to the upstreams, and close them at the end."""
+    async def lifespan(self, _: Starlette | None = None) -> AsyncGenerator[None, None]:
+        """Open connections to the upstreams, and close them at the end: of an application, or of a block."""
         for upstream in self.config.upstreams:
             connection = Connection(upstream, pass_authorization=self.config.pass_authorization)
             self._connections[id(upstream)] = connection
@@ -84,9 +84,10 @@ class Proxy:
 
     async def _chat(self, request: Request) -> Response:
         started = time.monotonic()
-        raw = await self._body(request)
-        if isinstance(raw, Response):
-            return raw
+        try:
+            raw = await request.body()
+        except ClientDisconnect:
+            return _refused(400, "the request was not complete", code="request_incomplete")
         try:
             body = checked(_decoded(raw))
         except RequestError as error:
@@ -128,9 +129,10 @@ class Proxy:
         return found if isinstance(found, list) else []
 
     async def _other(self, request: Request) -> Response:
-        raw = await self._body(request)
-        if isinstance(raw, Response):
-            return raw
+        try:
+            raw = await request.body()
+        except ClientDisconnect:
+            return _refused(400, "the request was not complete", code="request_incomplete")
         model = ""
         if len(self.config.upstreams) > 1 and "json" in request.headers.get("content-type", ""):
             with suppress(RequestError):
@@ -142,24 +144,6 @@ class Proxy:
             return _refused(404, "there is no such path", code="not_found")
         opened = self._passed(connection, request, url, raw)
         return self._relay(opened, connection, events=False)
-
-    async def _body(self, request: Request) -> bytes | Response:
-        """Return a request's body, or why it is refused."""
-        limit = self.config.max_request_bytes
-        pieces: list[bytes] = []
-        size = 0
-        try:
-            async with asyncio.timeout(UPLOAD_SECONDS):
-                async for piece in request.stream():
-                    size += len(piece)
-                    if size > limit:
-                        return _refused(413, f"the request has more than {limit} bytes", code="request_too_large")
-                    pieces.append(piece)
-        except TimeoutError:
-            return _refused(408, "the request did not come in time", code="request_timeout")
-        except ClientDisconnect:
-            return _refused(400, "the request was not complete", code="request_incomplete")
-        return b"".join(pieces)
 
     def _connection(self, upstream: Upstream) -> Connection:
         return self._connections[id(upstream)]
@@ -229,18 +213,6 @@ class Proxy:
             else:
                 answer = whole(_object(await read_all(response)), exchange)
                 yield Answer(200, _plain(response), _once(msgspec.json.encode(answer)))
-
-
-def proxy_app(config: ProxyConfig) -> Starlette:
-    """Return an application that is the proxy and nothing else."""
-    proxy = Proxy(config)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
-        async with proxy.lifespan():
-            yield
-
-    return Starlette(routes=proxy.routes(), lifespan=lifespan)
 
 
 def _say(model: str, mode: str, status: int, started: float) -> None:

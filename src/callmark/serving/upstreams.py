@@ -32,9 +32,6 @@ from callmark.writing.signatures import Style
 
 _T = TypeVar("_T")
 
-MAX_REQUEST_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of a request: a long conversation with some pictures in it; more is refused with 413."""
-
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one model is used.
@@ -167,13 +164,11 @@ class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """All that the proxy is told.
 
     upstreams            at least one
-    max_request_bytes    of a request; more is refused with 413
     pass_authorization   whether clients' own keys go to upstreams that have none of their own here; off where the
                          key is meant for this server
     """
 
     upstreams: tuple[Upstream, ...]
-    max_request_bytes: int = MAX_REQUEST_BYTES
     pass_authorization: bool = True
 
     def __post_init__(self) -> None:
