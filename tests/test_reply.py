@@ -35,17 +35,19 @@ def exchange(body=None, **settings):
     return taught(request, ModelSettings(mode="text", **settings))
 
 
+encoded = msgspec.json.encode
+
+
 def chunk(delta, reason=None, index=0, **more):
     choice = {"index": index, "delta": delta, "finish_reason": reason}
     return {"id": "up", "created": 5, "model": "m", "choices": [choice], **more}
 
 
-def streamed(pieces, reason="stop", *, body=None, **settings):
-    """Return the chunks that a client gets for a text in pieces."""
+def streamed(pieces, reason="stop", *, body=None, at_once=1, **settings):
+    """Return the chunks that a client gets for a text in pieces, which come some at once."""
     writer = StreamWriter(exchange(body, **settings), 1)
-    out = [writer.feed(msgspec.json.encode(chunk({"content": piece}))) for piece in pieces]
-    out.append(writer.feed(msgspec.json.encode(chunk({}, reason))))
-    out.append(writer.feed(b"[DONE]"))
+    events = [*(encoded(chunk({"content": piece})) for piece in pieces), encoded(chunk({}, reason)), b"[DONE]"]
+    out = [writer.feed(events[at : at + at_once]) for at in range(0, len(events), at_once)]
     return wire(b"".join(out).decode())
 
 
@@ -155,9 +157,9 @@ def test_what_happens_to_text_before_a_call(policy, content, thought):
 
 def test_held_text_comes_when_a_call_is_certain_and_not_before():
     writer = StreamWriter(exchange(before_calls="hold"), 1)
-    first = writer.feed(msgspec.json.encode(chunk({"content": "Well. [CALL: news("})))
+    first = writer.feed([encoded(chunk({"content": "Well. [CALL: news("}))])
     assert b"Well" not in first
-    then = wire(writer.feed(msgspec.json.encode(chunk({"content": ")]"}))).decode())
+    then = wire(writer.feed([encoded(chunk({"content": ")]"}))]).decode())
     assert [list(part["choices"][0]["delta"]) for part in then] == [["content"], ["tool_calls"], ["tool_calls"]]
 
 
@@ -178,10 +180,10 @@ def test_long_lines_and_blanks_are_not_held_for_ever():
     assert seen(f"{CALL}{line}\nResult of weather:") == (line, [OSLO], "tool_calls")
     assert seen(f"a{blanks}b") == (f"a{blanks}b", [], "stop")
     writer = StreamWriter(exchange(), 1)
-    writer.feed(msgspec.json.encode(chunk({"content": CALL})))
-    assert line.encode() in writer.feed(msgspec.json.encode(chunk({"content": line})))
-    assert b"zz" in writer.feed(msgspec.json.encode(chunk({"content": "zz"})))
-    assert len(writer.feed(msgspec.json.encode(chunk({"content": blanks})))) > BLANKS_LIMIT
+    writer.feed([encoded(chunk({"content": CALL}))])
+    assert line.encode() in writer.feed([encoded(chunk({"content": line}))])
+    assert b"zz" in writer.feed([encoded(chunk({"content": "zz"}))])
+    assert len(writer.feed([encoded(chunk({"content": blanks}))])) > BLANKS_LIMIT
 
 
 def test_behind_its_end_a_reader_reads_nothing():
@@ -232,8 +234,21 @@ def test_the_shape_of_a_stream_is_this():
 
 def fed(*chunks, **options):
     writer = StreamWriter(exchange(**options), 1)
-    out = b"".join(writer.feed(each if isinstance(each, bytes) else msgspec.json.encode(each)) for each in chunks)
+    out = b"".join(writer.feed([each if isinstance(each, bytes) else encoded(each)]) for each in chunks)
     return writer, wire(out.decode())
+
+
+def test_events_that_come_together_are_written_together():
+    texts = [chunk({"content": piece}) for piece in ("Hel", "lo ", "there")]
+    others = [chunk({"content": "Hi"}, index=1), chunk({"content": "!"}, "stop"), chunk({}, "stop", 1)]
+    writer = StreamWriter(exchange(body={"n": 2}), 1)
+    out = wire(writer.feed([encoded(each) for each in (*texts, *others)] + [b"[DONE]", b"[DONE]"]).decode())
+    contents = [part["choices"][0]["delta"].get("content") for part in out[:-1]]
+    assert contents == ["", "Hello there", "", "Hi", "!", None, None]
+    assert out[-1] == "[DONE]"
+    writer = StreamWriter(exchange(body={"parallel_tool_calls": False}), 1)
+    out = wire(writer.feed([encoded(chunk({"content": CALL})), encoded(chunk({}, "stop")), b"[DONE]"]).decode())
+    assert out.count("[DONE]") == 1
 
 
 def test_each_choice_has_its_own_reader():
@@ -254,12 +269,12 @@ def test_a_choice_that_is_cut_off_does_not_end_the_others():
     body = {"n": 2, "parallel_tool_calls": False}
     writer, out = fed(chunk({"content": f"{CALL} x"}), body=body)
     assert not writer.done  # the other one has not begun
-    out += wire(writer.feed(msgspec.json.encode(chunk({"content": "more"}))).decode())
-    out += wire(writer.feed(msgspec.json.encode(chunk({"content": "[CALL: news()]"}, index=1))).decode())
+    out += wire(writer.feed([encoded(chunk({"content": "more"}))]).decode())
+    out += wire(writer.feed([encoded(chunk({"content": "[CALL: news()]"}, index=1))]).decode())
     assert writer.done
     assert out[-1] == "[DONE]"
     assert [message["finish_reason"] for message in joined(out).values()] == ["tool_calls", "tool_calls"]
-    assert writer.feed(b"{}") == writer.finish(complete=True) == writer.fail({}) == b""
+    assert writer.feed([b"{}"]) == writer.finish(complete=True) == writer.fail({}) == b""
 
 
 def test_what_else_an_upstream_says_goes_with_it():
@@ -382,6 +397,7 @@ def test_a_stream_gives_the_message_of_the_whole(text, reason, options, sizes):
     assert chunks[-1] == "[DONE]"
     assert without_ids(joined(chunks)[0]) == expected
     assert without_ids(joined(streamed([text], reason, **options))[0]) == expected
+    assert without_ids(joined(streamed(pieces, reason, at_once=sizes[0], **options))[0]) == expected
     for name, arguments in expected["tool_calls"]:
         assert name in ("weather", "news", "none")
         assert isinstance(json.loads(arguments), dict)

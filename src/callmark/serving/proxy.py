@@ -224,12 +224,12 @@ async def _streamed(response: httpx.Response, writer: StreamWriter) -> AsyncGene
     decoder = EventDecoder()
     try:
         async for piece in pieces_of(response):
-            out = b"".join(map(writer.feed, decoder.feed(piece)))
+            out = writer.feed(decoder.feed(piece))
             if out:
                 yield out
             if writer.done:
                 return
-        rest = b"".join(map(writer.feed, decoder.finish()))
+        rest = writer.feed(decoder.finish())
         yield rest + writer.finish(complete=False)
     except UpstreamError as error:
         yield writer.fail(error.body)
