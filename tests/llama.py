@@ -73,7 +73,7 @@ class Llama:
         parameters.warmup = False
         parameters.port = 0
         self._server = xllamacpp.Server(parameters)
-        self._address = self._server.listening_address
+        self.address = self._server.listening_address
 
     def stream(self, grammar: str, seed: int, most: int = 600) -> Iterator[tuple[str, str]]:
         """Yield pieces of what is written as they come, each with why it ended, "" where it has not."""
@@ -82,7 +82,7 @@ class Llama:
             "seed": seed, "stream": True,
         }  # fmt: skip
         headers = {"Content-Type": "application/json"}
-        request = Request(f"{self._address}/completion", json.dumps(body).encode(), headers)  # noqa: S310  # our own
+        request = Request(f"{self.address}/completion", json.dumps(body).encode(), headers)  # noqa: S310  # our own
         try:
             with urlopen(request, timeout=60) as lines:  # noqa: S310  # as above
                 for line in lines:

@@ -139,6 +139,16 @@ def test_choices_of_tools():
     assert not ask(parallel_tool_calls=False).parallel
 
 
+def test_a_call_that_must_come_may_be_forced_by_a_grammar():
+    settings = ModelSettings(mode="text", grammar=True)
+    assert "grammar" not in ask(settings=settings).body
+    assert "grammar" not in ask(settings=settings, tool_choice="none").body
+    assert "weather" in ask(settings=settings, tool_choice="required").body["grammar"]
+    named = ask(settings=settings, tool_choice={"type": "function", "function": {"name": "news"}})
+    assert "weather" not in named.body["grammar"]
+    assert "grammar" not in ask(tool_choice="required").body
+
+
 def test_only_the_tools_of_the_settings_are_offered():
     made = ask(settings=ModelSettings(mode="text", tools=("w*", "news")))
     assert made.names == {"weather", "news"}

@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from callmark.cli import main
 from callmark.serving.relay import Relay
 from callmark.serving.upstream import EVENT_LIMIT, Connection, EventDecoder, UpstreamError
 from callmark.serving.upstreams import Upstream, make_config
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 
+CALLMARK = [sys.executable, "-m", "callmark"]
 CALL = '[CALL: weather({"city": "Oslo"})]'
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 ASK = {"model": "m", "messages": [{"role": "user", "content": "Oslo?"}], "tools": TOOLS}
@@ -668,3 +674,57 @@ def test_keys_go_to_the_upstream_and_nowhere_else(caplog):
             assert not {"authorization", "origin"} & scripted.headers[-1].keys()
     assert any(record.name == "callmark.proxy" for record in caplog.records)
     assert "sk-" not in caplog.text
+
+
+# The command.
+
+
+def test_the_command_serves_the_proxy():
+    with upstream() as (scripted, address):
+        options = ["--port", "0", "--upstream", f"{address}/v1", "--mode", "text", "--before-calls", "drop"]
+        options += ["--tool", "w*", "--token", "sk-own", "--upstream-key", "sk-up", "--no-system-role"]
+        with subprocess.Popen([*CALLMARK, "serve", *options], stderr=subprocess.PIPE, text=True) as command:
+            try:
+                url = command.stderr.readline().split()[-1]
+                refused = httpx.post(f"{url}/v1/chat/completions", json=ASK, timeout=30, trust_env=False)
+                assert refused.status_code == 401
+                headers = {"authorization": "Bearer sk-own"}
+                made = httpx.post(f"{url}/v1/chat/completions", json=ASK, headers=headers, timeout=30, trust_env=False)
+                assert message(made)["content"] is None
+                assert message(made)["tool_calls"]
+                assert httpx.get(f"{url}/health", timeout=30, trust_env=False).status_code == 200
+            finally:
+                command.send_signal(signal.SIGINT)
+        assert {each["role"] for each in scripted.requests[-1]["messages"]} == {"user", "assistant"}
+        assert scripted.headers[-1]["authorization"] == "Bearer sk-up"
+
+
+def test_the_command_takes_a_file(tmp_path):
+    with upstream() as (scripted, address):
+        (tmp_path / "proxy.toml").write_text(f'[[upstreams]]\nurl = "{address}/v1"\ndialect = "hermes"\n')
+        options = ["--port", "0", "--config", str(tmp_path / "proxy.toml")]
+        with subprocess.Popen([*CALLMARK, "serve", *options], stderr=subprocess.PIPE, text=True) as command:
+            try:
+                url = command.stderr.readline().split()[-1]
+                made = httpx.post(f"{url}/v1/chat/completions", json=ASK, timeout=30, trust_env=False)
+                assert message(made)["tool_calls"]
+            finally:
+                command.send_signal(signal.SIGINT)
+        assert "<tool_call>" in scripted.requests[-1]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mode", "text"], "--upstream"),
+        (["--config", "x.toml", "--mode", "text"], "--config"),
+        (["--config", "x.toml"], "x.toml"),
+        (["--upstream", "localhost:5001"], "http://host:port/v1"),
+        (["--upstream", "http://h/v1", "--dialect", "klingon"], "klingon"),
+        (["--upstream", "http://h/v1", "--style", "loud"], "style"),
+    ],
+)
+def test_the_command_says_what_is_wrong(options, said):
+    found = CliRunner().invoke(main, ["serve", *options])
+    assert found.exit_code == 2
+    assert said in found.output

@@ -15,6 +15,7 @@ import msgspec
 from callmark.errors import UsageError
 from callmark.serving.reply import ChoiceReader
 from callmark.serving.upstreams import ModelSettings
+from callmark.writing.export import export_grammar
 from callmark.writing.history import render_history
 from callmark.writing.languages import language_of
 from callmark.writing.messages import merge_into_messages
@@ -106,11 +107,14 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
     tools = tuple(offered.values())
     try:
         prompt = _prompt(tools, choice, parallel, settings, nonce) if tools else None
+        forced = _grammar(tools, choice, parallel, settings, nonce) if settings.grammar else ""
     except UsageError as error:
         raise RequestError(str(error), "tools") from error
     options = body.get("stream_options")
     made = {key: value for key, value in body.items() if key not in _OURS}
     made["messages"] = _messages(body["messages"], tools, prompt, settings, nonce)
+    if forced:
+        made["grammar"] = forced
     if choice == "none":
         tools = ()
     stops = _stops(body, tuple(offered) if tools else (), settings)
@@ -199,6 +203,14 @@ def _cached_prompt(tools: bytes, choice: str, parallel: bool, settings: bytes, n
         examples=of_model.examples,
         budget=of_model.budget,
     )
+
+
+def _grammar(tools: Sequence[Body], choice: str, parallel: bool, settings: ModelSettings, nonce: str | None) -> str:
+    """Return the grammar of what must be called, "" where nothing must."""
+    if choice in ("auto", "none"):
+        return ""
+    options: dict[str, Any] = {"tool_choice": choice, "parallel": parallel, "nonce": nonce, "free_text": False}
+    return export_grammar(tools, settings.row, "gbnf", **options).text
 
 
 def _messages(

@@ -50,6 +50,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                    whether a call follows; "drop": nothing; "reasoning": it goes into `reasoning_content`
     thinking       what becomes of `<think>` in text: "reasoning": it goes into `reasoning_content`; "content": it stays
                    where it is, tags and all
+    grammar        whether a call that must come (`tool_choice` "required", or a tool's name) is forced by a grammar
+                   (GBNF, in the field `grammar`: llama.cpp and KoboldCpp take it)
     stop           further stop strings
     tolerance, contexts, starts_in_reasoning    as `Parser` has them
     """
@@ -69,6 +71,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     nonce: bool = False
     before_calls: Literal["stream", "hold", "drop", "reasoning"] = "stream"
     thinking: Literal["reasoning", "content"] = "reasoning"
+    grammar: bool = False
     stop: tuple[str, ...] = ()
     tolerance: Tolerance = "lenient"
     contexts: dict[str, ContextPolicy] = msgspec.field(default_factory=dict)
