@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -263,6 +266,15 @@ def test_a_file_says_what_goes_where(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="CALLMARK_TEST_KEY"):
         _ = other.key
     assert "sk-" not in repr(Upstream(url="http://h/v1", api_key="sk-1")) + repr(make_config(KEYED))
+
+
+def test_the_file_in_the_readme_is_one():
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    (block,) = [part for part in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[[upstreams]]" in part]
+    local, other = make_config(tomllib.loads(block)).upstreams
+    gemma = local.settings_for("gemma3")
+    assert (gemma.dialect, gemma.style, gemma.before_calls, gemma.system_role) == ("hermes", "brief", "drop", False)
+    assert other.settings_for("large-1").mode == "native"
 
 
 KEYED = {"upstreams": [{"url": "http://127.0.0.1:1/v1", "api_key": "sk-1"}]}
