@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from callmark.cli import main
 from callmark.serving.relay import Relay
-from callmark.serving.upstream import EVENT_LIMIT, Connection, EventDecoder, UpstreamError
+from callmark.serving.upstream import EVENT_LIMIT, Connection, EventDecoder, UpstreamError, failure
 from callmark.serving.upstreams import Upstream, make_config
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 
@@ -674,6 +674,19 @@ def test_keys_go_to_the_upstream_and_nowhere_else(caplog):
             assert not {"authorization", "origin"} & scripted.headers[-1].keys()
     assert any(record.name == "callmark.proxy" for record in caplog.records)
     assert "sk-" not in caplog.text
+
+
+def test_headers_that_only_some_let_through():
+    with chain() as (scripted, client):
+        for value, status in (("Bearer ", b"200"), ("sk\x01x", b"400")):
+            body = json.dumps(ASK)
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+            with socket.create_connection((client.base_url.host, client.base_url.port), 20) as line:
+                line.sendall(f"{head}Authorization: {value}\r\n\r\n{body}".encode())
+                assert line.recv(12).endswith(status)
+        assert "authorization" not in scripted.headers[-1]
+        error = failure(httpx.LocalProtocolError("x"))
+        assert (error.status, error.body["error"]["code"]) == (400, "bad_header")
 
 
 # The command.

@@ -54,6 +54,8 @@ def failure(error: Exception) -> UpstreamError:
     """Return what an error of the connection means to a client."""
     if isinstance(error, httpx.TimeoutException):
         return UpstreamError(504, "the upstream did not answer in time", "upstream_timeout")
+    if isinstance(error, httpx.LocalProtocolError):
+        return UpstreamError(400, "the request has a header that cannot be passed on", "bad_header")
     if isinstance(error, httpx.ConnectError):
         return UpstreamError(502, "the upstream refused the connection", "upstream_refused")
     return UpstreamError(502, "the upstream closed the connection before its answer was complete", "upstream_closed")
@@ -156,7 +158,8 @@ class Connection:
     def headers(self, given: Iterable[tuple[str, str]] = ()) -> list[tuple[str, str]]:
         """Return the headers of a request for the upstream."""
         hop = {name.strip().lower() for key, value in given if key == "connection" for name in value.split(",")}
-        kept = [(key, value) for key, value in given if key not in _NOT_SENT and key not in hop]
+        kept = [(key, value.strip()) for key, value in given if key not in _NOT_SENT and key not in hop]
+        kept = [each for each in kept if each != ("authorization", "Bearer")]  # what SillyTavern sends without a key
         if self._key or not self._pass_authorization:
             kept = [(key, value) for key, value in kept if key not in ("authorization", "x-api-key", "api-key")]
         if self._key:
