@@ -271,7 +271,10 @@ def test_a_file_says_what_goes_where(tmp_path, monkeypatch):
 def test_the_file_in_the_readme_is_one():
     text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
     (block,) = [part for part in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[[upstreams]]" in part]
-    local, other = make_config(tomllib.loads(block)).upstreams
+    config = make_config(tomllib.loads(block))
+    other, local = config.upstreams
+    assert config.upstream_for("large-1") is other
+    assert config.upstream_for("gemma3") is local
     gemma = local.settings_for("gemma3")
     assert (gemma.dialect, gemma.style, gemma.before_calls, gemma.system_role) == ("hermes", "brief", "drop", False)
     assert other.settings_for("large-1").mode == "native"
