@@ -308,6 +308,7 @@ def test_native_calls_of_an_upstream_count_too():
         chunk({"tool_calls": [rest]}),
         chunk({"tool_calls": [unknown]}),
         chunk({"tool_calls": "?"}),
+        chunk({"tool_calls": [{"index": [], "function": 5}]}),
         chunk({}, "tool_calls"),
         b"[DONE]",
     )

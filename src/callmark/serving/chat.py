@@ -6,7 +6,7 @@ wrote, and what tools returned, is neutralized on the way; the only text that is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -36,6 +36,34 @@ class RequestError(UsageError):
     def __init__(self, message: str, param: str | None = None) -> None:
         super().__init__(message)
         self.param = param
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: Any = None
+
+
+class _Call(msgspec.Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Part(msgspec.Struct):
+    type: str
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    tool_use_id: str | None = None
+
+
+class _Message(msgspec.Struct):
+    """What is relied on where a message is written as text; whatever else it holds is passed on."""
+
+    role: str
+    content: str | list[_Part] | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
 
 
 class Exchange(NamedTuple):
@@ -221,6 +249,7 @@ def _messages(
     nonce: str | None,
 ) -> list[Body]:
     try:
+        msgspec.convert(messages, list[_Message])
         made = render_history(
             map(_harmless, messages), settings.row, nonce=nonce, tools=tools, language=settings.language
         )
@@ -228,8 +257,8 @@ def _messages(
             if settings.place in ("user", "both") and all(message["role"] != "user" for message in made):
                 made.append({"role": "user", "content": ""})
             made = merge_into_messages(made, prompt, settings.place, depth=settings.depth)
-    except UsageError as error:
-        raise RequestError(str(error), "messages") from error
+    except (UsageError, msgspec.ValidationError) as error:
+        raise RequestError(f"messages: {error}", "messages") from error
     if not settings.system_role:
         made = [{**message, "role": "user"} if message["role"] == "system" else message for message in made]
     return render_history(made, merge_roles=True) if settings.merge_roles else made
@@ -246,13 +275,13 @@ def _harmless(message: Body) -> Body:
         content = kept["content"]
         if isinstance(content, list):
             kept["content"] = [_harmless_part(part) for part in content]
-        elif isinstance(content, str):
+        else:
             kept["content"] = neutralized_inside(content)
     return kept
 
 
-def _harmless_part(part: Any) -> Any:
-    text = part.get("text") if isinstance(part, Mapping) else None
+def _harmless_part(part: Body) -> Body:
+    text = part.get("text")
     return {**part, "text": neutralized_inside(text)} if isinstance(text, str) else part
 
 

@@ -315,7 +315,7 @@ def _message(message: Body, parts: list[Part]) -> Body:
     kept = {key: value for key, value in message.items() if key not in _KNOWN}
     made: Body = {"role": "assistant", "content": said or (None if calls else ""), **kept}
     if thought:
-        made["reasoning_content"] = (made.get("reasoning_content") or "") + thought
+        made["reasoning_content"] = text_of(made.get("reasoning_content")) + thought
     if calls:
         made["tool_calls"] = calls
     return made

@@ -102,7 +102,7 @@ class ChoiceReader:
         """Take native calls that an upstream sends on its own, in fragments as they come."""
         if self._native is None:
             self._native = Assembler()
-        if isinstance(pieces, list) and all(isinstance(piece, Mapping) for piece in pieces) and not self.stopped:
+        if isinstance(pieces, list) and all(map(_is_fragment, pieces)) and not self.stopped:
             self._native.feed({"choices": [{"delta": {"tool_calls": pieces}}]})
         return self._taken()
 
@@ -226,6 +226,15 @@ class ChoiceReader:
             else:
                 text, self._thought = ("\n" if self._thought else "") + text, True
             self._parts.append(kind(text))
+
+
+def _is_fragment(piece: Any) -> bool:
+    return (
+        isinstance(piece, Mapping)
+        and isinstance(piece.get("index"), int | None)
+        and isinstance(piece.get("id"), str | None)
+        and isinstance(piece.get("function"), Mapping | None)
+    )
 
 
 @lru_cache(maxsize=64)
