@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import sys
 
+import httpx
 import jsonschema
 import pytest
 
 from callmark import Call, Malformed, Parser, export_grammar
 from test_export import EVERYWHERE, NAMES, SCHEMAS, TOOLS
+from upstreams import joined, proxied, wire
 
 if (sys.platform, platform.machine()) != ("linux", "x86_64"):  # there `dev` holds it, and not having it is an error
     pytest.skip("NOT TRIED: llama.cpp comes as a wheel for Linux on x86-64 only", allow_module_level=True)
@@ -72,3 +75,55 @@ def test_free_text_around_calls_holds_no_others(llama, dialect):
 def test_a_broken_grammar_is_refused(llama):
     with pytest.raises(AssertionError, match="failed to parse grammar"):
         list(llama.stream("root ::= nowhere", 0))
+
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"metric": {"type": "boolean"}},
+            "required": ["metric"],
+            "additionalProperties": False,
+        },
+    },
+}
+CHAT = {
+    "model": "tiny",
+    "messages": [{"role": "user", "content": "Weather?"}],
+    "tools": [WEATHER],
+    "max_tokens": 300,
+    "seed": 1,
+}
+
+
+def test_the_proxy_gives_it_native_tool_calls(llama):
+    """A model without sense is taught, held to a call by a grammar where it must call, and read."""
+    with proxied(llama.address, mode="text", grammar=True) as proxy, httpx.Client(base_url=proxy, timeout=60) as client:
+        assert client.get("/v1/models").json()["data"]
+        assert "build_info" in client.get("/props").json()
+        whole = client.post("/v1/chat/completions", json={**CHAT, "tool_choice": "required"}).json()
+        (choice,) = whole["choices"]
+        assert choice["finish_reason"] == "tool_calls"
+        for call in choice["message"]["tool_calls"]:
+            assert call["function"]["name"] == "weather"
+            assert set(json.loads(call["function"]["arguments"])) == {"metric"}
+        named = {"type": "function", "function": {"name": "weather"}}
+        options = {"tool_choice": named, "stream": True, "stream_options": {"include_usage": True}}
+        chunks = wire(client.post("/v1/chat/completions", json={**CHAT, **options}).text)
+        made = joined(chunks)[0]
+        assert (made["finish_reason"], len(made["tool_calls"])) == ("tool_calls", 1)
+        assert chunks[-2]["usage"]["completion_tokens"] > 0
+        cut = client.post("/v1/chat/completions", json={**CHAT, "tool_choice": named, "max_tokens": 9}).json()
+        assert cut["choices"][0]["finish_reason"] == "length"
+        assert "tool_calls" not in cut["choices"][0]["message"]
+        refused = client.post("/v1/chat/completions", json={**CHAT, "grammar": "root ::= ("})
+        assert refused.status_code >= 400
+        assert "error" in refused.json()
+
+
+def test_the_proxy_asks_it_whether_it_takes_tools(llama):
+    with proxied(llama.address) as proxy:
+        answer = httpx.post(f"{proxy}/v1/chat/completions", json={**CHAT, "max_tokens": 3}, timeout=60)
+        assert answer.status_code == 200

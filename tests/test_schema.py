@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 from starlette.routing import Route
 
-from callmark.languages import LANGUAGES
 from callmark.serving.http import app
-from callmark.serving.methods import METHODS, LanguageName, Nothing
+from callmark.serving.methods import METHODS, Nothing
 from callmark.serving.problems import KINDS
 from callmark.serving.schema import openapi, openrpc
 from callmark.serving.sessions import ASKED
@@ -144,7 +143,3 @@ def test_commands_print_the_documents():
     assert json.loads(run("stdio", "--schema").stdout) == json.loads(json.dumps(OPENRPC))
     assert json.loads(run("serve", "--schema").stdout) == json.loads(json.dumps(openapi()))
     assert METHODS["dialects"].params is Nothing
-
-
-def test_languages_over_the_wire_are_those_that_callmark_brings():
-    assert get_args(get_args(LanguageName)[0]) == LANGUAGES

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from callmark.errors import UsageError
 
-LANGUAGES = ("en", "zh-Hans", "zh-Hant")
+BuiltIn: TypeAlias = Literal["en", "zh-Hans", "zh-Hant"]
+LANGUAGES: Final[tuple[str, ...]] = get_args(BuiltIn)
 """The languages that come with callmark."""
 
 

@@ -1,1 +1,1 @@
-"""What callmark does, for programs that are not Python: functions as JSON over stdio, HTTP and WebSocket."""
+"""What callmark does, for other programs: functions as JSON over stdio, HTTP and WebSocket, and the proxy."""

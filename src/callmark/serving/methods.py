@@ -17,6 +17,7 @@ import callmark
 from callmark.dialects import dialects
 from callmark.errors import UsageError
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, Event, Malformed, Notice
+from callmark.languages import BuiltIn
 from callmark.reading.options import ContextPolicy, Limits, Tolerance
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
 from callmark.serving.streams import Streams
@@ -37,9 +38,7 @@ Tools: TypeAlias = Annotated[
 Name: TypeAlias = Annotated[str, Meta(description="The name of a dialect.")]
 Nonce: TypeAlias = Annotated[str | None, Meta(description="What every call must carry; the dialect `call` only.")]
 ModelText: TypeAlias = Annotated[str, Meta(description="What the model wrote.")]
-LanguageName: TypeAlias = Annotated[
-    Literal["en", "zh-Hans", "zh-Hant"], Meta(description="In which the model is told.")
-]
+LanguageName: TypeAlias = Annotated[BuiltIn, Meta(description="In which the model is told.")]
 NewName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128, description="A name; null: a new one is made.")]
 StreamName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128, description="The name of an open stream.")]
 

@@ -1,0 +1,279 @@
+"""The proxy: OpenAI's chat API in front of servers whose models only write text.
+
+`/v1/chat/completions` with tools is taught to the model as text and read back as native calls (`chat`, `reply`,
+`deltas`); all other requests are passed on as they are (`upstream`), to where a model is served. What a client's
+headers hold goes to the upstream and nowhere else: the log has the model, the mode and the status of a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import httpx
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from callmark.nonces import new_nonce
+from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, taught
+from callmark.serving.deltas import StreamWriter, error_body, whole
+from callmark.serving.relay import STREAM_HEADERS, Answer, Relay
+from callmark.serving.upstream import (
+    Connection,
+    EventDecoder,
+    UpstreamError,
+    pieces_of,
+    read_all,
+    refuses_tools,
+    told,
+)
+from callmark.serving.upstreams import ProxyConfig, Upstream
+
+ERROR_LIMIT: Final = 1 << 20
+"""Bytes of an upstream's error that are passed on."""
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_log = logging.getLogger("callmark.proxy")
+
+
+class Proxy:
+    """Serves `config`. Its routes work while `lifespan` is entered; `app(routes=..., lifespan=...)` takes both.
+
+    Who may ask, and how much, is the gate's affair, which stands before all paths.
+
+    >>> from callmark.serving.upstreams import make_config
+    >>> proxy = Proxy(make_config({"upstreams": [{"url": "http://127.0.0.1:5001/v1"}]}))
+    >>> [route.path for route in proxy.routes()]
+    ['/v1/chat/completions', '/chat/completions', '/v1/models', '/{path:path}']
+    """
+
+    def __init__(self, config: ProxyConfig) -> None:
+        self.config = config
+        self._nonce = new_nonce()
+        self._connections: dict[int, Connection] = {}
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette | None = None) -> AsyncGenerator[None, None]:
+        """Open connections to the upstreams, and close them at the end: of an application, or of a block."""
+        for upstream in self.config.upstreams:
+            connection = Connection(upstream, pass_authorization=self.config.pass_authorization)
+            self._connections[id(upstream)] = connection
+        try:
+            yield
+        finally:
+            for connection in self._connections.values():
+                await connection.close()
+            self._connections.clear()
+
+    def routes(self) -> list[Route]:
+        """Return the routes; the last one takes every path, so it comes behind all others of an application."""
+        return [
+            Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            Route("/chat/completions", self._chat, methods=["POST"]),
+            Route("/v1/models", self._models, methods=["GET"]),
+            Route("/{path:path}", self._other, methods=_METHODS),
+        ]
+
+    # Requests.
+
+    async def _chat(self, request: Request) -> Response:
+        started = time.monotonic()
+        try:
+            raw = await request.body()
+        except ClientDisconnect:
+            return _refused(400, "the request was not complete", code="request_incomplete")
+        try:
+            body = checked(_decoded(raw))
+        except RequestError as error:
+            return _refused(400, str(error), param=error.param)
+        model = body.get("model", "")
+        connection = self._connection(self.config.upstream_for(model))
+        settings = connection.upstream.settings_for(model)
+        exchange: Exchange | None = None
+        if settings.mode != "native" and concerns_tools(body):
+            try:
+                exchange = taught(body, settings, self._nonce)
+            except RequestError as error:
+                return _refused(400, str(error), param=error.param)
+        opened = self._answered(request, connection, exchange, raw, model, settings.mode == "auto", started)
+        return self._relay(opened, connection, events=body.get("stream") is True)
+
+    async def _models(self, request: Request) -> Response:
+        """Pass on what the upstream has, or put together what several have."""
+        if len(self.config.upstreams) == 1:
+            return await self._other(request)
+        headers = [("content-type", "application/json")]
+
+        @asynccontextmanager
+        async def merged() -> AsyncGenerator[Answer, None]:
+            asked = [self._listed(self._connection(each), request) for each in self.config.upstreams]
+            found = await asyncio.gather(*asked, return_exceptions=True)
+            errors = [each for each in found if isinstance(each, UpstreamError)]
+            if len(errors) == len(found):
+                raise errors[0]
+            data = [model for each in found if isinstance(each, list) for model in each]
+            yield Answer(200, headers, _once(msgspec.json.encode({"object": "list", "data": data})))
+
+        return self._relay(merged(), self._connection(self.config.upstreams[0]), events=False)
+
+    async def _listed(self, connection: Connection, request: Request) -> list[Any]:
+        url = connection.api("/models")
+        async with connection.request("GET", url, connection.headers(request.headers.items()), b"") as response:
+            found = _object(await read_all(response)).get("data") if response.is_success else None
+        return found if isinstance(found, list) else []
+
+    async def _other(self, request: Request) -> Response:
+        try:
+            raw = await request.body()
+        except ClientDisconnect:
+            return _refused(400, "the request was not complete", code="request_incomplete")
+        model = ""
+        if len(self.config.upstreams) > 1 and "json" in request.headers.get("content-type", ""):
+            with suppress(RequestError):
+                found = _decoded(raw)
+                model = found.get("model", "") if isinstance(found, dict) else ""
+        connection = self._connection(self.config.upstream_for(model if isinstance(model, str) else ""))
+        url = connection.url(_path(request), request.url.query)
+        if url is None:
+            return _refused(404, "there is no such path", code="not_found")
+        opened = self._passed(connection, request, url, raw)
+        return self._relay(opened, connection, events=False)
+
+    def _connection(self, upstream: Upstream) -> Connection:
+        return self._connections[id(upstream)]
+
+    def _relay(self, opened: Any, connection: Connection, *, events: bool) -> Relay:
+        upstream = connection.upstream
+        return Relay(
+            opened,
+            events=events,
+            keep_alive_seconds=upstream.keep_alive_seconds,
+            client_timeout_seconds=upstream.client_timeout_seconds,
+        )
+
+    # Answers.
+
+    @asynccontextmanager
+    async def _passed(
+        self, connection: Connection, request: Request, url: httpx.URL, raw: bytes
+    ) -> AsyncGenerator[Answer, None]:
+        """Pass a request and its answer on as they are."""
+        headers = connection.headers(request.headers.items())
+        async with connection.request(request.method, url, headers, raw) as response:
+            yield _as_it_is(response)
+
+    @asynccontextmanager
+    async def _answered(
+        self,
+        request: Request,
+        connection: Connection,
+        exchange: Exchange | None,
+        raw: bytes,
+        model: str,
+        asks: bool,
+        started: float,
+    ) -> AsyncGenerator[Answer, None]:
+        """Answer a chat: natively where that is the mode, or `asks` and the server says so; else as text."""
+        url = connection.api("/chat/completions")
+        headers = connection.headers(request.headers.items())
+        if exchange is None or (asks and await connection.takes_tools(model)):
+            async with connection.request("POST", url, headers, raw) as response:
+                refusal = b""
+                if exchange is not None and response.is_error:
+                    refusal = await read_all(response, ERROR_LIMIT)
+                if exchange is None or not refuses_tools(response.status_code, refusal):
+                    _say(model, "native" if exchange is not None else "as it is", response.status_code, started)
+                    if exchange is not None and response.is_error:
+                        yield Answer(response.status_code, _plain(response), _once(refusal))
+                    else:
+                        yield _as_it_is(response)
+                    return
+            connection.learn(model, False)
+        content = msgspec.json.encode(exchange.body)
+        async with connection.request("POST", url, headers, content) as response:
+            _say(model, "text", response.status_code, started)
+            kind = response.headers.get("content-type", "")
+            if not response.is_success:
+                yield Answer(response.status_code, _plain(response), _once(await read_all(response, ERROR_LIMIT)))
+            elif not exchange.tools:
+                yield _as_it_is(response)
+            elif exchange.streamed:
+                writer = StreamWriter(exchange, int(time.time()))
+                if "event-stream" in kind:
+                    pieces = _streamed(response, writer)
+                else:
+                    pieces = _once(writer.feed_whole(_object(await read_all(response))))
+                yield Answer(200, [*_plain(response, body=False), *STREAM_HEADERS], pieces, events=True)
+            else:
+                answer = whole(_object(await read_all(response)), exchange)
+                yield Answer(200, _plain(response), _once(msgspec.json.encode(answer)))
+
+
+def _say(model: str, mode: str, status: int, started: float) -> None:
+    _log.info("chat of %.80r: %s, status %d after %.3f s", model, mode, status, time.monotonic() - started)
+
+
+async def _streamed(response: httpx.Response, writer: StreamWriter) -> AsyncGenerator[bytes, None]:
+    """Yield the events for the client; stop reading when nothing of what follows is wanted."""
+    decoder = EventDecoder()
+    try:
+        async for piece in pieces_of(response):
+            out = writer.feed(decoder.feed(piece))
+            if out:
+                yield out
+            if writer.done:
+                return
+        rest = writer.feed(decoder.finish())
+        yield rest + writer.finish(complete=False)
+    except UpstreamError as error:
+        yield writer.fail(error.body)
+
+
+def _as_it_is(response: httpx.Response) -> Answer:
+    events = "text/event-stream" in response.headers.get("content-type", "")
+    return Answer(response.status_code, told(response), pieces_of(response, raw=True), events)
+
+
+async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
+    yield body
+
+
+def _plain(response: httpx.Response, *, body: bool = True) -> list[tuple[str, str]]:
+    """Return the headers of an answer whose body is another now: decoded, and of another length."""
+    changed = ("content-length", "content-encoding", *(() if body else ("content-type", "cache-control")))
+    return [(key, value) for key, value in told(response) if key not in changed]
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestError(f"body: expected JSON: {error}") from error
+
+
+def _object(raw: bytes) -> Body:
+    """Return an upstream's answer. Raises UpstreamError where it is none."""
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UpstreamError(502, "the upstream's answer is no JSON", "bad_upstream_answer") from error
+    if not isinstance(found, Mapping):
+        raise UpstreamError(502, "the upstream's answer is no JSON object", "bad_upstream_answer")
+    return dict(found)
+
+
+def _path(request: Request) -> str:
+    """Return the path as the client wrote it, percent-encoded."""
+    raw = request.scope.get("raw_path")
+    return raw.decode("ascii", "ignore") if isinstance(raw, bytes) else request.url.path
+
+
+def _refused(status: int, message: str, *, param: str | None = None, code: str | None = None) -> Response:
+    body = error_body(message, "invalid_request_error", code, param)
+    return Response(msgspec.json.encode(body), status, media_type="application/json")

@@ -1,0 +1,246 @@
+"""Reads one choice of a model's answer: its text becomes what a message of OpenAI's chat API holds.
+
+A pipe without I/O: text goes in as it comes, and out come `Said`, `Thought` and `Called`. What they are does not depend
+on how the text was cut, so a stream and a whole answer give the same message. A `Called` is out only when the call is
+complete: nothing that a client was sent is ever taken back, and a call that never ends is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from callmark.events import Call, Event, Malformed, Markup, Text
+from callmark.languages import language_of
+from callmark.reading.parser import Parser
+from callmark.running.native import Assembler
+from callmark.serving.upstreams import ModelSettings
+from callmark.writing.neutral import SPECIAL_TOKENS
+
+HEADER_LIMIT: Final = 600
+"""Characters of a line behind a call in which the beginning of a result is looked for: a name and an id fit."""
+BLANKS_LIMIT: Final = 4096
+"""White space that is held back, since it goes where a call follows: far more than stands between two paragraphs."""
+_TAGS: Final = ("think", "thinking", "thought", "reasoning")
+_RESULTS: Final = (
+    r"\[/?(?:TOOL_|FUNCTION_|CALL_)?RESULTS?\b",
+    r"</?(?:tool|function|call)_?(?:response|result|output)s?\b",
+    r"(?:tool|function|call)[ _]?(?:response|result|output)s?\b[^\n]{0,80}:",
+    r"Observation[ ]?[:：]",
+    *SPECIAL_TOKENS,
+)
+"""How models begin a result that they invent, beside the header that they are taught: at the beginning of a line."""
+
+
+class Said(NamedTuple):
+    """Content."""
+
+    text: str
+
+
+class Thought(NamedTuple):
+    """What goes into `reasoning_content`."""
+
+    text: str
+
+
+class Called(NamedTuple):
+    """A complete call; `number` counts those of the message from 0, `arguments` is JSON text."""
+
+    number: int
+    name: str
+    arguments: str
+
+
+Part = Said | Thought | Called
+
+
+class ChoiceReader:
+    """Reads the text of one choice.
+
+    settings   of the model
+    tools      those that are offered, as the client sent them
+    names      their names: a call of any other is text
+    parallel   off: reading stops after the first call
+    nonce      that calls must carry, if the settings say so
+    """
+
+    def __init__(
+        self, settings: ModelSettings, tools: Any, names: frozenset[str], *, parallel: bool, nonce: str | None
+    ) -> None:
+        self.stopped = False  # nothing behind here is wanted
+        self.calls = 0
+        self._parser = Parser(**settings.reading(nonce), tools=tools)
+        self._native: Assembler | None = None
+        self._names = names
+        self._parallel = parallel
+        self._before = settings.before_calls
+        self._thinking = settings.thinking
+        self._invented = _invented(settings.language, tuple(sorted(names)))
+        self._cut = False  # whether the text ended inside a call
+        self._parts: list[Part] = []
+        self._line = ""  # behind a call: the line that may become a result
+        self._long = False  # whether the line is too long for one already
+        self._blanks = ""  # white space that goes where a call follows
+        self._said = False  # whether there is content
+        self._thought = False  # whether text before a call went into the reasoning
+        self._bare = False  # whether blanks before any content stood behind something else: a call, or thinking
+        self._open = False  # whether there is text behind the last call
+        self._held: list[str] = []  # text that waits for what follows
+
+    def feed(self, text: str) -> list[Part]:
+        """Read the next piece and return what is certain now."""
+        if not self.stopped:
+            self._read(self._parser.feed(text), final=False)
+        return self._taken()
+
+    def feed_calls(self, pieces: Any) -> list[Part]:
+        """Take native calls that an upstream sends on its own, in fragments as they come."""
+        if self._native is None:
+            self._native = Assembler()
+        if isinstance(pieces, list) and all(map(_is_fragment, pieces)) and not self.stopped:
+            self._native.feed({"choices": [{"delta": {"tool_calls": pieces}}]})
+        return self._taken()
+
+    def finish(self, reason: str | None) -> tuple[list[Part], str]:
+        """Say that the message is over, and why the upstream says it is; return the last parts and the true reason."""
+        if not self.stopped:
+            self._read(self._parser.finish(), final=True, cut=reason == "length")
+            self._end_line()
+        if not self.stopped and self._native is not None:
+            self._read((event for event in self._native.finish() if isinstance(event, Call)), final=True)
+        if not self.calls:
+            self._emit(self._blanks)
+        self._release(Said)
+        if self.stopped:  # whatever the upstream says of what is behind it
+            return self._taken(), "tool_calls"
+        self.stopped = True
+        if reason == "content_filter" or (reason == "length" and (self._cut or self._open or not self.calls)):
+            return self._taken(), reason
+        if self.calls:
+            return self._taken(), "tool_calls"
+        return self._taken(), "stop" if reason in (None, "", "tool_calls", "function_call") else reason
+
+    def _taken(self) -> list[Part]:
+        parts, self._parts = self._parts, []
+        return parts
+
+    def _read(self, events: Iterable[Event], *, final: bool, cut: bool = False) -> None:
+        for event in events:
+            match event:
+                case Text(text=text, channel="reasoning") if self._thinking == "reasoning":
+                    self._bare = True
+                    self._parts.append(Thought(text))
+                case Text(text=text):
+                    self._text(text)
+                case Call(raw=raw, name=name, repairs=repairs):
+                    unfinished = final and cut and any(repair.code == "missing-closer" for repair in repairs)
+                    self._cut = self._cut or unfinished
+                    if unfinished or name not in self._names:
+                        self._text(raw)
+                    else:
+                        self._call(event)
+                case Malformed(raw=raw, code=code):
+                    self._cut = self._cut or (final and code == "unclosed-marker")
+                    self._text(raw)
+                case Markup(raw=raw) if raw.strip("<>/[]").lower() in _TAGS and self._thinking == "content":
+                    self._text(raw)
+                case _:  # previews, remarks, and what opens and closes sections
+                    pass
+            if self.stopped:
+                return
+
+    def _call(self, call: Call) -> None:
+        self._end_line()
+        if self.stopped:
+            return
+        self._blanks = ""
+        self._release(Thought if self._before == "reasoning" else Said, drop=self._before == "drop")
+        value = call.arguments if isinstance(call.arguments, dict) else {"_raw": call.raw_arguments}
+        self._parts.append(Called(self.calls, call.name, msgspec.json.encode(value).decode()))
+        self.calls += 1
+        self._bare, self._open = True, False
+        self.stopped = not self._parallel
+
+    # Behind a call: line by line, so that a result that the model invents is seen before any of it is out.
+
+    def _text(self, text: str) -> None:
+        if not self.calls:
+            self._content(text)
+            return
+        *lines, rest = (self._line + text).split("\n")
+        for line in lines:
+            self._end_line(line)
+            if self.stopped:
+                return
+            self._content("\n")
+            self._long = False
+        if self._long:
+            self._content(rest)
+            self._line = ""
+            return
+        self._line = rest
+        if len(rest) > HEADER_LIMIT:
+            self._end_line()
+            self._long = not self.stopped
+
+    def _end_line(self, line: str | None = None) -> None:
+        """Take the line as it is: content, unless a result begins with it."""
+        line, self._line = self._line if line is None else line, ""
+        if not self._long and self._invented.match(line[:HEADER_LIMIT]) is not None:
+            self.stopped = True
+            return
+        self._content(line)
+
+    # White space, and text that waits.
+
+    def _content(self, text: str) -> None:
+        text = self._blanks + text
+        solid = text.rstrip()
+        solid = text[: max(len(solid), len(text) - BLANKS_LIMIT)]
+        self._blanks = text[len(solid) :]
+        if self._bare and not self._said and not self._held:
+            solid = solid.lstrip()
+        self._emit(solid)
+
+    def _emit(self, text: str) -> None:
+        if not text:
+            return
+        self._open = True
+        if self._before == "stream":
+            self._said = True
+            self._parts.append(Said(text))
+        else:
+            self._held.append(text)
+
+    def _release(self, kind: type[Said] | type[Thought], *, drop: bool = False) -> None:
+        text = "".join(self._held)
+        self._held.clear()
+        if text and not drop:
+            if kind is Said:
+                self._said = True
+            else:
+                text, self._thought = ("\n" if self._thought else "") + text, True
+            self._parts.append(kind(text))
+
+
+def _is_fragment(piece: Any) -> bool:
+    return (
+        isinstance(piece, Mapping)
+        and isinstance(piece.get("index"), int | None)
+        and isinstance(piece.get("id"), str | None)
+        and isinstance(piece.get("function"), Mapping | None)
+    )
+
+
+@lru_cache(maxsize=64)
+def _invented(language: str, names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a line with which a result begins that no tool gave."""
+    header = re.escape(language_of(language).header)
+    known = "|".join(map(re.escape, names))
+    taught = header.replace(r"\{name\}", f"(?:{known})").replace(r"\{id\}", r"(?:[ ]?\([^()\n]{1,255}\))?")
+    return re.compile(rf"[ \t>*_#`]{{0,16}}(?:{'|'.join((taught, *_RESULTS))})", re.IGNORECASE)

@@ -1,0 +1,269 @@
+"""Talks to upstreams over HTTP: opens requests, decodes streams of events, and finds out who takes tools natively.
+
+All that can go wrong on the way becomes an `UpstreamError` with a status and a body in OpenAI's shape; what an upstream
+itself answers, errors included, is no error here. Nothing is logged here, and no key is part of any message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from callmark.serving.deltas import error_body
+from callmark.serving.upstreams import Upstream
+
+EVENT_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of one event of a stream: a whole answer fits; more is no event but a stream that forgot to end one."""
+ANSWER_LIMIT: Final = 64 * 1024 * 1024
+"""Bytes of a whole answer that is read for calls."""
+ASKING_SECONDS: Final = 2.0
+"""How long a server is asked about itself: it answers at once, or it is none that can say it."""
+KNOWN_SECONDS: Final = 300.0
+"""How long is believed what a server says of itself; people change models."""
+
+_NOT_SENT: Final = frozenset((
+    "host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
+    "proxy-authorization", "proxy-connection", "accept-encoding",
+    # Whoever serves a browser has checked these; servers that check them themselves would see a page they do not know.
+    "origin", "referer", "cookie", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user",
+))  # fmt: skip
+_NOT_TOLD: Final = frozenset((
+    "connection", "keep-alive", "transfer-encoding", "trailer", "upgrade", "proxy-authenticate", "te", "date", "server",
+    "set-cookie",
+))  # fmt: skip
+_REFUSED_TOOLS: Final = (400, 404, 422, 500, 501)
+
+
+class UpstreamError(Exception):
+    """No answer came, or none that can be used: `status` and `body` say so to the client."""
+
+    def __init__(self, status: int, message: str, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = error_body(message, "upstream_error", code)
+
+
+def failure(error: Exception) -> UpstreamError:
+    """Return what an error of the connection means to a client."""
+    if isinstance(error, httpx.TimeoutException):
+        return UpstreamError(504, "the upstream did not answer in time", "upstream_timeout")
+    if isinstance(error, httpx.LocalProtocolError):
+        return UpstreamError(400, "the request has a header that cannot be passed on", "bad_header")
+    if isinstance(error, httpx.ConnectError):
+        return UpstreamError(502, "the upstream refused the connection", "upstream_refused")
+    return UpstreamError(502, "the upstream closed the connection before its answer was complete", "upstream_closed")
+
+
+class EventDecoder:
+    """Decodes Server-Sent Events, as they come in: `feed` returns the data of those that are complete.
+
+    Names, ids and comments are passed over. Lines may end in LF or CRLF. Raises UpstreamError for an event that is
+    longer than EVENT_LIMIT.
+    """
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []  # of a line that is not complete
+        self._data: list[bytes] = []
+        self._size = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Return the data of the events that `piece` completes."""
+        found: list[bytes] = []
+        self._size += len(piece)
+        if self._size > EVENT_LIMIT:
+            raise UpstreamError(502, "the upstream sent an event that is too long", "upstream_event_too_long")
+        if b"\n" not in piece:
+            self._rest.append(piece)
+            return found
+        *lines, rest = (b"".join(self._rest) + piece if self._rest else piece).split(b"\n")
+        self._rest = [rest] if rest else []
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].strip(b" \r"))
+            elif line in (b"", b"\r"):
+                self._end(found)
+            elif line.startswith(b"error:"):  # llama.cpp, until 2025
+                self._data.append(b'{"error":' + line[6:].strip(b" \r") + b"}")
+        if found:
+            self._size = len(rest)
+        return found
+
+    def finish(self) -> list[bytes]:
+        """Return the data of an event that the end of the stream completes, as servers have it that forget a line."""
+        found = self.feed(b"\n") if self._rest else []
+        self._end(found)
+        return found
+
+    def _end(self, found: list[bytes]) -> None:
+        if self._data:
+            found.append(b"\n".join(self._data))
+            self._data.clear()
+
+
+class Connection:
+    """The connection to one upstream.
+
+    upstream      where it is, and how long to wait
+    pass_authorization   whether a client's own key is sent to it
+    clock         seconds, which never go back
+    """
+
+    def __init__(
+        self, upstream: Upstream, *, pass_authorization: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.upstream = upstream
+        self._pass_authorization = pass_authorization
+        self._key = upstream.key
+        self._clock = clock
+        self._takes_tools: dict[str, tuple[bool, float]] = {}
+        self._url = httpx.URL(upstream.url.rstrip("/"))
+        path = self._url.path.rstrip("/")
+        self._base = path
+        self._root = path.removesuffix("/v1") if path.endswith("/v1") or not path else None
+        timeout = httpx.Timeout(upstream.read_timeout_seconds, connect=upstream.connect_timeout_seconds, pool=None)
+        self._client = httpx.AsyncClient(
+            timeout=timeout,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+            trust_env=False,  # a proxy of the environment is no way to a server on this machine
+        )
+
+    async def close(self) -> None:
+        """Close what is open."""
+        await self._client.aclose()
+
+    def api(self, path: str, query: str = "") -> httpx.URL:
+        """Return where a path of the API is, without the `/v1` before it; percent-encoded, as the query is."""
+        return self._at(self._base + path, query)
+
+    def url(self, path: str, query: str = "") -> httpx.URL | None:
+        """Return where a path of a client's request is at the upstream; None where it is nowhere.
+
+        What is behind `/v1` is behind the upstream's URL; all else is beside its `/v1`.
+        """
+        if path == "/v1" or path.startswith("/v1/"):
+            return self.api(path[3:], query)
+        return None if self._root is None else self._at(self._root + path, query)
+
+    def _at(self, path: str, query: str) -> httpx.URL:
+        raw = f"{path}?{query}" if query else path
+        return self._url.copy_with(raw_path=raw.encode("ascii", "ignore"))
+
+    def headers(self, given: Iterable[tuple[str, str]] = ()) -> list[tuple[str, str]]:
+        """Return the headers of a request for the upstream."""
+        hop = {name.strip().lower() for key, value in given if key == "connection" for name in value.split(",")}
+        kept = [(key, value.strip()) for key, value in given if key not in _NOT_SENT and key not in hop]
+        kept = [each for each in kept if each != ("authorization", "Bearer")]  # what SillyTavern sends without a key
+        if self._key or not self._pass_authorization:
+            kept = [(key, value) for key, value in kept if key not in ("authorization", "x-api-key", "api-key")]
+        if self._key:
+            kept.append(("authorization", f"Bearer {self._key}"))
+        return [*kept, ("accept-encoding", "identity")]
+
+    @asynccontextmanager
+    async def request(
+        self, method: str, url: httpx.URL, headers: list[tuple[str, str]], body: bytes
+    ) -> AsyncGenerator[httpx.Response, None]:
+        """Send a request and give the answer, whose body is still to be read. Raises UpstreamError."""
+        try:
+            made = self._client.build_request(method, url, headers=headers, content=body)
+            response = await self._client.send(made, stream=True)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise failure(error) from error
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    # Who takes tools.
+
+    async def takes_tools(self, model: str) -> bool:
+        """Whether the server says of itself that it takes tools for a model. Asks it, and believes it for a while."""
+        known = self._takes_tools.get(model)
+        if known is not None and self._clock() < known[1]:
+            return known[0]
+        answers = await asyncio.gather(self._llama_cpp(), self._ollama(model), self._lm_studio(model))
+        takes = next((answer for answer in answers if answer is not None), False)
+        self.learn(model, takes)
+        return takes
+
+    def learn(self, model: str, takes: bool) -> None:
+        """Remember whether tools are taken for a model."""
+        if len(self._takes_tools) >= 256:  # names come from clients
+            self._takes_tools.clear()
+        self._takes_tools[model] = (takes, self._clock() + KNOWN_SECONDS)
+
+    async def _llama_cpp(self) -> bool | None:
+        properties = await self._ask("GET", "/props")
+        able = properties.get("chat_template_caps")
+        return bool(able.get("supports_tools")) if isinstance(able, Mapping) else None
+
+    async def _ollama(self, model: str) -> bool | None:
+        if not isinstance((await self._ask("GET", "/api/version")).get("version"), str):
+            return None
+        able = (await self._ask("POST", "/api/show", {"model": model})).get("capabilities")
+        return "tools" in able if isinstance(able, list) else None
+
+    async def _lm_studio(self, model: str) -> bool | None:
+        about = await self._ask("GET", f"/api/v0/models/{quote(model, safe='')}")
+        able = about.get("capabilities")
+        return "tool_use" in able if isinstance(able, list) and about.get("object") == "model" else None
+
+    async def _ask(self, method: str, path: str, body: Any = None) -> Mapping[str, Any]:
+        """Return what a server says of itself; nothing where it says nothing of the kind."""
+        url = self.url(path)
+        if url is None:
+            return {}
+        headers = [*self.headers(), ("content-type", "application/json")]
+        content = msgspec.json.encode(body) if body is not None else b""
+        try:
+            async with asyncio.timeout(ASKING_SECONDS), self.request(method, url, headers, content) as response:
+                found = msgspec.json.decode(await read_all(response, 1 << 20)) if response.is_success else None
+        except (UpstreamError, TimeoutError, msgspec.DecodeError, UnicodeDecodeError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def told(response: httpx.Response) -> list[tuple[str, str]]:
+    """Return the headers that a client is told; who may read an answer in a browser is not the upstream's say."""
+    hop = {name.strip().lower() for name in response.headers.get("connection", "").split(",")}
+    return [
+        (key, value)
+        for key, value in response.headers.multi_items()
+        if key not in _NOT_TOLD and key not in hop and not key.startswith("access-control-")
+    ]
+
+
+def refuses_tools(status: int, body: bytes) -> bool:
+    """Whether an error says that tools are not taken: Ollama, llama.cpp without Jinja, vLLM without a parser."""
+    if status not in _REFUSED_TOOLS:
+        return False
+    text = body[:4096].lower()
+    return b"tool" in text or b"jinja" in text
+
+
+async def read_all(response: httpx.Response, limit: int = ANSWER_LIMIT) -> bytes:
+    """Return the body of an answer. Raises UpstreamError where it is longer than `limit` bytes, or breaks off."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in pieces_of(response):
+        size += len(piece)
+        if size > limit:
+            raise UpstreamError(502, "the upstream's answer is too long", "upstream_answer_too_long")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def pieces_of(response: httpx.Response, *, raw: bool = False) -> AsyncGenerator[bytes, None]:
+    """Yield the body as it comes; `raw` leaves it encoded as it is. Raises UpstreamError where it breaks off."""
+    try:
+        async for piece in response.aiter_raw() if raw else response.aiter_bytes():
+            yield piece
+    except httpx.HTTPError as error:
+        raise failure(error) from error

@@ -1,0 +1,225 @@
+"""What the proxy is told: its upstreams, and how each model of theirs is taught and read. From flags or a TOML file.
+
+    [[upstreams]]
+    url = "http://127.0.0.1:5001/v1"
+    dialect = "hermes"              # any field of `ModelSettings`, for all models of this upstream
+
+    [[upstreams.models]]
+    name = "qwen*"                  # a shell pattern; the first that fits says what differs from the upstream's
+    mode = "native"
+
+Nothing here does I/O but `load_config`, and no key is shown by any `repr`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from callmark.dialects import Dialect, load_dialect, select
+from callmark.errors import CallmarkError, UsageError
+from callmark.languages import BuiltIn
+from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
+from callmark.running.settings import Settings
+from callmark.writing.signatures import Style
+
+_T = TypeVar("_T")
+
+
+class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one model is used.
+
+    mode           "text": tools are taught in the prompt and calls are read out of what the model writes; "native":
+                   requests and answers are passed on as they are; "auto": native where the upstream's server says of
+                   itself that it takes tools for this model (llama.cpp, Ollama, LM Studio), and text anywhere else
+    dialect        in which calls are taught; a name, or the path of a TOML file with a dialect of one's own
+    style, language, examples, budget, reasoning   as `protocol_prompt` has them
+    tools          shell patterns of the names of tools that are offered, whatever a client sends; None: all
+    place, depth   where the prompt goes: `where` and `depth` of `merge_into_messages`
+    system_role    off: system messages become the user's, for templates that know no system
+    merge_roles    whether neighbouring messages of one role become one, for templates that want roles to alternate
+    nonce          whether calls must carry a code that is made when the proxy starts; the dialect `call` only
+    before_calls   what becomes of text before a call: "stream": content at once; "hold": content, when it is certain
+                   whether a call follows; "drop": nothing; "reasoning": it goes into `reasoning_content`
+    thinking       what becomes of `<think>` in text: "reasoning": it goes into `reasoning_content`; "content": it stays
+                   where it is, tags and all
+    grammar        whether a call that must come (`tool_choice` "required", or a tool's name) is forced by a grammar
+                   (GBNF, in the field `grammar`: llama.cpp and KoboldCpp take it)
+    stop           further stop strings
+    tolerance, contexts, starts_in_reasoning    as `Parser` has them
+    """
+
+    mode: Literal["auto", "native", "text"] = "auto"
+    dialect: str = "call"
+    style: Style = "signature"
+    language: BuiltIn = "en"
+    examples: Literal["turns", "inline", "none"] = "turns"
+    budget: int | None = None
+    reasoning: bool = False
+    tools: tuple[str, ...] | None = None
+    place: Literal["system", "merged", "user", "depth", "both"] = "merged"
+    depth: int = 4
+    system_role: bool = True
+    merge_roles: bool = True
+    nonce: bool = False
+    before_calls: Literal["stream", "hold", "drop", "reasoning"] = "stream"
+    thinking: Literal["reasoning", "content"] = "reasoning"
+    grammar: bool = False
+    stop: tuple[str, ...] = ()
+    tolerance: Tolerance = "lenient"
+    contexts: dict[str, ContextPolicy] = msgspec.field(default_factory=dict)
+    starts_in_reasoning: bool = False
+
+    def __post_init__(self) -> None:
+        if self.depth < 0:
+            raise UsageError(f"depth: expected 0 or more messages, found {self.depth}")
+        checked_policies(self.contexts)
+        if self.row.writing is None:
+            raise UsageError(f"dialect: expected one that can be written, found {self.dialect!r}")
+        if self.nonce and "{nonce}" not in self.row.writing.call:
+            raise UsageError(f"nonce: expected a dialect whose calls carry one, found {self.dialect!r}")
+
+    @property
+    def row(self) -> Dialect:
+        """The dialect."""
+        return load_dialect(self.dialect) if self.dialect.endswith(".toml") else select(self.dialect)[0]
+
+    def offers(self, name: str) -> bool:
+        """Whether a tool is among those that are offered."""
+        return self.tools is None or any(fnmatchcase(name, pattern) for pattern in self.tools)
+
+    def reading(self, nonce: str | None) -> dict[str, Any]:
+        """Return what `Parser` takes, but for the tools: the models' own formats are read beside the dialect."""
+        options = Settings(dialect=self.row, nonce=nonce if self.nonce else None).reading_options()
+        return {
+            **options,
+            "tolerance": self.tolerance,
+            "contexts": self.contexts,
+            "starts_in_reasoning": self.starts_in_reasoning,
+        }
+
+
+_OF_MODELS: Final = frozenset(ModelSettings.__struct_fields__)
+
+
+class Upstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server with OpenAI's chat API.
+
+    url                      with the path that comes before `/chat/completions`, `http://127.0.0.1:5001/v1`
+    api_key                  sent instead of what clients send; default: their own is passed on
+    api_key_env              name of an environment variable that holds it
+    serves                   shell patterns of the names of models that it serves; requests go to the first that fits
+    connect_timeout_seconds  5
+    read_timeout_seconds     600: the longest silence; a prompt takes minutes on a slow machine
+    keep_alive_seconds       15: after so much silence towards a client, a stream says that it is still there
+    client_timeout_seconds   300: a client that takes nothing for so long is given up
+    settings, models         what TOML has beside these: settings, and those that differ by a model's name
+    """
+
+    url: str
+    api_key: str = ""
+    api_key_env: str = ""
+    serves: tuple[str, ...] = ("*",)
+    connect_timeout_seconds: float = 5.0
+    read_timeout_seconds: float = 600.0
+    keep_alive_seconds: float = 15.0
+    client_timeout_seconds: float = 300.0
+    settings: ModelSettings = ModelSettings()
+    models: tuple[tuple[str, ModelSettings], ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise UsageError("url: expected http://host:port/v1 of an upstream, found something else")
+        if "@" in parts.netloc:
+            raise UsageError("url: expected no user or password in it; api_key takes a key")
+        times = ("connect_timeout_seconds", "read_timeout_seconds", "keep_alive_seconds", "client_timeout_seconds")
+        for name in times:
+            if not 0 < getattr(self, name) < 1e6:
+                raise UsageError(f"{name}: expected seconds above 0, found {getattr(self, name)}")
+
+    @property
+    def key(self) -> str:
+        """The key that is sent, "" for the client's own. Raises UsageError where the environment has none."""
+        if not self.api_key_env:
+            return self.api_key
+        key = os.environ.get(self.api_key_env, "")
+        if not key:
+            raise UsageError(f"api_key_env: expected a key in the environment variable {self.api_key_env}, found none")
+        return key
+
+    def settings_for(self, model: str) -> ModelSettings:
+        """Return the settings of the first pattern that fits, else those of the upstream."""
+        return next((found for pattern, found in self.models if fnmatchcase(model, pattern)), self.settings)
+
+    def __repr__(self) -> str:
+        return f"Upstream({self.url!r})"
+
+
+class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that the proxy is told.
+
+    upstreams            at least one
+    pass_authorization   whether clients' own keys go to upstreams that have none of their own here; off where the
+                         key is meant for this server
+    """
+
+    upstreams: tuple[Upstream, ...]
+    pass_authorization: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.upstreams:
+            raise UsageError("upstreams: expected at least one, found none")
+
+    def upstream_for(self, model: str) -> Upstream:
+        """Return the first upstream that serves a model, else the first of all."""
+        return next(
+            (each for each in self.upstreams if any(fnmatchcase(model, name) for name in each.serves)),
+            self.upstreams[0],
+        )
+
+
+def make_config(table: Mapping[str, Any], where: str = "config") -> ProxyConfig:
+    """Return the configuration that a TOML file or flags say. Raises UsageError that names the place."""
+    upstreams = table.get("upstreams")
+    if not isinstance(upstreams, list | tuple) or not all(isinstance(each, Mapping) for each in upstreams):
+        raise UsageError(f"{where}: expected tables [[upstreams]], found none")
+    made = [_upstream(each, f"{where}: upstreams[{number}]") for number, each in enumerate(upstreams)]
+    return _converted({**table, "upstreams": made}, ProxyConfig, where)
+
+
+def load_config(path: str | os.PathLike[str]) -> ProxyConfig:
+    """Read the configuration from a TOML file. Raises UsageError that names the file and the place."""
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    return make_config(table, str(path))
+
+
+def _upstream(table: Mapping[str, Any], where: str) -> Upstream:
+    common = {key: value for key, value in table.items() if key in _OF_MODELS}
+    rest = {key: value for key, value in table.items() if key not in _OF_MODELS and key != "models"}
+    listed = table.get("models", ())
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, Mapping) and "name" in each for each in listed):
+        raise UsageError(f"{where}.models: expected tables with a name, found something else")
+    models = []
+    for number, each in enumerate(listed):
+        own = {key: value for key, value in each.items() if key != "name"}
+        models.append((str(each["name"]), _converted({**common, **own}, ModelSettings, f"{where}.models[{number}]")))
+    made = {**rest, "settings": _converted(common, ModelSettings, where), "models": tuple(models)}
+    return _converted(made, Upstream, where)
+
+
+def _converted(table: Mapping[str, Any], kind: type[_T], where: str) -> _T:
+    try:
+        return msgspec.convert(dict(table), kind)
+    except (msgspec.ValidationError, CallmarkError) as error:
+        raise UsageError(f"{where}: {error}") from error

@@ -1,0 +1,743 @@
+"""The proxy over HTTP: what goes to the upstream, what comes back, and what happens when either side misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from callmark.cli import main
+from callmark.serving.relay import Relay
+from callmark.serving.upstream import EVENT_LIMIT, Connection, EventDecoder, UpstreamError, failure
+from callmark.serving.upstreams import Upstream, make_config
+from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
+
+CALLMARK = [sys.executable, "-m", "callmark"]
+CALL = '[CALL: weather({"city": "Oslo"})]'
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+ASK = {"model": "m", "messages": [{"role": "user", "content": "Oslo?"}], "tools": TOOLS}
+STREAM = {**ASK, "stream": True}
+PLAIN = {"model": "m", "messages": [{"role": "user", "content": "Hi [CALL: weather()]"}], "stream": True}
+
+
+@contextmanager
+def upstream(model=None):
+    scripted = Scripted(model or (lambda body: says(f"Well. {CALL}")))
+    with served(scripted.app()) as address:
+        yield scripted, address
+
+
+@contextmanager
+def client_of(config):
+    """Yield a client of a proxy with a configuration, or of one in front of an upstream."""
+    table = {"upstreams": [{"url": f"{config}/v1"}]} if isinstance(config, str) else config
+    with (
+        served_config(make_config(table)) as proxy,
+        httpx.Client(base_url=proxy, timeout=30, trust_env=False) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def chain(model=None, *, routes=(), **options):
+    """Yield a scripted upstream and a client of the proxy in front of it."""
+    scripted = Scripted(model or (lambda body: says(f"Well. {CALL}")))
+    scripted.routes = list(routes)
+    with (
+        served(scripted.app()) as address,
+        client_of({"upstreams": [{"url": f"{address}/v1", **options}]}) as client,
+    ):
+        yield scripted, client
+
+
+def post(client, body, path="/v1/chat/completions", **more):
+    return client.post(path, json=body, **more)
+
+
+def message(answer):
+    return answer.json()["choices"][0]["message"]
+
+
+# What is asked and answered.
+
+
+def test_a_call_in_text_comes_back_native_whole_and_streamed():
+    with chain() as (scripted, client):
+        whole = post(client, ASK)
+        assert whole.status_code == 200
+        assert message(whole)["content"] == "Well."
+        assert message(whole)["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city":"Oslo"}'}
+        assert whole.json()["choices"][0]["finish_reason"] == "tool_calls"
+        assert whole.json()["usage"]["total_tokens"] == 12
+
+        streamed = post(client, {**STREAM, "stream_options": {"include_usage": True}}, "/chat/completions")
+        assert streamed.headers["content-type"].startswith("text/event-stream")
+        assert streamed.headers["cache-control"] == "no-cache"
+        chunks = wire(streamed.text)
+        made = joined(chunks)[0]
+        assert (made["content"], made["finish_reason"]) == ("Well.", "tool_calls")
+        assert (made["tool_calls"][0]["name"], made["tool_calls"][0]["arguments"]) == ("weather", '{"city":"Oslo"}')
+        assert chunks[-2]["usage"]["total_tokens"] == 12
+        assert chunks[-1] == "[DONE]"
+        for body in scripted.requests:
+            assert "tools" not in body
+            assert "[CALL: weather" in body["messages"][0]["content"]
+
+
+def test_requests_without_tools_go_through_untouched():
+    with chain() as (scripted, client):
+        answer = post(client, PLAIN)
+        assert scripted.requests == [PLAIN]
+        assert joined(wire(answer.text))[0]["content"] == f"Well. {CALL}"
+        none = post(client, {**ASK, "tool_choice": "none"})
+        assert message(none)["content"] == f"Well. {CALL}"
+        assert post(client, {**STREAM, "tool_choice": "none"}).text.count("[DONE]") == 1
+
+
+def test_everything_else_is_passed_on():
+    with chain() as (scripted, client):
+        assert client.get("/v1/models").json()["data"][0]["id"] == "text-only"
+        made = client.put("/v1/files/a%2Fb?purpose=x%20y", content=b"\x00\xff", headers={"x-mine": "1"})
+        assert (made.status_code, made.content, made.headers["x-from"]) == (201, b"\x00\xff", "upstream")
+        assert client.post("/api/v1/generate", content=b"{}").status_code == 201
+        gone = client.get("/props")
+        assert (gone.status_code, gone.json()) == (404, {"error": "nothing here"})
+        assert "access-control-allow-origin" not in gone.headers  # who may read it is not the upstream's say
+        assert client.head("/v1/models").status_code == 200
+        assert client.get("/v1").status_code == 404
+        assert scripted.others == [
+            ("PUT", "/v1/files/a%2Fb?purpose=x%20y", b"\x00\xff"),
+            ("POST", "/api/v1/generate", b"{}"),
+            ("GET", "/props", b""),
+            ("GET", "/v1", b""),
+        ]
+
+
+def test_an_upstream_elsewhere_than_v1_has_nothing_beside_it():
+    scripted = Scripted(lambda body: says("Hi"))
+    scripted.routes = [Route("/openai/api/models", scripted.models), Route("/openai/api/x//evil", scripted.models)]
+    with served(scripted.app()) as address:
+        config = make_config({"upstreams": [{"url": f"{address}/openai/api/"}]})
+        with served_config(config) as proxy:
+            assert httpx.get(f"{proxy}/v1/models", trust_env=False).json()["data"][0]["id"] == "text-only"
+            assert httpx.get(f"{proxy}/v1/x//evil", trust_env=False).status_code == 200
+            assert httpx.get(f"{proxy}/props", trust_env=False).json()["error"]["code"] == "not_found"
+
+
+def test_several_upstreams_are_one():
+    with upstream(lambda body: says("one")) as (first, one), upstream(lambda body: says("two")) as (second, two):
+        tables = [
+            {"url": f"{one}/v1", "serves": ["a*"]},
+            {"url": f"{two}/v1"},
+            {"url": "http://127.0.0.1:9/v1", "serves": []},
+        ]
+        with client_of({"upstreams": tables}) as client:
+            assert message(post(client, {**ASK, "model": "abc"}))["content"] == "one"
+            assert message(post(client, {**ASK, "model": "xyz"}))["content"] == "two"
+            assert [model["id"] for model in client.get("/v1/models").json()["data"]] == ["text-only"] * 2
+            assert post(client, {"model": "xyz"}, "/v1/embeddings").status_code == 201
+            assert [target for _, target, _ in second.others if "embed" in target] == ["/v1/embeddings"]
+            assert client.post("/v1/odd", content=b"[", headers={"content-type": "application/json"}).content == b"["
+            assert post(client, {"model": 5}, "/v1/odd").status_code == 201
+            assert [target for _, target, _ in first.others + second.others].count("/v1/odd") == 2
+        with served_config(make_config({"upstreams": tables[2:] * 2})) as proxy:
+            assert httpx.get(f"{proxy}/v1/models", trust_env=False).status_code == 502
+
+
+# Modes.
+
+
+def describing(path, answer, method="GET"):
+    async def describe(request):
+        return JSONResponse(answer(await request.json()) if method == "POST" else answer)
+
+    return Route(path, describe, methods=[method])
+
+
+def shown(body):
+    return {"capabilities": ["completion", "tools"] if body["model"] == "able" else ["completion"]}
+
+
+SERVERS = {
+    "llama.cpp": [
+        describing("/props", {"chat_template_caps": {"supports_tools": True}}),
+    ],
+    "ollama": [describing("/api/version", {"version": "0.5"}), describing("/api/show", shown, "POST")],
+    "lm-studio": [
+        describing("/api/v0/models/able", {"object": "model", "capabilities": ["tool_use"]}),
+        describing("/api/v0/models/other", {"object": "model", "capabilities": []}),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_auto_is_native_where_the_server_says_that_it_takes_tools(name):
+    with chain(routes=SERVERS[name]) as (scripted, client):
+        able = {**ASK, "model": "able"}
+        assert post(client, able).status_code == 200
+        assert scripted.requests[-1] == able
+        post(client, {**ASK, "model": "other"})
+        assert ("tools" in scripted.requests[-1]) == (name == "llama.cpp")
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_modes_that_are_said_ask_nobody(name):
+    scripted = Scripted(lambda body: says("Hi"))
+    scripted.routes = SERVERS[name]
+    with served(scripted.app()) as address:
+        for mode in ("text", "native"):
+            with proxied(address, mode=mode) as proxy, httpx.Client(base_url=proxy, trust_env=False) as client:
+                post(client, {**ASK, "model": "able"})
+                assert ("tools" in scripted.requests[-1]) == (mode == "native")
+
+
+def test_a_server_that_refuses_tools_after_all_gets_text():
+    def model(body):
+        if "tools" in body:
+            return Answer([], status=400, body=b'{"error": "m does not support tools"}')
+        return says(CALL)
+
+    with chain(model, routes=SERVERS["llama.cpp"]) as (scripted, client):
+        assert message(post(client, ASK))["tool_calls"]
+        assert message(post(client, ASK))["tool_calls"]
+        assert ["tools" in body for body in scripted.requests] == [True, False, False]
+    with chain(lambda _: Answer([], status=400, body=b"too long"), routes=SERVERS["llama.cpp"]) as (_, client):
+        refused = post(client, ASK)
+        assert (refused.status_code, refused.content) == (400, b"too long")
+
+
+def test_a_server_that_says_nonsense_of_itself_gets_text():
+    scripted = Scripted(lambda body: says(CALL))
+    nonsense = [describing("/props", [1]), describing("/api/version", {"version": "1"})]
+    scripted.routes = [*nonsense, describing("/api/show", lambda body: {"capabilities": 3}, "POST")]
+    with served(scripted.app()) as address, proxied(address) as proxy:
+        assert message(httpx.post(f"{proxy}/v1/chat/completions", json=ASK, trust_env=False))["tool_calls"]
+
+
+def test_what_is_known_of_models_is_bounded():
+    connection = Connection(Upstream(url="http://127.0.0.1:9/elsewhere"))
+    for number in range(1000):
+        connection.learn(f"m{number}", True)
+    assert asyncio.run(connection.takes_tools("m999"))
+    assert not asyncio.run(connection.takes_tools("m0"))  # forgotten; and nobody can be asked beside this API
+    asyncio.run(connection.close())
+
+
+# Refused requests.
+
+
+def test_what_is_no_request_gets_400_in_the_shape_of_openai():
+    with chain(mode="text") as (scripted, client):
+        for content in (b"", b"{", b"[]", b"\xff", b'{"messages": 5}', b"[" * 100_000):
+            answer = client.post("/v1/chat/completions", content=content)
+            assert answer.status_code == 400, content[:9]
+            assert answer.json()["error"]["type"] == "invalid_request_error"
+        answer = post(client, {**ASK, "tool_choice": "sometimes"})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "tool_choice"
+        assert scripted.requests == []
+
+
+def test_more_than_the_limit_gets_413():
+    with upstream() as (scripted, address):
+        config = make_config({"upstreams": [{"url": f"{address}/v1"}]})
+        with served_config(config, body_bytes=1000) as proxy, httpx.Client(base_url=proxy, trust_env=False) as client:
+            for path in ("/v1/chat/completions", "/v1/embeddings"):
+                assert client.post(path, content=b"x" * 1001).status_code == 413
+                chunks = (b"x" * 600 for _ in range(2))
+                assert client.post(path, content=chunks).status_code == 413
+        assert scripted.requests == []
+
+
+def test_a_client_that_vanishes_while_it_asks_is_no_trouble():
+    with chain() as (scripted, client):
+        for path in ("/v1/chat/completions", "/v1/embeddings"):
+            with socket.create_connection((client.base_url.host, client.base_url.port), 20) as line:
+                head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{"
+                line.sendall(head.encode())
+        assert post(client, ASK).status_code == 200
+        assert len(scripted.requests) == 1
+
+
+def test_pages_of_other_origins_and_names_reach_nothing():
+    with chain() as (scripted, client):
+        for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}):
+            for path in ("/v1/chat/completions", "/v1/models", "/api/tags"):
+                assert client.post(path, json=ASK, headers=headers).status_code in (403, 421)
+        assert scripted.requests == scripted.others == []
+
+
+# Errors of upstreams.
+
+
+def test_errors_keep_status_body_and_when_to_come_again():
+    body = b'{"error": {"message": "slow down", "type": "rate_limit"}}'
+    answer = Answer([], status=429, body=body, headers={"retry-after": "7", "x-ratelimit-remaining": "0"})
+    with chain(lambda _: answer) as (_, client):
+        for request in (ASK, STREAM, PLAIN):
+            told = post(client, request)
+            assert (told.status_code, told.content) == (429, body)
+            assert (told.headers["retry-after"], told.headers["x-ratelimit-remaining"]) == ("7", "0")
+            assert told.headers["content-type"] == "application/json"
+    with chain(lambda _: Answer([], status=503, body=b"<html>", headers={"content-type": "text/html"})) as (_, client):
+        told = post(client, STREAM)
+        assert (told.status_code, told.content, told.headers["content-type"]) == (503, b"<html>", "text/html")
+
+
+def test_answers_that_are_none_get_502():
+    for body in (b"no json", b"[1]", b"\xff"):
+        with chain(lambda _, body=body: Answer([], body=body)) as (_, client):
+            for request in (ASK, STREAM):
+                told = post(client, request)
+                assert (told.status_code, told.json()["error"]["type"]) == (502, "upstream_error")
+
+
+def test_an_upstream_that_answers_a_stream_whole_is_streamed():
+    body = json.dumps({"id": "x", "choices": [{"index": 0, "message": {"content": CALL}, "finish_reason": "stop"}]})
+    with chain(lambda _: Answer([], body=body.encode())) as (_, client):
+        chunks = wire(post(client, STREAM).text)
+        assert joined(chunks)[0]["finish_reason"] == "tool_calls"
+        assert chunks[-1] == "[DONE]"
+
+
+def test_errors_in_the_middle_are_events():
+    error = {"message": "out of memory", "type": "server_error", "code": 500}
+    answer = says(f"Well. {CALL} [CALL: wea", reason=None, error=error)
+    with chain(lambda _: answer) as (_, client):
+        chunks = wire(post(client, STREAM).text)
+        assert chunks[-1] == {"error": error}
+        assert joined(chunks[:-1])[0]["content"] == "Well. [CALL: wea"
+        assert len(joined(chunks[:-1])[0]["tool_calls"]) == 1
+    with chain(lambda _: says("Half", reason=None, done=False)) as (_, client):
+        chunks = wire(post(client, STREAM).text)
+        assert chunks[-1]["error"]["code"] == "upstream_closed"
+        assert joined(chunks[:-1])[0]["content"] == "Half"
+    with chain(lambda _: says("All", done=False)) as (_, client):
+        assert wire(post(client, STREAM).text)[-1] == "[DONE]"
+
+
+@contextmanager
+def raw_upstream(handle):
+    """Serve connections one by one with a function of the socket, once its request was read."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        over = threading.Event()
+
+        def serve():
+            while not over.is_set():
+                try:
+                    line, _ = listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=talk, args=(line,), daemon=True).start()
+
+        def talk(line):
+            with line:
+                line.settimeout(20)
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    piece = line.recv(65536)
+                    if not piece:
+                        return
+                    data += piece
+                if data.startswith(b"POST /v1/chat"):
+                    handle(line, over)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            over.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join(20)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+PIECE = b'data: {"id": "x", "choices": [{"index": 0, "delta": {"content": "Half"}}]}\n\n'
+
+
+def vanishes(line, over):
+    pass
+
+
+def stalls(line, over):
+    over.wait(20)
+
+
+def vanishes_in_the_middle(line, over):
+    line.sendall(HEAD.replace(b"\r\n\r\n", b"\r\ntransfer-encoding: chunked\r\n\r\n") + b"%x\r\n" % len(PIECE) + PIECE)
+
+
+def stalls_in_the_middle(line, over):
+    line.sendall(HEAD + PIECE)
+    over.wait(20)
+
+
+def says_no_http(line, over):
+    line.sendall(b"hello\r\n\r\n")
+
+
+def test_connections_that_fail_are_502_and_504():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    closes, times_out = (502, "upstream_closed", 20), (504, "upstream_timeout", 0.2)
+    for handle, (status, code, timeout) in {vanishes: closes, says_no_http: closes, stalls: times_out}.items():
+        with raw_upstream(handle) as address, proxied(address, mode="text", read_timeout_seconds=timeout) as proxy:
+            for request in (ASK, STREAM, PLAIN):
+                told = httpx.post(f"{proxy}/v1/chat/completions", json=request, timeout=20, trust_env=False)
+                assert (told.status_code, told.json()["error"]["code"]) == (status, code)
+    with proxied(f"http://127.0.0.1:{port}") as proxy:  # also where it is asked about itself first
+        told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
+        assert (told.status_code, told.json()["error"]["code"]) == (502, "upstream_refused")
+        assert set(told.json()["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize(
+    ("handle", "code", "timeout"),
+    [(vanishes_in_the_middle, "upstream_closed", 20), (stalls_in_the_middle, "upstream_timeout", 0.5)],
+)
+def test_connections_that_fail_in_the_middle_are_error_events(handle, code, timeout):
+    with raw_upstream(handle) as address, proxied(address, mode="text", read_timeout_seconds=timeout) as proxy:
+        for request in (STREAM, PLAIN):
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=request, timeout=20, trust_env=False)
+            chunks = wire(told.text)
+            assert chunks[-1]["error"]["code"] == code
+            assert chunks[-2]["choices"][0]["delta"]["content"] == "Half"
+
+
+def test_a_body_that_breaks_off_never_looks_complete():
+    def breaks_off(line, over):
+        line.sendall(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n"
+        )
+
+    with raw_upstream(breaks_off) as address, proxied(address, mode="native") as proxy:
+        url = f"{proxy}/v1/chat/completions"
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.post(url, json=ASK, timeout=20, trust_env=False)
+
+
+def test_an_answer_that_is_too_long_is_given_up(monkeypatch):
+    monkeypatch.setattr("callmark.serving.upstream.EVENT_LIMIT", 1000)
+    with chain(lambda _: says("x" * 2000, size=2000)) as (_, client):
+        assert wire(post(client, STREAM).text)[-1]["error"]["code"] == "upstream_event_too_long"
+    monkeypatch.setattr("callmark.serving.proxy.ERROR_LIMIT", 10)
+    with chain(lambda _: Answer([], status=500, body=b"x" * 11)) as (_, client):
+        assert post(client, ASK).json()["error"]["code"] == "upstream_answer_too_long"
+
+
+def test_events_are_decoded_however_they_are_cut():
+    data = b': hi\r\n\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\ndata:2\n\nerror: {}\n\ndata: end'
+    expected = [b'{"a":\n1}', b"2", b'{"error":{}}', b"end"]
+    for size in range(1, len(data) + 1):
+        decoder = EventDecoder()
+        found = []
+        for at in range(0, len(data), size):
+            found += decoder.feed(data[at : at + size])
+        assert found + decoder.finish() == expected
+    decoder = EventDecoder()
+    assert all(decoder.feed(b"x" * (EVENT_LIMIT // 16)) == [] for _ in range(16))
+    with pytest.raises(UpstreamError):
+        decoder.feed(b"x")
+
+
+# Slow, silent and vanishing.
+
+
+def test_a_client_that_goes_away_ends_the_upstream():
+    begun = threading.Event()
+
+    async def wait(sent):
+        if sent == 2:
+            begun.set()
+            await asyncio.sleep(60)
+
+    scripted = Scripted(lambda body: says("Well, well, well", wait=wait))
+    with served(scripted.app()) as address, proxied(address) as proxy:
+        for request in (STREAM, PLAIN):
+            begun.clear()
+            url = f"{proxy}/v1/chat/completions"
+            with httpx.stream("POST", url, json=request, timeout=20, trust_env=False) as response:
+                assert next(response.iter_text())
+                assert begun.wait(20)
+            assert scripted.cancelled.acquire(timeout=20)
+
+
+def test_a_client_that_goes_away_before_the_answer_ends_the_upstream():
+    over = threading.Event()
+
+    def silent(line, stop):
+        line.settimeout(20)
+        while line.recv(65536):  # the rest of the request, and then the end of the connection
+            pass
+        over.set()
+
+    with raw_upstream(silent) as address, proxied(address, mode="text") as proxy:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=0.3, trust_env=False)
+        assert over.wait(20)
+
+
+def test_what_is_not_wanted_is_not_waited_for():
+    async def wait(sent):
+        if sent > len(CALL) // 4 + 8:
+            await asyncio.sleep(60)
+
+    model = lambda body: says(f"{CALL}\nResult of weather:\n7 degrees and so on", wait=wait)  # noqa: E731
+    with chain(model) as (scripted, client):
+        chunks = wire(post(client, STREAM).text)
+        assert joined(chunks)[0]["finish_reason"] == "tool_calls"
+        assert joined(chunks)[0]["content"] == ""
+        assert chunks[-1] == "[DONE]"
+        assert scripted.cancelled.acquire(timeout=20)
+
+
+def test_silence_is_filled_with_comments():
+    pause = threading.Event()
+
+    async def wait(sent):
+        while sent == 3 and not pause.is_set():
+            await asyncio.sleep(0.01)
+
+    with chain(lambda _: says("Well, well, well", wait=wait), keep_alive_seconds=0.05) as (_, client):
+        for request in (STREAM, PLAIN):
+            pause.clear()
+            text = ""
+            with client.stream("POST", "/v1/chat/completions", json=request) as response:
+                for piece in response.iter_text():
+                    text += piece
+                    if text.count(": keep-alive\n\n") == 2:
+                        pause.set()
+            assert joined(wire(text))[0]["content"] == "Well, well, well"
+
+
+def test_no_comment_stands_in_the_middle_of_an_event():
+    def half(line, over):
+        line.sendall(HEAD + PIECE[:20])
+        over.wait(0.5)
+        line.sendall(PIECE[20:])
+
+    with raw_upstream(half) as address, proxied(address, mode="native", keep_alive_seconds=0.05) as proxy:
+        told = httpx.post(f"{proxy}/v1/chat/completions", json=STREAM, timeout=20, trust_env=False)
+        assert PIECE.decode() in told.text
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (200, None, None),
+        (500, b'{"error": {"message": "no"}}', {"error": {"message": "no"}}),
+        (500, b"no", {"error": {"message": "no", "type": "upstream_error", "code": None}}),
+    ],
+)
+def test_an_upstream_that_thinks_long_before_it_answers_keeps_the_client(status, body, expected):
+    heard = threading.Event()
+
+    def model(request):
+        assert heard.wait(20)
+        return says(CALL) if body is None else Answer([], status=status, body=body)
+
+    scripted = Scripted(model)
+
+    async def patient(request):
+        scripted.requests.append(await request.json())
+        await asyncio.to_thread(heard.wait, 20)
+        return await Scripted(model).chat(request)
+
+    scripted.routes = [Route("/v1/chat/completions", patient, methods=["POST"])]
+    with served(scripted.app()) as address, proxied(address, mode="text", keep_alive_seconds=0.05) as proxy:
+        text = ""
+        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=STREAM, timeout=30, trust_env=False) as response:
+            assert response.status_code == 200
+            for piece in response.iter_text():
+                text += piece
+                if ": keep-alive" in text:
+                    heard.set()
+        if expected is None:
+            assert joined(wire(text))[0]["finish_reason"] == "tool_calls"
+        else:
+            assert wire(text) == [expected]
+
+
+def test_an_upstream_that_fails_after_a_long_silence_is_an_error_event():
+    with raw_upstream(stalls) as address:
+        options = {"mode": "text", "keep_alive_seconds": 0.05, "read_timeout_seconds": 0.3}
+        with proxied(address, **options) as proxy:
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=STREAM, timeout=30, trust_env=False)
+            assert told.status_code == 200
+            assert ": keep-alive\n\n" in told.text
+            assert wire(told.text)[-1]["error"]["code"] == "upstream_timeout"
+
+
+def test_a_client_that_takes_nothing_is_given_up():
+    endless = Answer([["x" * 50_000] * 4000], wait=lambda sent: asyncio.sleep(0.0001))
+    with chain(lambda _: endless, client_timeout_seconds=0.4) as (scripted, client):
+        address = client.base_url.host, client.base_url.port
+        with socket.create_connection(address, 20) as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            body = json.dumps(STREAM).encode()
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+            line.sendall(head.encode() + body)
+            assert scripted.cancelled.acquire(timeout=30)
+
+
+def test_nothing_is_left_behind():
+    """After vanishing clients and upstreams, the proxy holds no connection and no task that it did not hold before."""
+    reasons = []
+    scripted = Scripted(lambda body: says(f"Well. {CALL}", wait=lambda sent: asyncio.sleep(0.001)))
+    with served(scripted.app()) as address:
+        config = make_config({"upstreams": [{"url": f"{address}/v1", "mode": "text"}]})
+        with served_config(config) as proxy:
+
+            def visit(number):
+                url = f"{proxy}/v1/chat/completions"
+                with httpx.stream("POST", url, json=STREAM, timeout=30, trust_env=False) as response:
+                    if number % 2:
+                        next(response.iter_bytes())
+                    else:
+                        reasons.append(joined(wire(response.read().decode()))[0]["finish_reason"])
+
+            threads = [threading.Thread(target=visit, args=(number,)) for number in range(20)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(30)
+            assert reasons == ["tool_calls"] * 10
+            before = time.monotonic()
+            while established(address) > 10 and time.monotonic() - before < 20:  # those that are kept for the next
+                time.sleep(0.02)
+            assert established(address) <= 10
+
+
+def established(address):
+    """Return how many connections to an address are open, as this machine's kernel has it."""
+    port = int(address.rpartition(":")[2])
+    count = 0
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        for row in table.readlines()[1:]:
+            fields = row.split()
+            count += int(fields[2].rpartition(":")[2], 16) == port and fields[3] == "01"
+    return count
+
+
+def test_a_mistake_of_ours_is_raised():
+    async def never():
+        await asyncio.sleep(60)
+
+    class Broken:
+        async def __aenter__(self):
+            raise ZeroDivisionError
+
+        async def __aexit__(self, *_):
+            pass
+
+    relay = Relay(Broken(), events=False, keep_alive_seconds=1, client_timeout_seconds=1)
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(relay({}, never, never))
+
+
+# Keys.
+
+
+def test_keys_go_to_the_upstream_and_nowhere_else(caplog):
+    key = {"authorization": "Bearer sk-client", "cookie": "session=sk-cookie", "x-mine": "1"}
+    with caplog.at_level(logging.DEBUG), chain() as (scripted, client):
+        post(client, ASK, headers={**key, "connection": "x-hop", "x-hop": "1"})
+        sent = scripted.headers[-1]
+        assert (sent["authorization"], sent["x-mine"]) == ("Bearer sk-client", "1")
+        assert not {"cookie", "x-hop"} & sent.keys()
+        assert client.get("/v1/models", headers=key).status_code == 200
+    with caplog.at_level(logging.DEBUG), chain(api_key="sk-server") as (scripted, client):
+        post(client, ASK, headers={**key, "x-api-key": "sk-client"})
+        assert scripted.headers[-1]["authorization"] == "Bearer sk-server"
+        assert "x-api-key" not in scripted.headers[-1]
+        post(client, ASK)
+    with upstream() as (scripted, address):
+        config = make_config({"upstreams": [{"url": f"{address}/v1"}], "pass_authorization": False})
+        with served_config(config, origins=["http://page"]) as proxy:
+            page = {**key, "origin": "http://page"}
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, headers=page, trust_env=False)
+            assert told.headers["access-control-allow-origin"] == "http://page"
+            assert not {"authorization", "origin"} & scripted.headers[-1].keys()
+    assert any(record.name == "callmark.proxy" for record in caplog.records)
+    assert "sk-" not in caplog.text
+
+
+def test_headers_that_only_some_let_through():
+    with chain() as (scripted, client):
+        for value, status in (("Bearer ", b"200"), ("sk\x01x", b"400")):
+            body = json.dumps(ASK)
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+            with socket.create_connection((client.base_url.host, client.base_url.port), 20) as line:
+                line.sendall(f"{head}Authorization: {value}\r\n\r\n{body}".encode())
+                assert line.recv(12).endswith(status)
+        assert "authorization" not in scripted.headers[-1]
+        error = failure(httpx.LocalProtocolError("x"))
+        assert (error.status, error.body["error"]["code"]) == (400, "bad_header")
+
+
+# The command.
+
+
+def test_the_command_serves_the_proxy():
+    with upstream() as (scripted, address):
+        options = ["--port", "0", "--upstream", f"{address}/v1", "--mode", "text", "--before-calls", "drop"]
+        options += ["--tool", "w*", "--token", "sk-own", "--upstream-key", "sk-up", "--no-system-role"]
+        with subprocess.Popen([*CALLMARK, "serve", *options], stderr=subprocess.PIPE, text=True) as command:
+            try:
+                url = command.stderr.readline().split()[-1]
+                refused = httpx.post(f"{url}/v1/chat/completions", json=ASK, timeout=30, trust_env=False)
+                assert refused.status_code == 401
+                headers = {"authorization": "Bearer sk-own"}
+                made = httpx.post(f"{url}/v1/chat/completions", json=ASK, headers=headers, timeout=30, trust_env=False)
+                assert message(made)["content"] is None
+                assert message(made)["tool_calls"]
+                assert httpx.get(f"{url}/health", timeout=30, trust_env=False).status_code == 200
+            finally:
+                command.send_signal(signal.SIGINT)
+        assert {each["role"] for each in scripted.requests[-1]["messages"]} == {"user", "assistant"}
+        assert scripted.headers[-1]["authorization"] == "Bearer sk-up"
+
+
+def test_the_command_takes_a_file(tmp_path):
+    with upstream() as (scripted, address):
+        (tmp_path / "proxy.toml").write_text(f'[[upstreams]]\nurl = "{address}/v1"\ndialect = "hermes"\n')
+        options = ["--port", "0", "--config", str(tmp_path / "proxy.toml")]
+        with subprocess.Popen([*CALLMARK, "serve", *options], stderr=subprocess.PIPE, text=True) as command:
+            try:
+                url = command.stderr.readline().split()[-1]
+                made = httpx.post(f"{url}/v1/chat/completions", json=ASK, timeout=30, trust_env=False)
+                assert message(made)["tool_calls"]
+            finally:
+                command.send_signal(signal.SIGINT)
+        assert "<tool_call>" in scripted.requests[-1]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mode", "text"], "--upstream"),
+        (["--config", "x.toml", "--mode", "text"], "--config"),
+        (["--config", "x.toml"], "x.toml"),
+        (["--upstream", "localhost:5001"], "http://host:port/v1"),
+        (["--upstream", "http://h/v1", "--dialect", "klingon"], "klingon"),
+        (["--upstream", "http://h/v1", "--style", "loud"], "style"),
+    ],
+)
+def test_the_command_says_what_is_wrong(options, said):
+    found = CliRunner().invoke(main, ["serve", *options])
+    assert found.exit_code == 2
+    assert said in found.output

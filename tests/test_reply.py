@@ -1,0 +1,423 @@
+"""A model's text becomes a message of the chat API, and does so alike however it is cut, streamed or whole."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callmark.serving.chat import taught
+from callmark.serving.deltas import StreamWriter, event, whole
+from callmark.serving.reply import BLANKS_LIMIT, HEADER_LIMIT
+from callmark.serving.upstreams import ModelSettings
+from upstreams import joined, wire
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"Does {name}.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    }
+    for name in ("weather", "news")
+]
+TOOLS.append({"type": "function", "function": {"name": "none"}})
+USER = [{"role": "user", "content": "Hi"}]
+
+
+def exchange(body=None, **settings):
+    request = {"model": "m", "messages": USER, "tools": TOOLS, **(body or {})}
+    return taught(request, ModelSettings(mode="text", **settings))
+
+
+encoded = msgspec.json.encode
+
+
+def chunk(delta, reason=None, index=0, **more):
+    choice = {"index": index, "delta": delta, "finish_reason": reason}
+    return {"id": "up", "created": 5, "model": "m", "choices": [choice], **more}
+
+
+def streamed(pieces, reason="stop", *, body=None, at_once=1, **settings):
+    """Return the chunks that a client gets for a text in pieces, which come some at once."""
+    writer = StreamWriter(exchange(body, **settings), 1)
+    events = [*(encoded(chunk({"content": piece})) for piece in pieces), encoded(chunk({}, reason)), b"[DONE]"]
+    out = [writer.feed(events[at : at + at_once]) for at in range(0, len(events), at_once)]
+    return wire(b"".join(out).decode())
+
+
+def read(text, reason="stop", *, body=None, **settings):
+    """Return the message of a whole answer with this text."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": reason}
+    made = whole({"id": "up", "choices": [choice]}, exchange(body, **settings))["choices"][0]
+    calls = [{**call["function"], "id": call["id"]} for call in made["message"].get("tool_calls", ())]
+    found = {"content": made["message"]["content"] or "", "tool_calls": calls, "finish_reason": made["finish_reason"]}
+    if "reasoning_content" in made["message"]:
+        found["reasoning_content"] = made["message"]["reasoning_content"]
+    return found
+
+
+def without_ids(message):
+    return {**message, "tool_calls": [(call["name"], call["arguments"]) for call in message["tool_calls"]]}
+
+
+def seen(text, reason="stop", **options):
+    message = without_ids(read(text, reason, **options))
+    assert without_ids(joined(streamed([text], reason, **options))[0]) == message
+    assert without_ids(joined(streamed(list(text), reason, **options))[0]) == message
+    return message["content"], message["tool_calls"], message["finish_reason"]
+
+
+CALL = '[CALL: weather({"city": "Oslo"})]'
+OSLO = ("weather", '{"city":"Oslo"}')
+
+MESSAGES = [
+    ("Hello.", ("Hello.", [], "stop")),
+    (" two  blanks \n", (" two  blanks \n", [], "stop")),
+    (CALL, ("", [OSLO], "tool_calls")),
+    (f"Let me look.\n\n{CALL}\n", ("Let me look.", [OSLO], "tool_calls")),
+    (f"{CALL}\n[CALL: news]", ("", [OSLO, ("news", "{}")], "tool_calls")),
+    (f"Sure! {CALL} then [CALL: news()] done", ("Sure! then done", [OSLO, ("news", "{}")], "tool_calls")),
+    (f"{CALL} done\n\nor  so ", ("done\n\nor  so", [OSLO], "tool_calls")),
+    ('<tool_call>{"name": "news", "arguments": {}}</tool_call>', ("", [("news", "{}")], "tool_calls")),
+    ("[CALL: weather(city='Oslo',)]", ("", [OSLO], "tool_calls")),
+    ('[CALL: weather({"city" "Oslo"})] oh', ('[CALL: weather({"city" "Oslo"})] oh', [], "stop")),
+    ("[CALL: other()] oh", ("[CALL: other()] oh", [], "stop")),  # the client has no such tool
+    (f"```\n{CALL}\n```", (f"```\n{CALL}\n```", [], "stop")),
+    (f"<think>{CALL}</think>\n\nHi", ("Hi", [], "stop")),
+    ("[CALL: none([1, 2])]", ("", [("none", '{"_raw":"[1, 2]"}')], "tool_calls")),
+    # What the model invents.
+    (f"{CALL}\nResult of weather:\n7 degrees\nIt is 7.", ("", [OSLO], "tool_calls")),
+    (f"{CALL}\nResult of weather (c1): 7\n{CALL}", ("", [OSLO], "tool_calls")),
+    (f"{CALL} Result of weather:\n7", ("", [OSLO], "tool_calls")),
+    (f"Well. {CALL}\n\n<tool_response>\n7\n</tool_response>\nSo 7.", ("Well.", [OSLO], "tool_calls")),
+    (f"{CALL}\nSoon.\n[RESULT: 7]\nSeven!", ("Soon.", [OSLO], "tool_calls")),
+    (f"{CALL}\n**Tool result:** 7", ("", [OSLO], "tool_calls")),
+    (f"{CALL}<|im_end|>\n<|im_start|>user", ("", [OSLO], "tool_calls")),
+    (f"{CALL}\nResult of weather: 7 [CALL: news()]", ("", [OSLO], "tool_calls")),
+    ("Result of weather:\n7", ("Result of weather:\n7", [], "stop")),  # it quotes one; nothing was called
+    (f"{CALL}\nThe result of weather is out.", ("The result of weather is out.", [OSLO], "tool_calls")),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), MESSAGES)
+def test_what_a_text_becomes(text, expected):
+    assert seen(text) == expected
+
+
+def test_a_call_that_the_limit_cuts_never_becomes_one():
+    for cut in range(1, len(CALL)):
+        content, calls, reason = seen(f"Well. {CALL[:cut]}", "length")
+        assert (content, calls, reason) == (f"Well. {CALL[:cut]}", [], "length")
+    assert seen(f"Well. {CALL}", "length") == ("Well.", [OSLO], "tool_calls")
+    assert seen(f"{CALL} and [CALL: new", "length") == ("and [CALL: new", [OSLO], "length")
+    assert seen(f"{CALL} and [CALL: news", "content_filter") == ("and [CALL: news", [OSLO], "content_filter")
+
+
+def test_a_closer_that_only_the_end_supplies_is_none_at_the_limit():
+    text = '<tool_call>{"name": "news", "arguments": {}}'
+    found = seen(text, "stop")
+    assert found[1] in ([("news", "{}")], [])
+    assert seen(text, "length") == (text, [], "length")
+
+
+def test_one_call_at_most_where_the_client_wants_that():
+    text = f"{CALL}[CALL: news()] and on and on"
+    assert seen(text, body={"parallel_tool_calls": False}) == ("", [OSLO], "tool_calls")
+    chunks = streamed([text], body={"parallel_tool_calls": False, "stream_options": {"include_usage": True}})
+    assert chunks[-1] == "[DONE]"
+    assert chunks[-2]["choices"] == []
+    assert chunks[-2]["usage"]["completion_tokens"] == 1  # the upstream was not waited for; this is an estimate
+
+
+BEFORE = f"Let me  look.\n{CALL} Hm. [CALL: news()] Bye. "
+
+
+@pytest.mark.parametrize(
+    ("policy", "content", "thought"),
+    [
+        ("stream", "Let me  look. Hm. Bye.", None),
+        ("hold", "Let me  look. Hm. Bye.", None),
+        ("drop", "Bye.", None),
+        ("reasoning", "Bye.", "Let me  look.\nHm."),
+    ],
+)
+def test_what_happens_to_text_before_a_call(policy, content, thought):
+    for made in (read(BEFORE, before_calls=policy), joined(streamed(list(BEFORE), before_calls=policy))[0]):
+        assert made["content"] == content
+        assert made.get("reasoning_content") == thought
+        assert len(made["tool_calls"]) == 2
+    assert seen(" Just words. ", before_calls=policy) == (" Just words. ", [], "stop")
+
+
+def test_held_text_comes_when_a_call_is_certain_and_not_before():
+    writer = StreamWriter(exchange(before_calls="hold"), 1)
+    first = writer.feed([encoded(chunk({"content": "Well. [CALL: news("}))])
+    assert b"Well" not in first
+    then = wire(writer.feed([encoded(chunk({"content": ")]"}))]).decode())
+    assert [list(part["choices"][0]["delta"]) for part in then] == [["content"], ["tool_calls"], ["tool_calls"]]
+
+
+def test_thinking_goes_where_it_is_wanted():
+    text = f"<think>Oslo? {CALL}</think>{CALL}"
+    assert seen(text, thinking="content") == (f"<think>Oslo? {CALL}</think>", [OSLO], "tool_calls")
+    made = read(text)
+    assert (made["content"], made["reasoning_content"]) == ("", f"Oslo? {CALL}")
+    made = joined(streamed(list(text)))[0]
+    assert (made["content"], made["reasoning_content"]) == ("", f"Oslo? {CALL}")
+    options = {"starts_in_reasoning": True, "thinking": "content"}
+    assert seen(f"so {CALL}</think>{CALL}", **options) == (f"so {CALL}</think>", [OSLO], "tool_calls")
+
+
+def test_long_lines_and_blanks_are_not_held_for_ever():
+    line = "x" * (3 * HEADER_LIMIT)
+    blanks = " " * (3 * BLANKS_LIMIT)
+    assert seen(f"{CALL}{line}\nResult of weather:") == (line, [OSLO], "tool_calls")
+    assert seen(f"a{blanks}b") == (f"a{blanks}b", [], "stop")
+    writer = StreamWriter(exchange(), 1)
+    writer.feed([encoded(chunk({"content": CALL}))])
+    assert line.encode() in writer.feed([encoded(chunk({"content": line}))])
+    assert b"zz" in writer.feed([encoded(chunk({"content": "zz"}))])
+    assert len(writer.feed([encoded(chunk({"content": blanks}))])) > BLANKS_LIMIT
+
+
+def test_behind_its_end_a_reader_reads_nothing():
+    reader = exchange(body={"parallel_tool_calls": False}).reader()
+    assert [part.name for part in reader.feed(CALL)] == ["weather"]
+    assert reader.feed(CALL) == []
+    assert reader.feed_calls([{"index": 0, "function": {"name": "news"}}]) == []
+    assert reader.finish("stop") == ([], "tool_calls")
+
+
+def test_a_nonce_must_be_there_where_the_settings_say_so():
+    request = {"messages": USER, "tools": TOOLS}
+    guarded = taught(request, ModelSettings(mode="text", nonce=True), "7f3a")
+    assert "7f3a" in json.dumps(guarded.body["messages"])
+    choice = {"message": {"content": f'{CALL} [CALL#7f3a: weather({{"city": "Oslo"}})]'}}
+    (made,) = whole({"choices": [choice]}, guarded)["choices"]
+    assert made["message"]["content"] == CALL
+    assert len(made["message"]["tool_calls"]) == 1
+
+
+# The wire.
+
+
+def test_the_shape_of_a_stream_is_this():
+    chunks = streamed(["Well. ", CALL[:9], CALL[9:]], body={"stream_options": {"include_usage": True}})
+    call_id = chunks[2]["choices"][0]["delta"]["tool_calls"][0]["id"]
+    assert len(call_id) == 29
+    deltas = [
+        {"role": "assistant", "content": ""},
+        {"content": "Well."},
+        {
+            "tool_calls": [
+                {"index": 0, "id": call_id, "type": "function", "function": {"name": "weather", "arguments": ""}}
+            ]
+        },
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"city":"Oslo"}'}}]},
+        {},
+    ]
+    for number, (found, delta) in enumerate(zip(chunks, deltas, strict=False)):
+        reason = "tool_calls" if number == 4 else None
+        assert found["choices"] == [{"index": 0, "delta": delta, "finish_reason": reason}]
+        assert (found["id"], found["created"], found["model"], found["usage"]) == ("up", 5, "m", None)
+    assert chunks[5]["choices"] == []
+    assert set(chunks[5]["usage"]) == {"prompt_tokens", "completion_tokens", "total_tokens"}
+    assert chunks[6:] == ["[DONE]"]
+    assert all("usage" not in found for found in streamed(["Hi"])[:-1])
+
+
+def fed(*chunks, **options):
+    writer = StreamWriter(exchange(**options), 1)
+    out = b"".join(writer.feed([each if isinstance(each, bytes) else encoded(each)]) for each in chunks)
+    return writer, wire(out.decode())
+
+
+def test_events_that_come_together_are_written_together():
+    texts = [chunk({"content": piece}) for piece in ("Hel", "lo ", "there")]
+    others = [chunk({"content": "Hi"}, index=1), chunk({"content": "!"}, "stop"), chunk({}, "stop", 1)]
+    writer = StreamWriter(exchange(body={"n": 2}), 1)
+    out = wire(writer.feed([encoded(each) for each in (*texts, *others)] + [b"[DONE]", b"[DONE]"]).decode())
+    contents = [part["choices"][0]["delta"].get("content") for part in out[:-1]]
+    assert contents == ["", "Hello there", "", "Hi", "!", None, None]
+    assert out[-1] == "[DONE]"
+    writer = StreamWriter(exchange(body={"parallel_tool_calls": False}), 1)
+    out = wire(writer.feed([encoded(chunk({"content": CALL})), encoded(chunk({}, "stop")), b"[DONE]"]).decode())
+    assert out.count("[DONE]") == 1
+
+
+def test_each_choice_has_its_own_reader():
+    pieces = [CALL[:8], CALL[8:20], CALL[20:]]
+    news = ["He", "l", "lo"]
+    chunks = []
+    for one, two in zip(pieces, news, strict=True):
+        chunks += [chunk({"content": two}, index=1), chunk({"content": one})]
+    chunks += [chunk({}, "stop", 0), chunk({}, "length", 1), b"[DONE]"]
+    writer, out = fed(*chunks, body={"n": 2})
+    messages = joined(out)
+    assert without_ids(messages[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+    assert messages[1] == {"content": "Hello", "tool_calls": [], "finish_reason": "length"}
+    assert writer.done
+
+
+def test_a_choice_that_is_cut_off_does_not_end_the_others():
+    body = {"n": 2, "parallel_tool_calls": False}
+    writer, out = fed(chunk({"content": f"{CALL} x"}), body=body)
+    assert not writer.done  # the other one has not begun
+    out += wire(writer.feed([encoded(chunk({"content": "more"}))]).decode())
+    out += wire(writer.feed([encoded(chunk({"content": "[CALL: news()]"}, index=1))]).decode())
+    assert writer.done
+    assert out[-1] == "[DONE]"
+    assert [message["finish_reason"] for message in joined(out).values()] == ["tool_calls", "tool_calls"]
+    assert writer.feed([b"{}"]) == writer.finish(complete=True) == writer.fail({}) == b""
+
+
+def test_what_else_an_upstream_says_goes_with_it():
+    _, out = fed(
+        chunk({"role": "assistant", "content": None, "reasoning_content": "Hm"}),
+        chunk({"content": "A"}, system_fingerprint="f"),
+        {**chunk({"content": "B"}), "choices": [{"index": 0, "delta": {"content": "B"}, "logprobs": {"content": []}}]},
+        {"id": "up", "choices": [], "usage": {"prompt_tokens": 3}},
+        chunk({}, "stop", timings={"predicted_ms": 1}),
+        b"[DONE]",
+        body={"stream_options": {"include_usage": True}},
+    )
+    assert joined([part for part in out if part == "[DONE]" or "logprobs" not in str(part)])[0] == {
+        "content": "AB",
+        "reasoning_content": "Hm",
+        "tool_calls": [],
+        "finish_reason": "stop",
+    }
+    assert [part["choices"][0]["logprobs"] for part in out if "logprobs" in str(part)] == [{"content": []}]
+    assert [part["timings"] for part in out if "timings" in part] == [{"predicted_ms": 1}]
+    assert [part["system_fingerprint"] for part in out if "system_fingerprint" in part] == ["f"]
+    assert out[-2]["usage"] == {"prompt_tokens": 3}
+
+
+def test_native_calls_of_an_upstream_count_too():
+    head = {"index": 0, "id": "x", "function": {"name": "weather", "arguments": '{"city":'}}
+    rest = {"index": 0, "function": {"arguments": '"Oslo"}'}}
+    unknown = {"index": 1, "id": "y", "function": {"name": "other", "arguments": "{}"}}
+    _, out = fed(
+        chunk({"tool_calls": [head]}),
+        chunk({"tool_calls": [rest]}),
+        chunk({"tool_calls": [unknown]}),
+        chunk({"tool_calls": "?"}),
+        chunk({"tool_calls": [{"index": [], "function": 5}]}),
+        chunk({}, "tool_calls"),
+        b"[DONE]",
+    )
+    assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+    choice = {"message": {"content": None, "tool_calls": [{**head, "function": {"name": "news"}}]}}
+    (made,) = whole({"choices": [choice]}, exchange())["choices"]
+    assert made["message"]["tool_calls"][0]["function"] == {"name": "news", "arguments": "{}"}
+    assert made["finish_reason"] == "tool_calls"
+
+
+def test_a_stream_that_ends_early_is_an_error_and_loses_no_text():
+    writer, out = fed(chunk({"content": 'Well, [CALL: weather({"ci'}))
+    out += wire(writer.finish(complete=False).decode())
+    assert out[-1]["error"]["code"] == "upstream_closed"
+    assert "[DONE]" not in out
+    assert joined(out[:-1])[0]["content"] == 'Well, [CALL: weather({"ci'
+    writer, _ = fed()
+    assert b"upstream_closed" in writer.finish(complete=False)
+    writer, _ = fed(chunk({"content": "All"}, "stop"))
+    assert wire(writer.finish(complete=False).decode()) == ["[DONE]"]  # it said why it ends, and forgot the last event
+    writer, _ = fed(chunk({"content": "Half"}), chunk({"content": "All"}, "stop", 1))
+    assert b"upstream_closed" in writer.finish(complete=False)
+
+
+def test_errors_of_an_upstream_are_passed_on_and_end_the_stream():
+    error = {"error": {"message": "out of memory", "type": "server_error", "code": 500}}
+    writer, out = fed(chunk({"content": "Oh [CALL: ne"}), error)
+    assert out[-1] == error
+    assert joined(out[:-1])[0]["content"] == "Oh [CALL: ne"
+    assert writer.failed
+    writer, out = fed(b"no json")
+    assert out[-1]["error"]["code"] == "bad_event"
+
+
+def test_strange_events_are_passed_over():
+    strange = [b"7", {"choices": 5}, {"choices": [3]}, {"choices": [{"index": -1, "delta": 4}]}]
+    _, out = fed(*strange, chunk({"content": [{"type": "text", "text": "Hi"}, 3]}), chunk({"content": 5}), b"[DONE]")
+    assert joined(out)[0] == {"content": "Hi", "tool_calls": [], "finish_reason": "stop"}
+
+
+def test_whole_answers_keep_what_they_have():
+    odd = {"index": 1, "finish_reason": "stop"}
+    message = {"role": "assistant", "content": f"Well. {CALL}", "refusal": None, "reasoning_content": "Hm."}
+    answer = {"id": "x", "usage": {"total_tokens": 3}, "choices": [{"index": 0, "message": message}, odd]}
+    made = whole(answer, exchange(before_calls="reasoning"))
+    assert (made["id"], made["usage"], made["choices"][1]) == ("x", {"total_tokens": 3}, odd)
+    assert made["choices"][0]["message"]["content"] is None
+    assert made["choices"][0]["message"]["reasoning_content"] == "Hm.Well."
+    assert whole({"choices": None}, exchange())["choices"] == []
+
+
+def test_an_upstream_that_does_not_stream_is_written_as_a_stream():
+    writer = StreamWriter(exchange(), 1)
+    choices = [{"index": 0, "message": {"role": "assistant", "content": f"Hi {CALL}"}, "finish_reason": "stop"}, 4]
+    out = wire(writer.feed_whole({"id": "x", "choices": choices}).decode())
+    assert without_ids(joined(out)[0]) == {"content": "Hi", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+    assert wire(StreamWriter(exchange(), 1).feed_whole({"choices": None}).decode()) == ["[DONE]"]
+    assert event({"a": "ü"}) == 'data: {"a":"ü"}\n\n'.encode()
+
+
+# Chunking is invisible.
+
+PIECES = st.sampled_from([
+    CALL, "[CALL: news()]", '<tool_call>{"name": "news", "arguments": {"city": "]"}}</tool_call>', "[CALL: news(",
+    "[CALL: other()]", "Result of weather:", "Result of news (c1): x", "[RESULT", "<tool_response>", "Observation: 1",
+    "\n", "\n\n", " ", "  \n ", "```", "`", "<think>", "</think>", "word", "Ünï ", "1.", "[", "<", "]", '{"a": ',
+    "x" * 650, "<|im_start|>", "Result of ",
+])  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=12).map("".join)
+REASONS = st.sampled_from(["stop", "length", None])
+OPTIONS = st.fixed_dictionaries({
+    "before_calls": st.sampled_from(["stream", "hold", "drop", "reasoning"]),
+    "thinking": st.sampled_from(["content", "reasoning"]),
+    "body": st.sampled_from([{}, {"parallel_tool_calls": False}]),
+})  # fmt: skip
+
+
+@given(TEXTS, REASONS, OPTIONS, st.lists(st.integers(1, 9), min_size=1))
+def test_a_stream_gives_the_message_of_the_whole(text, reason, options, sizes):
+    pieces, at = [], 0
+    while at < len(text):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(text[at : at + size])
+        at += size
+    expected = without_ids(read(text, reason, **options))
+    chunks = streamed(pieces, reason, **options)
+    assert chunks[-1] == "[DONE]"
+    assert without_ids(joined(chunks)[0]) == expected
+    assert without_ids(joined(streamed([text], reason, **options))[0]) == expected
+    assert without_ids(joined(streamed(pieces, reason, at_once=sizes[0], **options))[0]) == expected
+    for name, arguments in expected["tool_calls"]:
+        assert name in ("weather", "news", "none")
+        assert isinstance(json.loads(arguments), dict)
+    assert (expected["finish_reason"] == "tool_calls") <= bool(expected["tool_calls"])
+    if not expected["tool_calls"] and options["thinking"] == "content":
+        assert expected["content"] == text
+
+
+@given(TEXTS)
+def test_texts_are_nasty(text):
+    """The property above would say little if its texts were harmless; this counts what they hold."""
+    SEEN.append((bool(read(text)["tool_calls"]), "Result of" in text))
+
+
+SEEN: list[tuple[bool, bool]] = []
+
+
+def test_texts_were_nasty():
+    test_texts_are_nasty()
+    called, results = (sum(column) for column in zip(*SEEN, strict=True))
+    assert called > len(SEEN) / 20
+    assert results > len(SEEN) / 20
