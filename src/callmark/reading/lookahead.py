@@ -82,6 +82,7 @@ class Lookahead:
     no_key, no_string, no_python   what shows behind such a quote that it ended its string, and that something is wrong:
              where strings are put together (Python does it without a sign), no character was forgotten
     doubled  two braces and the tail: one too many for an envelope
+    stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     """
 
     def __init__(self, form: Form) -> None:
@@ -107,6 +108,8 @@ class Lookahead:
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
         openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS
+        begins = "".join(map(re.escape, form.begins)) if own else ""
+        self.stops = re.compile(rf'["`<\[{begins}\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!["\\/nrt]))').search
         self._opener = Watched(Pattern(openers))
         self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
 

@@ -127,6 +127,7 @@ class Parser(CallReading):
         self._limit_told = False
         self._joined = False  # whether the separator before the next call of the section is missing
         self._between = False  # whether a separator or the section's closer comes next, not a call
+        self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
 
     @property
     def steps(self) -> int:
@@ -482,10 +483,14 @@ class Parser(CallReading):
                 closes = between is not None and between["closer"] is not None
                 if between is None or not (closes or self._calls < self._limits.calls):
                     break
+                joined = between.lastgroup == "joined"
+                if joined and self._broke:
+                    break
+                self._broke = False
                 self._markup(at, between.end())
                 if closes:
                     break
-                self._joined = between.lastgroup == "joined"
+                self._joined = joined
                 self._between = False
             begun = self._in_section_at_head(entry, final)
             if begun is not None:
@@ -544,6 +549,7 @@ class Parser(CallReading):
             end = error
         found_text = repr(buffer[error : error + 1])[1:-1] if error < len(buffer) else "the end of the text"
         self._malformed(end, code, expected, found_text)
+        self._broke = self._section is not None
         self._leave(end)
         return True
 

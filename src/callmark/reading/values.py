@@ -89,13 +89,13 @@ _RUN_SINGLE_CURLY = re.compile(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAP
 _RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 _CURLY = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}  # each with the kind of string that it opens
-_STOPS = re.compile(r'["`<\[\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!["\\/nrt]))').search
 _CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _BARE_VALUE = re.compile(r"[^\W\d][\w\-]{0,127}+")
 _LOOSE_WORD = re.compile(r"[\w+\-.]++")
 _JSON: Final = Form(head="{name}", body="json", explicit=False)
-_NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity"))
+_NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"))
+"""Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:
@@ -326,7 +326,7 @@ class ValueReader:
         alarm = lookahead(self._form).alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
             end = -1
-        elif end < 0 and len(buffer) < at + _COMMENT_LIMIT:
+        elif (alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT):
             return at
         if end < 0:
             return self._die("unexpected-text", self._wanted(), at)
@@ -654,6 +654,8 @@ class ValueReader:
                 return at + len(quote)
             self._word = []
             self._sink = self._word if is_key or self._role in ("name", "id") else None
+            if self._role == "name" and not is_key:
+                self._follows = None  # a tool's name is never mended
             return at + len(quote)
         else:
             self._sink = self.out if self._live else None
@@ -689,8 +691,11 @@ class ValueReader:
                 end = alarm.at
             if end > at:
                 piece = buffer[at:end]
-                if "\\" in piece and self._tolerant and self._controls.match(piece) and self._clash("control"):
-                    return self._die_of_escapes(at)
+                control = self._controls.match(piece) if "\\" in piece and self._tolerant else None
+                if control is not None and self._clash("control"):
+                    piece = piece[: control.end() - 2]
+                    self._put(piece if quote == '"' else _to_double(piece), base)
+                    return self._die_of_escapes(at + control.end() - 2)
                 if quote != '"':
                     piece = _to_double(piece)
                 if self._sink is self.out:
@@ -804,7 +809,7 @@ class ValueReader:
         """Let chunks that are nothing but a string's content pass, where they need not be looked at."""
         passes = self._quote == '"' and self._sink is self.out and self._fresh is None and self._doubt < 0
         passes = passes and self._controls is _CONTROL_ESCAPE
-        self.stops = (_STOPS if self._tolerant else STOPS_DOUBLE) if passes else None
+        self.stops = (lookahead(self._form).stops if self._tolerant else STOPS_DOUBLE) if passes else None
 
     def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
         """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
