@@ -419,7 +419,7 @@ class ValueReader:
 
     def _close(self, frame: str, at: int, base: int) -> int:
         if frame == "R":
-            if not self._settle(at):
+            if not self._settle(at, last=True):
                 return at
             if not self._single:
                 self.out.append("}" if self._begun else "{}")
@@ -590,16 +590,21 @@ class ValueReader:
         self._single = not begun
         return not begun
 
-    def _settle(self, at: int) -> bool:
-        """A comma or the closing parenthesis stands behind an argument: one that was held is a positional value."""
+    def _settle(self, at: int, *, last: bool = False) -> bool:
+        """A comma or (`last`) the closing parenthesis stands behind an argument: one that was held is positional."""
         if self._held is None:
             return True
         text = "".join(self._held)
+        length = len(text)
         self._held = None
         bound = self._bind_next()
         if bound and not self._held_kind:
             text = scalar(text, None if self._single else self._declared())
-            bound = not (self._single and text.startswith('"'))
+            if self._single and text.startswith('"'):
+                bound = last and self._tolerant
+                text = f'{{"_raw":{text}}}'
+                if bound:
+                    self._repair("raw-arguments", self.sound, self.sound + length)
         if not bound:
             self._die("bad-arguments", 'JSON, or a key and "="', at)
             return False
