@@ -56,7 +56,7 @@ class Endings:
             end = "" if bracket is not None else "]"
             rests = [(missing, due[missing:]) for missing in range(1, len(due) + (bracket is None))]
             if may_be_bracket:  # what is read as it comes must not be the beginning of a marker with all its closers
-                rests = [(missing, rest) for missing, rest in rests if not (due + end).startswith(rest + end) or not rest]
+                rests = [way for way in rests if not way[1] or not (due + end).startswith(way[1] + end)]
             known = [rest + end for _, rest in rests if may_be_bracket and not (inside and len(rest + end) == 1)]
             self._add("", due, tail)
             spellings = {closer: others for closer, others in _SPELLINGS.items() if inside or closer != due[-1:]}
@@ -81,7 +81,9 @@ class Endings:
     ) -> None:
         """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
         others = [
-            other for closer, other in spellings.items() if not any((closer + due + end).startswith(way) for way in known)
+            other
+            for closer, other in spellings.items()
+            if not any((closer + due + end).startswith(way) for way in known)
         ]
         if any(others):
             self._add(code, due, tail, "".join(others))

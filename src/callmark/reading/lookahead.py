@@ -76,9 +76,9 @@ def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
 class Lookahead:
     """The patterns of one form.
 
-    key, member, item, listed, pair, positional   what follows the quote that ends a key; a value in an object, in a
-                                                  JSON array, in a list of Python; in an argument list, a key's and a
-                                                  value that may be a key
+    key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
+                                                  in one with equals signs, a JSON array, a list of Python; in an
+                                                  argument list, a key's and a value that may be a key
     no_key, no_string, no_python   what shows behind such a quote that it ended its string, and that something is wrong:
              where strings are put together (Python does it without a sign), no character was forgotten
     doubled  two braces and the tail: one too many for an envelope
@@ -93,7 +93,10 @@ class Lookahead:
         comment = rf"|{_COMMENT}"
         self.key = Pattern(rf"{_BLANKS}(?:[:：＝]|=[^=>])|{_MANY}")
         member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_QUOTED_KEY}"
+        if form.body == "braces":
+            member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
+        self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{_WORD}{_BLANKS}={comment}{end})|{_MANY}")
         listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
         self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|[ \t\r\n]{{1,64}}+[\"{{\[]|{_MANY}")

@@ -498,6 +498,7 @@ class Parser(CallReading):
             if not self._between:
                 break
         self._section = None
+        self._broke = False
         self._mode = IN_SOLE if self._sole else IN_TEXT
         return True
 

@@ -109,6 +109,9 @@ class Stop:
         return None if found is None else self._which.match(buffer, found.start())
 
 
+_BRACE: Final = r"(?=\{)"
+_IN_STRING: Final = r'(?P<told>)(?="[ \t\r\n]{0,64}+\{)'
+"""What stands behind the heads of many forms; and instead of it where the whole body was written as a JSON string."""
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
@@ -139,6 +142,8 @@ class Patterns:
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
+        if form.body in ("json", "envelope") and head.endswith(_BRACE) and not form.repairs:
+            self.loose += (Pattern(head.removesuffix(_BRACE) + _IN_STRING),)
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         self.recovery = Pattern(anonymous(tail)) if tail and "(?=" not in tail else None
