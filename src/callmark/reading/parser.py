@@ -91,6 +91,7 @@ class Parser(CallReading):
     __slots__ = (
         "__weakref__",
         "_between",
+        "_broke",
         "_guarded",
         "_hit",
         "_joined",
