@@ -56,7 +56,7 @@ from callmark.reading.options import (
     Tolerance,
     checked_policies,
 )
-from callmark.reading.patterns import Pattern
+from callmark.reading.patterns import RECOVERY_MARGIN, Pattern
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import Entry, plan, section_heads
 from callmark.reading.schemas import known_tools
@@ -533,21 +533,27 @@ class Parser(CallReading):
         error = position - self._base
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
-        if self._section is not None and self._section.section is not None:
-            recovery = self._section.section.resume or recovery
+        if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
+            recovery = [self._section.section.resume]
         hit = self._search.next_entry(buffer, sound)
-        found = recovery.search(buffer, error, limit + RECOVERY) if recovery is not None else None
-        end = found.end() if found is not None and found.start() <= limit else -1
+        far = min(limit + RECOVERY, max(hit, error))
+        end, sure = -1, False
+        for number, pattern in enumerate(recovery):
+            found = pattern.search(buffer, error, far)
+            if found is not None and found.start() <= limit:
+                end = found.end()
+                sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
+                break
         if not final:
             begin = self._search.next_cut(buffer, sound)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
-            if cut or (hit >= len(buffer) and end < 0 and len(buffer) < limit + RECOVERY):
+            if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
                 if min(hit, begin) > error:  # nothing begins in the last token, so it need not be looked at again
                     self._at = error
                 return False
         if hit <= error:
             end = hit
-        elif end < 0 or hit < end:
+        elif end < 0:
             end = error
         found_text = repr(buffer[error : error + 1])[1:-1] if error < len(buffer) else "the end of the text"
         self._malformed(end, code, expected, found_text)
