@@ -26,11 +26,13 @@ _FEW: Final = r"[ \t\r\n]{0,8}+"
 _QUOTE: Final = "[\"'“”„‘’]"
 _WORD: Final = r"[^\W\d][\w.\-]{0,127}+"
 _QUOTED_KEY: Final = (
-    r"""(?:"[^"\\\r\n(){}\[\]<]{0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
+    r"""(?:"(?:[^"\\\r\n(){}\[\]<]|\\[^\r\n]){0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
     r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _BLANKS + "[:：=＝]"
 )
 _COMMENT: Final = r"(?:/[/*]|#)"
 _ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True|False|None|{_WORD}){_BLANKS}[,\]])"
+
+_SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
 WIDE: Final = {
     "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
@@ -99,7 +101,8 @@ class Lookahead:
         self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{_WORD}{_BLANKS}={comment}{end})|{_MANY}")
         listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
-        self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|[ \t\r\n]{{1,64}}+[\"{{\[]|{_MANY}")
+        begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
+        self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
         pair = rf"[),，）]|{_WORD}{_BLANKS}="
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")

@@ -536,7 +536,7 @@ class Parser(CallReading):
         if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
             recovery = [self._section.section.resume]
         hit = self._search.next_entry(buffer, sound)
-        far = min(limit + RECOVERY, max(hit, error))
+        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         end, sure = -1, False
         for number, pattern in enumerate(recovery):
             found = pattern.search(buffer, error, far)
@@ -553,7 +553,7 @@ class Parser(CallReading):
                 return False
         if hit <= error:
             end = hit
-        elif end < 0:
+        elif end < 0 or hit < end:
             end = error
         found_text = repr(buffer[error : error + 1])[1:-1] if error < len(buffer) else "the end of the text"
         self._malformed(end, code, expected, found_text)

@@ -148,7 +148,7 @@ class Patterns:
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
-        if form.body in ("json", "envelope") and head.endswith(_BRACE) and not form.repairs:
+        if form.body in ("json", "envelope") and head.endswith(_BRACE) and form.alone and not form.repairs:
             self.loose += (Pattern(head.removesuffix(_BRACE) + _IN_STRING),)
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
