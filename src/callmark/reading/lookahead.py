@@ -40,7 +40,7 @@ WIDE: Final = {
 """Full-width punctuation, and what it stands for between tokens."""
 
 NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
-NEXT_ITEM: Final = Pattern(r"[\"{\[0-9\-]")
+NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
 NEXT_PAIR: Final = Pattern(rf"{_WORD}{_BLANKS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
