@@ -1051,6 +1051,9 @@ class ValueReader:
                 equals = buffer.find("=", at, end)
                 if equals >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:equals]]).rstrip(" \t")):
                     end = equals
+                wide = buffer.find("＝", at, end) if self._tolerant and self._bound >= len(self._bind) else -1
+                if wide >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:wide]]).rstrip(" \t")):
+                    end = wide
                 if self._tolerant:
                     colon = _COLON_SIGN.search(buffer, at, end)
                     if colon is not None and _ARGUMENT_KEY.fullmatch(
