@@ -98,7 +98,7 @@ def test_it_is_told_in_chinese_too():
         '[CALL: look({"at": "sea"})]',
         "请严格按照此格式重新写出完整的调用。",
     ]
-    assert "一個數字 或 一個字串，實際是 `}`：" in lines('[CALL: look({"at": })]', language="zh-Hant")[1]
+    assert "一個值，實際是 `}`：" in lines('[CALL: look({"at": })]', language="zh-Hant")[1]
 
 
 def test_a_cut_call_is_told_how_to_go_on():

@@ -45,6 +45,7 @@ from callmark.reading.calls import (
     Reader,
 )
 from callmark.reading.contexts import Context
+from callmark.reading.diagnosis import shown
 from callmark.reading.embedded import DONE, HELD, OPEN
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
@@ -63,6 +64,7 @@ from callmark.reading.schemas import known_tools
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
+_WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
@@ -555,8 +557,9 @@ class Parser(CallReading):
             end = hit
         elif end < 0 or hit < end:
             end = error
-        found_text = repr(buffer[error : error + 1])[1:-1] if error < len(buffer) else "the end of the text"
-        self._malformed(end, code, expected, found_text)
+        word = _WORD.match(buffer, error, max(end, error + 1))
+        found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
+        self._malformed(end, code, expected, found_text or shown(buffer[error]))
         self._broke = self._section is not None
         self._leave(end)
         return True

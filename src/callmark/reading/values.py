@@ -396,7 +396,9 @@ class ValueReader:
                 return at
             if self._single:
                 self._ended = self._object
-                return self._die("unexpected-text" if self._object else "bad-arguments", '")"', at)
+                if self._object:
+                    return self._die("unexpected-text", '")"', at)
+                return self._die("bad-arguments", 'a key and "=" before each of several values', at)
         elif self._live and frame != "E":
             self._pending.append(",")
         self.sound = base + at
@@ -1081,6 +1083,7 @@ class ValueReader:
             if ends is None:
                 return at
             if not ends:
+                self.error = self._word_start
                 return self._die("unexpected-text", "a value", at)
         self._mode = _STRUCTURE
         self._state = COLON if self._is_key else NEXT
@@ -1144,6 +1147,7 @@ class ValueReader:
                 self._repair("bare-value", self._word_start, base + at)
                 text = quoted(word)
             else:
+                self.error = self._word_start
                 self._die("unexpected-text", "a value", at)
         if self.status == DEAD:
             return
