@@ -359,3 +359,21 @@ def test_a_native_call_that_is_broken_is_told_without_a_form(language):
     phrases = PHRASES[language]
     told = [phrases["broken"].format(name="save"), phrases["bad-arguments"], phrases["anew"]]
     assert feedback(broken, "call", language).split("\n") == told
+
+
+@pytest.mark.parametrize("language", ["zh-Hans", "zh-Hant"])
+def test_what_readers_expect_is_said_in_chinese(language):
+    for text in (
+        '<tool_call>{"name": "f", "arguments": [1]}</tool_call>',
+        '[CALL: f("x", "y")]',
+        '[CALL: f({"a": x y})]',
+    ):
+        said = feedback(parse(text).problems[0], language=language)
+        place = next(line for line in said.split("\n") if "⟦" in line).partition("：")[0]
+        assert not re.search("[A-Za-z]{2}", re.sub("`[^`]*`|JSON", "", place)), place
+
+
+def test_a_whole_word_is_marked():
+    said = feedback(parse('[CALL: f({"a": sea side})]').problems[0])
+    assert "found `sea`, where ⟦ ⟧ stand: " in said
+    assert "⟦sea⟧ side" in said
