@@ -453,7 +453,7 @@ ATTACKS = {
     "fences": repeated("```\n"),
     "fenced calls": repeated("```json\n[CALL: f()]\n"),
     "half-open markers of many dialects": repeated(
-        '[CALL: f({"a": <tool_call>{"name": "f", "arguments": {[TOOL_CALLS]f[ARGS]{"x": <|tool_call>call:f{a:<function_call>'
+        '[CALL: f({"a": <tool_call>{"name": "f", "arguments": {[TOOL_CALLS]f[ARGS]{"x": <|tool_call>call:f{a:'
     ),
     "wrappers that alternate": repeated('<tool_call>[<tool_call>"{<tool_call>```json\n{'),
     "three quotes that never close": repeated('[CALL: f(a="""x"" '),
