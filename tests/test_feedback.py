@@ -244,7 +244,7 @@ def test_a_language_of_ones_own(tmp_path):
     translated = source.replace("Write the whole call again", "Skriv hele kallet på nytt {med hell}")
     path.write_text(f'{translated}[expected]\n"or" = "eller"\n', encoding="utf-8")
     norwegian = load_language(path)
-    told = feedback(problem('[CALL: f({"a": })]'), "call", norwegian)
+    told = feedback(problem('[CALL: f({"a": 1 x})]'), "call", norwegian)
     assert "Skriv hele kallet på nytt {med hell}" in told
     assert " eller " in told
 
