@@ -98,7 +98,7 @@ def test_it_is_told_in_chinese_too():
         '[CALL: look({"at": "sea"})]',
         "请严格按照此格式重新写出完整的调用。",
     ]
-    assert "一個數字 或 一個字串，實際是 `}`：" in lines('[CALL: look({"at": })]', language="zh-Hant")[1]
+    assert "一個值，實際是 `}`：" in lines('[CALL: look({"at": })]', language="zh-Hant")[1]
 
 
 def test_a_cut_call_is_told_how_to_go_on():
@@ -244,7 +244,7 @@ def test_a_language_of_ones_own(tmp_path):
     translated = source.replace("Write the whole call again", "Skriv hele kallet på nytt {med hell}")
     path.write_text(f'{translated}[expected]\n"or" = "eller"\n', encoding="utf-8")
     norwegian = load_language(path)
-    told = feedback(problem('[CALL: f({"a": })]'), "call", norwegian)
+    told = feedback(problem('[CALL: f({"a": 1 x})]'), "call", norwegian)
     assert "Skriv hele kallet på nytt {med hell}" in told
     assert " eller " in told
 
@@ -359,3 +359,21 @@ def test_a_native_call_that_is_broken_is_told_without_a_form(language):
     phrases = PHRASES[language]
     told = [phrases["broken"].format(name="save"), phrases["bad-arguments"], phrases["anew"]]
     assert feedback(broken, "call", language).split("\n") == told
+
+
+@pytest.mark.parametrize("language", ["zh-Hans", "zh-Hant"])
+def test_what_readers_expect_is_said_in_chinese(language):
+    for text in (
+        '<tool_call>{"name": "f", "arguments": [1]}</tool_call>',
+        '[CALL: f("x", "y")]',
+        '[CALL: f({"a": x y})]',
+    ):
+        said = feedback(parse(text).problems[0], language=language)
+        place = next(line for line in said.split("\n") if "⟦" in line).partition("：")[0]
+        assert not re.search("[A-Za-z]{2}", re.sub("`[^`]*`|JSON", "", place)), place
+
+
+def test_a_whole_word_is_marked():
+    said = feedback(parse('[CALL: f({"a": sea side})]').problems[0])
+    assert "found `sea`, where ⟦ ⟧ stand: " in said
+    assert "⟦sea⟧ side" in said

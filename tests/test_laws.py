@@ -452,6 +452,14 @@ ATTACKS = {
     "backticks": repeated("` [CALL: f()] "),
     "fences": repeated("```\n"),
     "fenced calls": repeated("```json\n[CALL: f()]\n"),
+    "half-open markers of many dialects": repeated(
+        '[CALL: f({"a": <tool_call>{"name": "f", "arguments": {[TOOL_CALLS]f[ARGS]{"x": <|tool_call>call:f{a:'
+    ),
+    "wrappers that alternate": repeated('<tool_call>[<tool_call>"{<tool_call>```json\n{'),
+    "three quotes that never close": repeated('[CALL: f(a="""x"" '),
+    "arguments under other keys": repeated('<tool_call>{"name":"f","params":{"a":1},"kwargs":{'),
+    "brackets behind an error": repeated("],", '[CALL: f({"a" 1, '),
+    "closers of every kind": repeated('[CALL: w([[[[1,2)])])])])]'),
     "surrogates": repeated('[CALL: f("\ud83d'),
 }
 

@@ -41,8 +41,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One way in which a dialect's markers look.
 
     head        pattern from the beginning of a call to its arguments, with the group `name` (a form whose body is an
-                envelope has the name in the body), and optionally `id`, `nonce`, and `empty`: where that group took
-                part, the marker is complete and has no arguments. A pattern ends in something that must be there
+                envelope has the name in the body), and optionally `id`, `nonce`, and `empty`, the last group: where it
+                took part, the marker is complete and has no arguments. A pattern ends in something that must be there
                 (a look-ahead will do), or its end would depend on how the text was cut
     body        the language of the arguments:
                 json        one JSON object

@@ -66,6 +66,19 @@ BUILTIN: tuple[Dialect, ...] = (
                 repairs=("missing-opener", "missing-closer"),
                 salvage=True,
             ),
+            Form(
+                head=r"<tool_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}```{ws}</tool_call>",
+                repairs=("fenced-body",),
+            ),
+            Form(
+                head=r"<tool_call>{ws}{name}\(",
+                body="arguments",
+                tail=r"{ws}</tool_call>",
+                repairs=("neighbour-body",),
+                salvage=True,
+            ),
         ),
         writing=Writing(
             call='<tool_call>\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n</tool_call>',

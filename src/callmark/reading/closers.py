@@ -53,25 +53,40 @@ class Endings:
         self._ways: list[tuple[str, int, Pattern]] = []  # code of the repair, how many closers are missing
         if tail or bracket is not None:
             only_tail = len(due) == (bracket is not None)
+            end = "" if bracket is not None else "]"
+            rests = [(missing, due[missing:]) for missing in range(1, len(due) + (bracket is None))]
+            if may_be_bracket:  # what is read as it comes must not be the beginning of a marker with all its closers
+                rests = [way for way in rests if not way[1] or not (due + end).startswith(way[1] + end)]
+            known = [rest + end for _, rest in rests if may_be_bracket and not (inside and len(rest + end) == 1)]
             self._add("", due, tail)
             spellings = {closer: others for closer, others in _SPELLINGS.items() if inside or closer != due[-1:]}
             if bracket is not None and only_tail:
                 spellings.pop("}", None)
                 self._add("wrong-closer", "", tail, "}｝" if bracket[1] != "}" else ")）")
             elif due:
-                wrong = (others for closer, others in spellings.items() if closer != due[0])
-                self._add("wrong-closer", due[1:], tail, "".join(wrong))
-            self._add("extra-closer", due, tail, "".join(spellings.values()))
+                self._add_other("wrong-closer", due[1:], tail, {**spellings, due[0]: ""}, end, known)
+            self._add_other("extra-closer", due, tail, spellings, end, known)
             if not inside:
                 self._add("extra-comma", due, tail, ",")
-            for missing in range(1, len(due) + (bracket is None)):
-                rest = due[missing:]
-                if not (inside and may_be_bracket and len(rest) == (bracket is not None)):
+            for missing, rest in rests:
+                if not (inside and may_be_bracket and len(rest + end) == 1):
                     self._add("missing-closer", rest, tail, missing=missing)
                 elif bracket is not None:
                     self._add("missing-closer", rest, _NO_MEMBERS, missing=missing)
             if only_tail and form.loose_tail:
                 self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(form.loose_tail)}")))
+
+    def _add_other(
+        self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]
+    ) -> None:
+        """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
+        others = [
+            other
+            for closer, other in spellings.items()
+            if not any((closer + due + end).startswith(way) for way in known)
+        ]
+        if any(others):
+            self._add(code, due, tail, "".join(others))
 
     def _add(self, code: str, due: str, tail: str, other: str = "", missing: int = 0) -> None:
         before = f"{_BLANKS}(?P<other>[{re.escape(other)}])" if other else ""

@@ -179,6 +179,13 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
         '<tool_call>look\n{"at": 1}\n</tool_call>',
         {"tolerance": "salvage", "tools": ["look"]},
     ),
+    "key-spelling": (
+        _READ,
+        '<tool_call>{"name": "look", "params": {"at": 1}}</tool_call>',
+        {},
+    ),
+    "plain-quotes": (_READ, '<|tool_call>call:look{at:"sea"}<tool_call|>', {}),
+    "triple-quotes": (_READ, '[CALL: say(text="""one "two" three""")]', {}),
     "raw-arguments": (
         "Give `tools` with a schema, which binds the text to a parameter.",
         "[CALL: look(over there)]",
@@ -231,6 +238,9 @@ WANTED: Final[Mapping[str, str]] = {
     "null-arguments": "the arguments as an object",
     "fenced-body": "the body without a fence",
     "neighbour-body": "the arguments as the dialect writes them",
+    "key-spelling": "the keys of the dialect, at the outermost level",
+    "plain-quotes": "the dialect's own string delimiter",
+    "triple-quotes": "a string in single or double quotes",
     "raw-arguments": "arguments with names",
 }
 """What should stand in the place that a code is about, where the message of a problem does not say it better."""

@@ -85,13 +85,15 @@ class Contexts:
             self.read()
         if self._ticks:
             self._end_run()
+        self._sole = False
         if "\n" in raw:
             if self._special:
                 self._end_line()
             self._line = ""
+            if raw.endswith("\n"):
+                return
         if not self._line:
             self._line = "."
-        self._sole = False
 
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over."""

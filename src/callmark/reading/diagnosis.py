@@ -12,15 +12,23 @@ from callmark.errors import DialectError
 GRAMMAR_LIMIT = 4096
 """Characters of a marker up to which the grammar is asked: it takes some 3 microseconds a token."""
 
+_SIGNS = frozenset(("unexpected-text", "unclosed-marker"))  # codes of which a grammar knows what should stand there
+_VALUES = frozenset(
+    ('"["', '"{"', '"("', '"true"', '"false"', '"null"', '"True"', '"False"', '"None"', "a number", "a string")
+)
+_UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line break"}
+_FEW = 2  # keys that are named one by one
+
 
 def explain(
     dialect: Dialect, raw: str, at: int, code: str, expected: str, found: str, *, with_grammar: bool
 ) -> str:
     """Return the message for a broken marker `raw`, whose reader stopped at index `at`.
 
-    Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete.
+    Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete. But it
+    knows signs only: where the reader knows what is wrong with them, its words are better.
     """
-    if with_grammar and found and len(raw) <= GRAMMAR_LIMIT:
+    if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT:
         from callmark.reading import grammar  # lark takes 90 ms to import
 
         try:
@@ -28,10 +36,30 @@ def explain(
         except DialectError:  # a dialect of one's own without a sound grammar: the reader's own words will do
             mismatch = None
         if mismatch is not None and mismatch.position == at:
-            expected = " or ".join(mismatch.expected)
+            expected = said(mismatch.expected)
     if not found:
         return expected
     return f"expected {expected}, found {found}, {at} characters into the marker"
+
+
+def shown(char: str) -> str:
+    """Return a character as a message shows it: by a word where there is nothing to see."""
+    return _UNSEEN.get(char, char if char == "\\" else repr(char)[1:-1])
+
+
+def said(expected: Iterable[str]) -> str:
+    """Return what a grammar expects in words: a value for all that one begins with, and a key for all keys.
+
+    >>> said(('"["', '"]"', '"false"', '"null"', '"true"', '"{"', "a number", "a string"))
+    '"]" or a value'
+    """
+    words = set(expected)
+    if "a value" in words or {"a number", "a string"} <= words:
+        words = words - _VALUES | {"a value"}
+    keys = {word for word in words if word.startswith("'")}
+    if len(keys) > _FEW:
+        words = words - keys - {"a string", '"id" or "type"'} | {'a key, such as "name"'}
+    return " or ".join(sorted(words))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -132,14 +132,21 @@ def _place(problem: Malformed, words: Language) -> str:
     if parts is None or parts.at >= len(problem.raw):
         return ""
     raw, at = problem.raw, parts.at
-    around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at]}⟧{raw[at + 1 : at + 1 + EXCERPT]}"
+    end = at + (len(parts.found) if raw.startswith(parts.found, at) else 1)
+    around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
     told = _filled(
         words.feedback["expected"],
         expected=_translated(parts.expected, words.expected),
-        found=f"`{parts.found}`",
+        found=_found(parts.found, words.expected),
         excerpt=" ".join(around.split()),
     )
     return words.feedback["between"] + told
+
+
+def _found(found: str, words: Mapping[str, str]) -> str:
+    """Return what stands in the wrong place: as code, or in words where there is nothing to see."""
+    said = _translated(found, words)
+    return said if said != found or " " in found else f"`{found}`"
 
 
 def _translated(text: str, words: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
 from callmark.reading.codes import WANTED
-from callmark.reading.diagnosis import mismatch
+from callmark.reading.diagnosis import mismatch, said
 from callmark.reading.whole import Parsed, parse
 
 Kind = Literal["malformed", "notice", "repair", "near-miss"]
@@ -206,7 +206,7 @@ def _along_a_grammar(text: str, options: dict[str, Any]) -> _Miss | None:
             stop = grammar.load(dialect).explain(text[start : start + _PROBED], "marker")
             along = stop.position if stop is not None else 0
             if stop is not None and along >= (_ALONG if best is None else best.at - best.start + 1):
-                best = _Miss(start, start + along, dialect.name, " or ".join(stop.expected))
+                best = _Miss(start, start + along, dialect.name, said(stop.expected))
     return best
 
 

@@ -71,6 +71,7 @@ _WORDS: Final = {
     "STRING": "a string",
     "VALUE": "a value",
     "_BLANKS": "white space",
+    "_BREAK": "a line break",
     "_FENCE_JSON": '"```json" and a line break',
     "_FENCE_TOOL": '"```tool_call" and a line break',
     "_FUNCTION": '"function"',

@@ -26,11 +26,13 @@ _FEW: Final = r"[ \t\r\n]{0,8}+"
 _QUOTE: Final = "[\"'“”„‘’]"
 _WORD: Final = r"[^\W\d][\w.\-]{0,127}+"
 _QUOTED_KEY: Final = (
-    r"""(?:"[^"\\\r\n(){}\[\]<]{0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
+    r"""(?:"(?:[^"\\\r\n(){}\[\]<]|\\[^\r\n]){0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
     r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _BLANKS + "[:：=＝]"
 )
 _COMMENT: Final = r"(?:/[/*]|#)"
 _ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True|False|None|{_WORD}){_BLANKS}[,\]])"
+
+_SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
 WIDE: Final = {
     "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
@@ -38,7 +40,7 @@ WIDE: Final = {
 """Full-width punctuation, and what it stands for between tokens."""
 
 NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
-NEXT_ITEM: Final = Pattern(r"[\"{\[0-9\-]")
+NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
 NEXT_PAIR: Final = Pattern(rf"{_WORD}{_BLANKS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
@@ -76,12 +78,13 @@ def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
 class Lookahead:
     """The patterns of one form.
 
-    key, member, item, listed, pair, positional   what follows the quote that ends a key; a value in an object, in a
-                                                  JSON array, in a list of Python; in an argument list, a key's and a
-                                                  value that may be a key
+    key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
+                                                  in one with equals signs, a JSON array, a list of Python; in an
+                                                  argument list, a key's and a value that may be a key
     no_key, no_string, no_python   what shows behind such a quote that it ended its string, and that something is wrong:
              where strings are put together (Python does it without a sign), no character was forgotten
     doubled  two braces and the tail: one too many for an envelope
+    stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     """
 
     def __init__(self, form: Form) -> None:
@@ -92,10 +95,14 @@ class Lookahead:
         comment = rf"|{_COMMENT}"
         self.key = Pattern(rf"{_BLANKS}(?:[:：＝]|=[^=>])|{_MANY}")
         member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_QUOTED_KEY}"
+        if form.body == "braces":
+            member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
+        self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{_WORD}{_BLANKS}={comment}{end})|{_MANY}")
         listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
-        self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|[ \t\r\n]{{1,64}}+[\"{{\[]|{_MANY}")
+        begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
+        self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
         pair = rf"[),，）]|{_WORD}{_BLANKS}="
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
@@ -107,6 +114,8 @@ class Lookahead:
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
         openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS
+        begins = "".join(map(re.escape, form.begins)) if own else ""
+        self.stops = re.compile(rf'["`<\[{begins}\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!["\\/nrt]))').search
         self._opener = Watched(Pattern(openers))
         self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
 

@@ -45,6 +45,7 @@ from callmark.reading.calls import (
     Reader,
 )
 from callmark.reading.contexts import Context
+from callmark.reading.diagnosis import shown
 from callmark.reading.embedded import DONE, HELD, OPEN
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
@@ -56,13 +57,14 @@ from callmark.reading.options import (
     Tolerance,
     checked_policies,
 )
-from callmark.reading.patterns import Pattern
+from callmark.reading.patterns import RECOVERY_MARGIN, Pattern
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import Entry, plan, section_heads
 from callmark.reading.schemas import known_tools
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
+_WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
@@ -91,6 +93,7 @@ class Parser(CallReading):
     __slots__ = (
         "__weakref__",
         "_between",
+        "_broke",
         "_guarded",
         "_hit",
         "_joined",
@@ -127,6 +130,7 @@ class Parser(CallReading):
         self._limit_told = False
         self._joined = False  # whether the separator before the next call of the section is missing
         self._between = False  # whether a separator or the section's closer comes next, not a call
+        self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
 
     @property
     def steps(self) -> int:
@@ -482,10 +486,14 @@ class Parser(CallReading):
                 closes = between is not None and between["closer"] is not None
                 if between is None or not (closes or self._calls < self._limits.calls):
                     break
+                joined = between.lastgroup == "joined"
+                if joined and self._broke:
+                    break
+                self._broke = False
                 self._markup(at, between.end())
                 if closes:
                     break
-                self._joined = between.lastgroup == "joined"
+                self._joined = joined
                 self._between = False
             begun = self._in_section_at_head(entry, final)
             if begun is not None:
@@ -493,6 +501,7 @@ class Parser(CallReading):
             if not self._between:
                 break
         self._section = None
+        self._broke = False
         self._mode = IN_SOLE if self._sole else IN_TEXT
         return True
 
@@ -526,15 +535,21 @@ class Parser(CallReading):
         error = position - self._base
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
-        if self._section is not None and self._section.section is not None:
-            recovery = self._section.section.resume or recovery
+        if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
+            recovery = [self._section.section.resume]
         hit = self._search.next_entry(buffer, sound)
-        found = recovery.search(buffer, error, limit + RECOVERY) if recovery is not None else None
-        end = found.end() if found is not None and found.start() <= limit else -1
+        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
+        end, sure = -1, False
+        for number, pattern in enumerate(recovery):
+            found = pattern.search(buffer, error, far)
+            if found is not None and found.start() <= limit:
+                end = found.end()
+                sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
+                break
         if not final:
             begin = self._search.next_cut(buffer, sound)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
-            if cut or (hit >= len(buffer) and end < 0 and len(buffer) < limit + RECOVERY):
+            if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
                 if min(hit, begin) > error:  # nothing begins in the last token, so it need not be looked at again
                     self._at = error
                 return False
@@ -542,8 +557,10 @@ class Parser(CallReading):
             end = hit
         elif end < 0 or hit < end:
             end = error
-        found_text = repr(buffer[error : error + 1])[1:-1] if error < len(buffer) else "the end of the text"
-        self._malformed(end, code, expected, found_text)
+        word = _WORD.match(buffer, error, max(end, error + 1))
+        found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
+        self._malformed(end, code, expected, found_text or shown(buffer[error]))
+        self._broke = self._section is not None
         self._leave(end)
         return True
 

@@ -109,6 +109,13 @@ class Stop:
         return None if found is None else self._which.match(buffer, found.start())
 
 
+RECOVERY_MARGIN: Final = 9
+"""Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
+_NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
+"""What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
+_BRACE: Final = r"(?=\{)"
+_IN_STRING: Final = r'(?P<told>)(?="[ \t\r\n]{0,64}+\{)'
+"""What stands behind the heads of many forms; and instead of it where the whole body was written as a JSON string."""
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
@@ -127,6 +134,8 @@ class Patterns:
 
     begin      what leads to arguments that are a JSON object (group `name`: that of an envelope); None where none does
     guess      the literal that most likely closes a marker, "" where none is fixed
+    recovery   where a broken marker may end: the first of these that is found; where there are two, the first has a
+               look at the RECOVERY_MARGIN behind it
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments
@@ -139,9 +148,14 @@ class Patterns:
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
+        if form.body in ("json", "envelope") and head.endswith(_BRACE) and form.alone and not form.repairs:
+            self.loose += (Pattern(head.removesuffix(_BRACE) + _IN_STRING),)
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
-        self.recovery = Pattern(anonymous(tail)) if tail and "(?=" not in tail else None
+        recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
+        if recovery and re.search(r"\\[)}\]]\Z", tail):
+            recovery.insert(0, recovery[0] + _NO_CLOSER)
+        self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
         closing = re.sub(r"\\(.)", r"\1", plain_tail)

@@ -78,6 +78,8 @@ class Entry:
             codes = [code for code in self.form.repairs if code != "missing-closer"]
             return tuple(Repair(code, before if code == "missing-opener" else head) for code in codes)
         groups = found.groupdict()
+        if "told" in groups:
+            return ()
         if "missing" in groups:
             place = base + found.start("missing")
             return (Repair("missing-opener", Span(place, place)),)
@@ -104,7 +106,7 @@ class Plan:
                         loose += [Entry("opener", other, dialect, compiled, shared) for other in compiled.loose_openers]
                 if form.alone:
                     strict.append(Entry("head", compiled.head, dialect, compiled))
-                if tolerant:
+                if form.alone and tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
             for form in dialect.variants if tolerant else ():
                 if tolerance == "salvage" or not form.salvage:

@@ -49,9 +49,9 @@ KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer firs
 BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
 
 # Frames of the stack. JSON: O(bject), A(rray). Python: d(ict), l(ist), t(uple). B(races) with s(equence).
-# E: an envelope's outermost object. R: the argument list.
-_CLOSER = {"O": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
-_KEYED = frozenset("OdBER")
+# E: an envelope's outermost object. F: an object around that. R: the argument list.
+_CLOSER = {"O": "}", "F": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
+_KEYED = frozenset("OdBEFR")
 _BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
 
 _BLANK = re.compile(r"[ \t\r\n]++")
@@ -78,6 +78,10 @@ _BRACES_KEY = re.compile(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _ARGUMENT_KEY = re.compile(r"[^\W\d][\w.\-]{0,127}+")
 _BARE = re.compile(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _ASIDE = frozenset(("id", "type"))
+_AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
+_OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
+"""Keys, in lower case, under which arguments stand that have none of the dialect's own."""
+_TRIPLE: Final = ('"""', "'''")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 _NO_BARE_START = frozenset("=,)]}，（）")
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
@@ -89,13 +93,13 @@ _RUN_SINGLE_CURLY = re.compile(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAP
 _RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 _CURLY = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}  # each with the kind of string that it opens
-_STOPS = re.compile(r'["`<\[\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!["\\/nrt]))').search
 _CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = re.compile(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _BARE_VALUE = re.compile(r"[^\W\d][\w\-]{0,127}+")
 _LOOSE_WORD = re.compile(r"[\w+\-.]++")
 _JSON: Final = Form(head="{name}", body="json", explicit=False)
-_NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity"))
+_NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"))
+"""Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:
@@ -119,10 +123,11 @@ class ValueReader:
 
     __slots__ = (
         "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_controls", "_delimiter",
-        "_depth_limit", "_doubt", "_ended", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held", "_held_kind",
-        "_is_key", "_key", "_literal", "_live", "_mode", "_name_keys", "_nested", "_object", "_outer", "_parameters",
-        "_pending", "_quote", "_refuses", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
-        "_swallows", "_tolerant", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
+        "_depth_limit", "_doubt", "_ended", "_equals", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held",
+        "_held_kind", "_is_key", "_key", "_key_span", "_literal", "_live", "_mode", "_name_keys", "_nested",
+        "_object", "_other", "_other_name", "_others", "_outer", "_parameters", "_pending", "_quote", "_refuses",
+        "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_swallows", "_tolerant", "_triple",
+        "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
         "repairs", "sound", "start", "status", "stops",
     )  # fmt: skip
 
@@ -167,6 +172,11 @@ class ValueReader:
         self._role = ""  # what the current member is: "name", "arguments", or its key
         self._roles: set[str] = set()
         self._beside = False  # there are members that belong to arguments, or are them under an unknown key
+        self._key_span = Span(start, start)  # of the current member's key
+        self._other_name: tuple[str, Span] | None = None  # a name under a key in another spelling; that key's span
+        self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
+        self._others = 0  # how many members may be them
+        self._visible: list[str] | None = None  # `out`, while they are read: they come out only if there are no others
         # A string or a word:
         self._quote = '"'
         self._is_key = False
@@ -178,6 +188,8 @@ class ValueReader:
         self._refuses: Pattern | None = None  # ... and what shows there that something is wrong
         self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
         self._literal = ""  # what of the two was there: "control", "backslash"
+        self._triple = False  # whether three quotes end it
+        self._equals = False  # whether an equals sign stood behind a key of an object
         self._nested: Embedded | None = None  # reads arguments that are written as a string
         self._gap = False  # whether there are blanks behind the last value
         self._sink: list[str] | None = None  # where a string's content goes: `out`, `_held`, `_word`, or nowhere
@@ -225,6 +237,8 @@ class ValueReader:
         What lies behind the returned index while `status` is OPEN must be handed in again with more text.
         """
         size = len(buffer)
+        if self._visible is not None and self._other is not None:
+            self.out = self._other[0]
         while at < size and self.status == OPEN:
             mode, state, before, repairs = self._mode, self._state, at, len(self.repairs)
             if mode == _STRING:
@@ -235,6 +249,8 @@ class ValueReader:
                 at = self._read_structure(buffer, at, base)
             if at == before and self._mode == mode and self._state == state and len(self.repairs) == repairs:
                 break
+        if self._visible is not None:
+            self.out = self._visible
         return at
 
     # Structure: everything between strings and words.
@@ -269,7 +285,7 @@ class ValueReader:
                 if char == ",":
                     at = self._comma(frame, at, base)
                 elif char == _CLOSER[frame]:
-                    if frame == "E" and self._tolerant:
+                    if frame == "E" and self._tolerant and len(stack) == 1:
                         doubled = lookahead(self._form).doubled
                         one_more = follows(doubled, buffer, at) if doubled is not None else False
                         if one_more is None:
@@ -291,6 +307,7 @@ class ValueReader:
                         return at
                     if buffer[at + 1] not in "=>":
                         self._repair("equals-for-colon", base + at, base + at + 1)
+                        self._equals = True
                         char = ":"
                 if char != ":":
                     return self._die("unexpected-text", '":"', at)
@@ -326,7 +343,7 @@ class ValueReader:
         alarm = lookahead(self._form).alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
             end = -1
-        elif end < 0 and len(buffer) < at + _COMMENT_LIMIT:
+        elif (alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT):
             return at
         if end < 0:
             return self._die("unexpected-text", self._wanted(), at)
@@ -345,7 +362,7 @@ class ValueReader:
         wanted = self._wanted()
         if not self._tolerant:
             return self._die("unexpected-text", wanted, at)
-        pattern = NEXT_MEMBER if frame in "OdE" else NEXT_PAIR if frame == "R" else NEXT_ITEM if frame == "A" else None
+        pattern = NEXT_MEMBER if frame in "OdEF" else NEXT_PAIR if frame == "R" else NEXT_ITEM if frame == "A" else None
         if pattern is not None and (frame != "A" or self._gap) and (frame != "R" or not self._single):
             missing = follows(pattern, buffer, at)
             if missing is None:
@@ -379,7 +396,9 @@ class ValueReader:
                 return at
             if self._single:
                 self._ended = self._object
-                return self._die("unexpected-text" if self._object else "bad-arguments", '")"', at)
+                if self._object:
+                    return self._die("unexpected-text", '")"', at)
+                return self._die("bad-arguments", 'a key and "=" before each of several values', at)
         elif self._live and frame != "E":
             self._pending.append(",")
         self.sound = base + at
@@ -405,12 +424,22 @@ class ValueReader:
             role = "name" if key in self._name_keys else "arguments" if key in self._arguments_keys else ""
             if role in self._roles:
                 return self._die("duplicate-key", "one name and one member with arguments", at)
+            size = len(key) + 2 * (self.sound != self._word_start)
+            self._key_span = Span(self.sound, self.sound + size)
             if role:
                 self._roles.add(role)
+            elif self._tolerant and key.lower() in self._name_keys and self._other_name is None:
+                role = "other name"
             elif key not in _ASIDE:
                 self._beside = True
+                if self._tolerant and (key.lower() in self._arguments_keys or key.lower() in _OTHER_KEYS):
+                    role = "other"
             self._role = role or key
             self._live = role == "arguments"
+        elif frame == "F":
+            if self._key not in _AROUND:
+                return self._die("bad-arguments", "the arguments in the object that holds the name", at)
+            self._role = self._key
         elif self._live:
             self.out.append(":")
         self.sound = base + at
@@ -419,11 +448,12 @@ class ValueReader:
 
     def _close(self, frame: str, at: int, base: int) -> int:
         if frame == "R":
-            if not self._settle(at):
+            if not self._settle(at, last=True):
                 return at
             if not self._single:
                 self.out.append("}" if self._begun else "{}")
         elif frame == "E":
+            self._take_others()
             if self.name is None:
                 return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
             if "arguments" not in self._roles:
@@ -437,14 +467,39 @@ class ValueReader:
         stack.pop()
         if not stack:
             self.status = DONE
-            if frame != "E":
+            if frame not in "EF":
                 self.end = base + at + (frame != "R")
         elif self._live and stack[-1] == "E":
-            self.end = base + at + 1
             self._live = False
+            if self._visible is not None and self._other is not None:
+                json, key, _ = self._other
+                self._other = json, key, Span(self._other[2].start, base + at + 1)
+                self.out, self._visible = self._visible, None
+            else:
+                self.end = base + at + 1
         self._state = NEXT
         self._gap = False
         return at + 1
+
+    def _take_others(self) -> None:
+        """The envelope ends: what stood under other keys is its name and its arguments where nothing else is."""
+        if self._other_name is not None:
+            if self.name is None:
+                self.name, key = self._other_name
+                self._insert("key-spelling", key)
+            else:
+                self._beside = True
+        if self._other is not None and self._others == 1 and "arguments" not in self._roles:
+            json, key, place = self._other
+            self.out += json
+            self.start, self.end = place.start, place.end
+            self._roles.add("arguments")
+            self._insert("key-spelling", key)
+
+    def _insert(self, code: str, span: Span) -> None:
+        """Record a repair that stands before others which are known already."""
+        at = sum(repair.span.start < span.start for repair in self.repairs)
+        self.repairs.insert(at, Repair(code, span))
 
     @property
     def due(self) -> str | None:
@@ -465,6 +520,8 @@ class ValueReader:
         """Take all brackets that are open as closed at index `at`."""
         self.status = OPEN
         self._ended = False
+        if self._visible is not None and self._other is not None:
+            self.out = self._other[0]
         while self._stack and self.status == OPEN:
             self._close(self._stack[-1], at, base)
             self.end = min(self.end, base + at)
@@ -481,13 +538,15 @@ class ValueReader:
         if char in "{[(":
             return self._begin_container(char, frame, at, base)
         if not frame:
+            if char == '"' and self._tolerant and not self._any_container:
+                return self._begin_embedded(at, base)
             return self._die("bad-arguments", "a JSON object", at)
         quote = self._opening_quote(buffer, at)
         if quote is None:
             return at
         if quote:
             return self._begin_string(quote, at, base, is_key=False)
-        words = _LOOSE_WORD if self._tolerant and self._flavour == "json" else _JSON_WORD
+        words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if char in _NO_BARE_START if frame == "R" else not words.match(char):
             return self._die("unexpected-text", "a value", at)
         self._begin_word(at, base, is_key=False)
@@ -503,12 +562,24 @@ class ValueReader:
         if new is None:
             return self._die("unexpected-text" if frame else "bad-arguments", "a value" if frame else "an object", at)
         if frame == "E" and self._role in ("name", "arguments") and not (char == "{" and self._live):
-            return self._die_in_role(at)
+            if char != "{" or self._key != "function" or self._roles != {"name"} or not self._tolerant or self._others:
+                return self._die_in_role(at)
+            self._insert("key-spelling", self._key_span)  # what it holds is the envelope
+            self._stack[-1] = "F"
+            self._roles.clear()
+            self._beside = False
+            new = "E"
         if len(self._stack) - (frame != "" and (self._outer == "E" or self._single)) >= self._depth_limit:
             return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
         self.sound = base + at
+        if frame == "E" and self._role == "other":
+            self._others += 1
+            if char == "{" and self._others == 1 and "arguments" not in self._roles:
+                self._live = True
+                self._visible, self.out = self.out, []
+                self._other = self.out, self._key_span, Span(base + at, base + at)
         if self._live:
-            if frame in ("", "E"):
+            if frame in ("", "E") and self._visible is None:
                 self.start = base + at
             self._flush()
             self.out.append("[" if char == "(" else char)
@@ -528,10 +599,18 @@ class ValueReader:
         if self._flavour == "braces":
             if buffer.startswith(self._delimiter, at):
                 return self._delimiter
-            return None if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]) else ""
+            if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]):
+                return None
+            return char if char in "\"'" and self._tolerant else ""
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
-            return char
+            return self._perhaps_triple(char, buffer, at)
         return char if char in _CURLY and self._tolerant and self._stack[-1] != "R" else ""
+
+    def _perhaps_triple(self, quote: str, buffer: str, at: int) -> str | None:
+        """Return the delimiter that begins with `quote`: it, or three of it, as Python has them; None as above."""
+        if self._flavour != "python" or not self._tolerant or not buffer.startswith(quote, at + 1):
+            return None if self._flavour == "python" and self._tolerant and len(buffer) == at + 1 else quote
+        return None if len(buffer) == at + 2 else quote * 3 if buffer.startswith(quote, at + 2) else quote
 
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
         quote = self._opening_quote(buffer, at)
@@ -571,10 +650,14 @@ class ValueReader:
             return self._begin_container(char, "R", at, base)
         if char in _NO_BARE_START:
             return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
-        self._held = []
         if char in "\"'":
+            quote = self._perhaps_triple(char, buffer, at)
+            if quote is None:
+                return at
+            self._held = []
             self._held_kind = char
-            return self._begin_string(char, at, base, is_key=False)
+            return self._begin_string(quote, at, base, is_key=False)
+        self._held = []
         self._held_kind = ""
         self._begin_word(at, base, is_key=False)
         return at
@@ -590,16 +673,21 @@ class ValueReader:
         self._single = not begun
         return not begun
 
-    def _settle(self, at: int) -> bool:
-        """A comma or the closing parenthesis stands behind an argument: one that was held is a positional value."""
+    def _settle(self, at: int, *, last: bool = False) -> bool:
+        """A comma or (`last`) the closing parenthesis stands behind an argument: one that was held is positional."""
         if self._held is None:
             return True
         text = "".join(self._held)
+        length = len(text)
         self._held = None
         bound = self._bind_next()
         if bound and not self._held_kind:
             text = scalar(text, None if self._single else self._declared())
-            bound = not (self._single and text.startswith('"'))
+            if self._single and text.startswith('"'):
+                bound = last and self._tolerant
+                text = f'{{"_raw":{text}}}'
+                if bound:
+                    self._repair("raw-arguments", self.sound, self.sound + length)
         if not bound:
             self._die("bad-arguments", 'JSON, or a key and "="', at)
             return False
@@ -631,7 +719,13 @@ class ValueReader:
     # Strings.
 
     def _begin_string(self, quote: str, at: int, base: int, *, is_key: bool) -> int:
-        if quote == "'" and self._flavour != "python":
+        self._triple = quote in _TRIPLE
+        if self._triple:
+            self._repair("triple-quotes", base + at, base + at + 3)
+        elif self._flavour == "braces":
+            if quote != self._delimiter:
+                self._repair("plain-quotes", base + at, base + at + 1)
+        elif quote == "'" and self._flavour != "python":
             self._repair("single-quotes", base + at, base + at + 1)
         elif quote in _CURLY:
             self._repair("curly-quotes", base + at, base + at + 1)
@@ -640,10 +734,10 @@ class ValueReader:
         self._mode = _STRING
         self._size = 0
         self._sink = None
-        self._watch(_CURLY.get(quote, quote), "")
+        self._watch(quote[0] if self._triple else _CURLY.get(quote, quote), "")
         if self._held is not None:
             self._sink = self._held
-        elif self._stack[-1] == "E":
+        elif self._stack[-1] in "EF":
             if not is_key and self._role == "arguments":
                 if not self._tolerant:
                     return self._die_in_role(at)
@@ -653,7 +747,9 @@ class ValueReader:
                 self._sink = None
                 return at + len(quote)
             self._word = []
-            self._sink = self._word if is_key or self._role in ("name", "id") else None
+            self._sink = self._word if is_key or self._role in ("name", "id", "other name") else None
+            if self._role == "name" and not is_key:
+                self._follows = None  # a tool's name is never mended
             return at + len(quote)
         else:
             self._sink = self.out if self._live else None
@@ -663,6 +759,15 @@ class ValueReader:
             self._sink.append('"')
         self._pass_plain()
         return at + len(quote)
+
+    def _begin_embedded(self, at: int, base: int) -> int:
+        """Begin a string that holds the whole body."""
+        self._repair("string-arguments", base + at, base + at + 1)
+        form = _JSON if self._outer == "O" else self._form
+        self._nested = Embedded(ValueReader(form, 0, depth_limit=self._depth_limit, tolerant=False))
+        self.sound = self.start = base + at
+        self._mode = _STRING
+        return at + 1
 
     def _read_string(self, buffer: str, at: int, base: int) -> int:
         quote = self._quote
@@ -689,8 +794,11 @@ class ValueReader:
                 end = alarm.at
             if end > at:
                 piece = buffer[at:end]
-                if "\\" in piece and self._tolerant and self._controls.match(piece) and self._clash("control"):
-                    return self._die_of_escapes(at)
+                control = self._controls.match(piece) if "\\" in piece and self._tolerant else None
+                if control is not None and self._clash("control"):
+                    piece = piece[: control.end() - 2]
+                    self._put(piece if quote == '"' else _to_double(piece), base)
+                    return self._die_of_escapes(at + control.end() - 2)
                 if quote != '"':
                     piece = _to_double(piece)
                 if self._sink is self.out:
@@ -705,6 +813,14 @@ class ValueReader:
             if at == size or alarm is not None:
                 return at
             char = buffer[at]
+            if self._triple and char == quote:
+                if buffer.startswith(quote * 3, at):
+                    return self._end_string(at + 3, base)
+                if quote * (size - at) == buffer[at:]:
+                    return at
+                self._put('\\"' if char == '"' else char, base)
+                at += 1
+                continue
             if char in ends:
                 closes = follows(self._follows, buffer, at + 1) if self._follows is not None else True
                 if closes is None:
@@ -749,7 +865,8 @@ class ValueReader:
             elif char < " ":
                 if not self._tolerant:
                     return self._die("control-character", "an escape, such as \\n", at)
-                self._repair("raw-control-character", base + at, base + at + 1)
+                if not self._triple:
+                    self._repair("raw-control-character", base + at, base + at + 1)
                 self._put(quoted(char)[1:-1], base)
                 at += 1
             else:
@@ -786,13 +903,15 @@ class ValueReader:
         around = lookahead(self._form)
         frame = self._stack[-1]
         python = frame == "R" or frame in "lt"
+        listed = python or frame == "s"
         self._refuses = around.no_key if self._is_key else around.no_python if python else around.no_string
         if self._is_key:
             self._follows = around.key
         elif frame == "R":
             self._follows = around.pair if self._held is None else around.positional
         else:
-            self._follows = around.item if frame == "A" else around.listed if frame in "lt" else around.member
+            member = around.equals if self._equals else around.member
+            self._follows = around.item if frame == "A" else around.listed if listed else member
         self._swallows = around.opener(opened, 0, len(opened)) is not None
         self._controls = _CONTROL_ESCAPE
         self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""
@@ -804,7 +923,8 @@ class ValueReader:
         """Let chunks that are nothing but a string's content pass, where they need not be looked at."""
         passes = self._quote == '"' and self._sink is self.out and self._fresh is None and self._doubt < 0
         passes = passes and self._controls is _CONTROL_ESCAPE
-        self.stops = (_STOPS if self._tolerant else STOPS_DOUBLE) if passes else None
+        passes = passes and self._visible is None and not self._triple
+        self.stops = (lookahead(self._form).stops if self._tolerant else STOPS_DOUBLE) if passes else None
 
     def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
         """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
@@ -857,6 +977,7 @@ class ValueReader:
             text = json.loads(f'"{piece}"')
             if self._nested.take(text, len(text), self.out) < len(text) or self._nested.broken:
                 self._die("bad-arguments", "an object, the arguments", 0)
+            self.name = self.name or self._nested.reader.name
         elif sink is self.out:
             sink.append(piece)
         elif sink is not None:
@@ -883,6 +1004,8 @@ class ValueReader:
             self._nested = None
             self._live = False
             self.end = base + at
+            if not self._stack:
+                self.status = DONE
             return at
         sink = self._sink
         if sink is self.out or sink is self._held:
@@ -895,7 +1018,9 @@ class ValueReader:
                 return at
             if "\\" in text:
                 text = json.loads(f'"{text}"')
-            if self._role == "id":
+            if self._role == "other name":
+                self._other_name = (text, self._key_span) if 0 < len(text) <= 128 else None
+            elif self._role == "id":
                 self.id = text if self._size <= KEY_LIMIT else None
             elif 0 < len(text) <= 128:
                 self.name = text
@@ -920,7 +1045,7 @@ class ValueReader:
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         bare = self._stack[-1] == "R"
         keys = _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
-        words = _LOOSE_WORD if self._tolerant and self._flavour == "json" else _JSON_WORD
+        words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         match = (keys if self._is_key else _BARE if bare else words).match(buffer, at)
         if match:
             end = match.end()
@@ -928,6 +1053,9 @@ class ValueReader:
                 equals = buffer.find("=", at, end)
                 if equals >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:equals]]).rstrip(" \t")):
                     end = equals
+                wide = buffer.find("＝", at, end) if self._tolerant and self._bound >= len(self._bind) else -1
+                if wide >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:wide]]).rstrip(" \t")):
+                    end = wide
                 if self._tolerant:
                     colon = _COLON_SIGN.search(buffer, at, end)
                     if colon is not None and _ARGUMENT_KEY.fullmatch(
@@ -955,6 +1083,7 @@ class ValueReader:
             if ends is None:
                 return at
             if not ends:
+                self.error = self._word_start
                 return self._die("unexpected-text", "a value", at)
         self._mode = _STRUCTURE
         self._state = COLON if self._is_key else NEXT
@@ -968,7 +1097,16 @@ class ValueReader:
             else:
                 self.out.append(scalar(word, self._declared()))
         elif self._is_key:
-            self._end_key_word(word, at, base)
+            sign = self._tolerant and keys is _BRACES_KEY and word.rstrip(" ").endswith("=")
+            if sign and buffer[at] in (self._delimiter[0], '"', "'"):
+                word = word.rstrip(" ")[:-1]
+                self._end_key_word(word, at, base)
+                self._repair("equals-for-colon", self._word_start + len(word), self._word_start + len(word) + 1)
+                self.out.append(":")
+                self._equals = True
+                self._state = VALUE
+            else:
+                self._end_key_word(word, at, base)
         else:
             self._end_json_word(word, at, base)
         if self.status == OPEN:
@@ -980,7 +1118,7 @@ class ValueReader:
             word = word.rstrip(" ")
         else:
             self._repair("bare-key", self._word_start, base + at)
-        if self._stack[-1] == "E":
+        if self._stack[-1] in "EF":
             self._key = word
         elif self._live:
             self._flush()
@@ -990,7 +1128,7 @@ class ValueReader:
         """Whether a word is certainly meant as a string: one word, which structure follows, and no value's name."""
         return (
             self._tolerant
-            and self._flavour == "json"
+            and self._flavour != "python"
             and _BARE_VALUE.fullmatch(word) is not None
             and word.lower() not in _NO_STRINGS
         )
@@ -1009,6 +1147,7 @@ class ValueReader:
                 self._repair("bare-value", self._word_start, base + at)
                 text = quoted(word)
             else:
+                self.error = self._word_start
                 self._die("unexpected-text", "a value", at)
         if self.status == DEAD:
             return
