@@ -1,7 +1,7 @@
 """Peers that are ordinary libraries, each used as its documentation says. Which are there depends on the environment.
 
-- agent-tool-parser: `try_parse_tool_calls` on a whole text; its Rust engine, or its Python one
-  where the environment says so. It has no streaming.
+- agent-tool-parser: `ToolParser.try_parse_all` on a whole text, told the tools and that their names and parameters mean
+  what they say; its Rust engine, or its Python one where the environment says so. It has no streaming.
 - forge-guardrails: `rescue_tool_call` on a whole text, with the tools' names. It has no streaming.
 - jiter, json-repair, partial-json-parser decode arguments and nothing else: they are told where the JSON stands. As a
   stream they read all that has come so far at each chunk, which is how they are used for that.
@@ -30,10 +30,21 @@ class _Whole:
 
 
 class _AgentToolParser(_Whole):
-    def whole(self) -> Callable[[str], Any]:
-        from agent_tool_parser import try_parse_tool_calls  # type: ignore
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        parameters = [tool["function"].get("parameters") or {} for tool in task.tools]
+        self.keys = {key for schema in parameters for key in schema.get("properties") or {}}
 
-        read: Callable[[str], Any] = try_parse_tool_calls
+    def whole(self) -> Callable[[str], Any]:
+        from agent_tool_parser import ToolParser  # type: ignore
+
+        # By default it renames tools and parameters that it knows other words for (`query` of `search` to `pattern`).
+        parser = ToolParser(
+            allowed_tools=set(self.names) or None,
+            tool_aliases={name: name for name in self.names},
+            param_aliases={key: key for key in self.keys},
+        )
+        read: Callable[[str], Any] = parser.try_parse_all
         return read
 
     def answer(self, result: Any) -> Answer:

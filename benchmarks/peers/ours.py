@@ -44,6 +44,15 @@ class Own(Everything):
             self.options["tools"] = task.tools
 
 
+class Tools(Everything):
+    """callmark with every dialect, and the tools."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        if task.tools:
+            self.options["tools"] = task.tools
+
+
 class Salvage(Everything):
     """callmark with its widest tolerance, every dialect and the tools: for the table of correctness."""
 
@@ -110,6 +119,7 @@ class Empty(Emit):
 READERS: dict[str, type[Reader]] = {
     "callmark": Everything,
     "callmark, own dialect and tools": Own,
+    "callmark, tools": Tools,
     "callmark, salvage": Salvage,
     "floor": FindAndDecode,
     "emit": Emit,

@@ -2,8 +2,10 @@
 
 Whole: `parse`, streamed: `parse_delta` with the delta's text and token ids, `finished` on the last one, on the parser
 that `ParserManager.get_parser` composes of a tool parser and no reasoning parser. The request is its own
-`ChatCompletionRequest`. There is no tokenizer: the marker tokens of a dialect have ids of their own, everything else is
-one plain token a chunk, and a marker token that is cut has none. torch and the engine are stood in for.
+`ChatCompletionRequest`. There is no tokenizer, as its vocabulary would have to be downloaded: the marker tokens of all
+dialects have ids of their own, and what stands between them in a chunk is taken for one token, whose id is given when
+it is first seen. Ids are kept for each chunk, so that finding them is not timed again and again. torch and the engine
+are stood in for.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.peers.stand_ins import only
@@ -47,6 +50,14 @@ only(
         "get_history_tool_calls_cnt": lambda *positional, **named: 0,
     },
     vllm__utils__mistral={"is_mistral_tokenizer": lambda tokenizer: False},
+    mistral_common__tokens__tokenizers__base={
+        "SpecialTokens": SimpleNamespace(
+            **{name: SimpleNamespace(value=token) for name, token in (
+                ("tool_calls", "[TOOL_CALLS]"), ("args", "[ARGS]"), ("call_id", "[CALL_ID]"),
+                ("begin_think", "[THINK]"), ("end_think", "[/THINK]"),
+            )}
+        ),
+    },
 )  # fmt: skip
 logging.disable(logging.CRITICAL)
 
@@ -59,10 +70,11 @@ _MARKER_TOKENS = (
     "<channel|>", "<|tool_response>", "<tool_response|>", "<|tool_call_start|>", "<|tool_call_end|>",
     "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
     "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>", "<|tool_call_end|>",
-    "<|tool_call_argument_begin|>", "｜DSML｜",
+    "<|tool_call_argument_begin|>",
 )  # fmt: skip
 _AT_TOKENS = re.compile("(" + "|".join(map(re.escape, sorted(set(_MARKER_TOKENS), key=len, reverse=True))) + ")")
 _PLAIN = 1
+_FIRST_ID = 10_000  # of what is not a marker token
 
 
 class Tokenizer:
@@ -77,15 +89,21 @@ class Tokenizer:
         self.vocabulary = {"x": _PLAIN, **self.ids}
         self.all_special_tokens = list(self.ids)
         self.all_special_ids = list(self.texts)
+        self.seen: dict[str, list[int]] = {}  # the ids of chunks
 
     def get_vocab(self) -> dict[str, int]:
         return self.vocabulary
 
     def encode(self, text: str, **named: Any) -> list[int]:
-        """Return the ids of a text: marker tokens have their own, everything between them is one."""
-        if text in self.ids:
-            return [self.ids[text]]
-        return [self.ids.get(piece, _PLAIN) for piece in _AT_TOKENS.split(text) if piece]
+        """Return the ids of a text."""
+        return [self._id(piece) for piece in _AT_TOKENS.split(text) if piece]
+
+    def _id(self, piece: str) -> int:
+        number = self.ids.get(piece)
+        if number is None:
+            number = self.ids[piece] = _FIRST_ID + len(self.ids)
+            self.texts[number] = piece
+        return number
 
     def tokenize(self, text: str, **named: Any) -> list[str]:
         return [piece for piece in _AT_TOKENS.split(text) if piece]
@@ -106,11 +124,13 @@ class _Stream:
 
     def __init__(self, parser: Any, request: Any) -> None:
         self.parse_delta, self.request = parser.parse_delta, request
-        self.encode = _TOKENIZER.encode
+        self.seen = _TOKENIZER.seen
         self.plain = [_PLAIN]
 
     def feed(self, chunk: str) -> Any:
-        ids = self.encode(chunk) if ("<" in chunk or "[" in chunk or "｜" in chunk) else self.plain
+        ids = self.seen.get(chunk)
+        if ids is None:
+            ids = self.seen[chunk] = _TOKENIZER.encode(chunk)
         return self.parse_delta(chunk, ids, self.request, prompt_token_ids=self.plain, finished=False)
 
     def finish(self) -> Any:
@@ -153,7 +173,7 @@ class _ToolParser:
 
 
 _NAMES = ("hermes", "qwen3_coder", "glm45", "glm47", "mistral", "llama3_json", "llama4_pythonic", "pythonic", "lfm2",
-          "deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "kimi_k2", "gemma4")  # fmt: skip
+          "deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "deepseek_v41", "kimi_k2", "kimi_k3", "gemma4")  # fmt: skip
 READERS: dict[str, type[Reader]] = {name: type(name, (_ToolParser,), {"parser_name": name}) for name in _NAMES}
 
 
