@@ -241,6 +241,7 @@ class Arena:
                 "spelling": workload.spelling.name,
                 "reader": entrant.label,
                 "characters": len(workload.text),
+                "calls": len(workload.calls),
                 "chunks": len(pieces) if pieces is not None else None,
                 **columns,
             }

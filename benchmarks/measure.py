@@ -150,12 +150,6 @@ def best_by_size(
     return best
 
 
-def ratio(seconds: Sequence[float], floor: Sequence[float]) -> tuple[float, float, float]:
-    """Return median, smallest and largest ratio of two contestants, round by round."""
-    ratios = [one / other for one, other in zip(seconds, floor, strict=True)]
-    return statistics.median(ratios), min(ratios), max(ratios)
-
-
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     """Return the least-squares slope of log time in log size: 1 is linear, 2 quadratic."""
     if len(sizes) < 2:
