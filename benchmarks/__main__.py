@@ -114,6 +114,7 @@ def run(
             for name in chosen:
                 title, shown, steps = PARTS[name]
                 progress.update(task, description=name, total=steps, completed=0)
+                began = perf_counter()
                 if name in _ALONE:
                     before = len(own.rows)
                     getattr(own, {"import": "imports"}.get(name, name))()
@@ -129,6 +130,7 @@ def run(
                         lines.add(own.rows[before:])
                         rows += own.rows[before:]
                     tell(table(title, shown, made))
+                made.append({"part": "time", "of": name, "seconds": perf_counter() - began})
                 lines.add(made)
                 rows += made
         finally:
@@ -140,7 +142,8 @@ def run(
     console.print(f"rows: {lines.path}" + "".join(f"\nplot: {path}" for path in drawn), markup=False)
     if wrong:
         console.print("WRONG:\n" + "\n".join(f"  {line}" for line in wrong), markup=False)
-    console.print(f"{perf_counter() - start:.0f} s", markup=False)
+    spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
+    console.print(f"{perf_counter() - start:.0f} s ({spent})", markup=False)
     sys.exit(1 if wrong else 0)
 
 

@@ -9,7 +9,9 @@ groupings of token-sized pieces; marker tokens are never cut. What is counted:
 - splits: all streams give the same;
 - clean: no marker of the format is left in the text, in a name or in an argument, whole and streamed.
 
-The last three are `canitoolcall`'s own checks. A format that a reader has no parser for is left blank, not failed.
+The last three are `canitoolcall`'s own checks. A format that a peer has no parser for is left blank, not failed; callmark
+gets every format, those included that it does not read yet. Peers read harmony by their reasoning parsers, which are not
+run here: that row is ours alone.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ FORMATS: tuple[tuple[str, str, str, tuple[Entrant, ...]], ...] = (
     ("gemma4", "", "Gemma 4", _engines("gemma4", "gemma4")),
     ("llama", "Llama-4", "Llama 4 (pythonic)", _engines("pythonic", "llama4_pythonic", _ATP)),
     ("llama", "", "Llama 3 (JSON)", _engines("llama3", "llama3_json", _ATP)),
-    ("gpt-oss", "", "gpt-oss (harmony)", (Entrant("sglang", "sglang", "gpt-oss"),)),
+    ("gpt-oss", "", "gpt-oss (harmony)", ()),
 )  # fmt: skip
 
 

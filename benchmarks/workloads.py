@@ -275,7 +275,7 @@ _CODE = (
     '    return {n}, """</b> and <p>{m}</p> are text"""',
     "",
 )
-_CLOSERS = '    # </parameter></function> and </arg_value> and </tool_call> and "}})]" and <|tool_call_end|> in a comment of part_{n}'
+_CLOSERS = '    # </parameter> and </arg_value> and </tool_call> and "}})]" and <|tool_call_end|> in a comment of part_{n}'
 
 
 def code(characters: int, seed: int = 0, *, closers: bool = False) -> str:
