@@ -29,9 +29,10 @@ PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "whole": ("Whole texts; x floor: find and decode", _SPEED, 37),
     "stream": ("Streams in chunks of 4 characters; x floor: one event a chunk", _STREAMED, 31),
     "sizes": ("Streams in chunks of other lengths", _STREAMED, 45),
-    "next": ("The next chunk, when so much of a call has come", ("spelling", "reader", "already", "us/chunk", "x callmark",
-             "verdict"), 12),
-    "many": ("Many streams at once", ("workload", "reader", "streams", "ns/chunk", "x alone", "x callmark", "verdict"), 1),
+    "next": ("The next chunk, when so much of a call has come", ("spelling", "reader", "already", "us/chunk",
+             "x callmark", "verdict"), 12),
+    "many": ("Many streams at once", ("workload", "reader", "streams", "ns/chunk", "x alone",
+             "x callmark", "verdict"), 1),
     "batch": ("Many short texts", ("workload", "reader", "us/text", "MB/s", "x callmark", "verdict"), 1),
     "arguments": ("Decoders, told where the JSON is, beside all of callmark",
                   ("workload", "way", "reader", "MB/s", "ns/chunk", "x callmark", "verdict"), 5),
@@ -88,13 +89,22 @@ def run(
     scale = (QUICK if is_quick else Scale())._replace(seed=seed)
     if characters:
         scale = scale._replace(
-            characters=characters, dense_characters=characters // 2, big_argument=characters, streamed_characters=characters
+            characters=characters,
+            dense_characters=characters // 2,
+            big_argument=characters,
+            streamed_characters=characters,
         )
     if rounds:
         scale = scale._replace(rounds=rounds)
     chosen = [name for name in PARTS if not parts or name in parts]
     lines = Lines(out or ROOT / "results" / "run.jsonl")
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     rows: list[Row] = []
     with Progress(*columns, console=console, transient=True) as progress:
 
@@ -151,7 +161,7 @@ def _contests(arena: Arena, name: str, is_quick: bool) -> Iterator[list[Row]]:
     if name == "correctness":
         from benchmarks.correctness import correctness  # needs the extra `bench`
 
-        return correctness(arena, 16 if is_quick else 1)
+        return correctness(arena, 24 if is_quick else 1)
     made: Callable[[], Iterator[list[Row]]] = getattr(arena, name)
     return made()
 
@@ -165,11 +175,15 @@ def _said(value: Any) -> str:
 
 def _is_wrong(row: Row) -> bool:
     speaks = str(row.get("verdict", ""))
-    return str(row.get("reader", "")).startswith(contests.CALLMARK) and speaks.startswith(("wrong", "lost", "failed", ">"))
+    return str(row.get("reader", "")).startswith(contests.CALLMARK) and speaks.startswith(
+        ("wrong", "lost", "failed", ">")
+    )
 
 
 def _complaint(row: Row) -> str:
-    return ", ".join(str(row[key]) for key in ("part", "workload", "spelling", "chunk", "reader", "verdict") if row.get(key))
+    return ", ".join(
+        str(row[key]) for key in ("part", "workload", "spelling", "chunk", "reader", "verdict") if row.get(key)
+    )
 
 
 def _draw(path: Path) -> list[Path]:

@@ -98,8 +98,9 @@ def _timed(old: Path, new: Path, seed: int, rounds: int) -> Iterator[Row]:
                         worker.ask("turn", key=workload.name, reader="callmark", pieces=pieces)
                     for place in range(rounds):
                         for name in ("old", "new") if place % 2 else ("new", "old"):
-                            answer = workers[name].ask("turn", key=workload.name, reader="callmark", pieces=pieces,
-                                                       least=TURN_SECONDS)
+                            answer = workers[name].ask(
+                                "turn", key=workload.name, reader="callmark", pieces=pieces, least=TURN_SECONDS
+                            )
                             seconds[name].append(answer["seconds"])
                 except (FailedError, TooSlowError) as error:
                     yield row | {"": str(error)}
@@ -143,7 +144,9 @@ def counter() -> str | None:
     """Return "perf" or "valgrind", whichever counts instructions here."""
     for tool, command in (("perf", _PERF), ("valgrind", _VALGRIND)):
         if shutil.which(tool):
-            done = subprocess.run([*command, sys.executable, "-S", "-c", "pass"], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [*command, sys.executable, "-S", "-c", "pass"], capture_output=True, text=True, check=False
+            )
             if done.returncode == 0 and _found(done.stderr) is not None:
                 return tool
     return None

@@ -116,23 +116,27 @@ class Scale(NamedTuple):
     rounds: int = 9
     budget_seconds: float = 1.2  # for the turns of one reader in one contest
     longest_seconds: float = 20.0
+    spellings: tuple[str, ...] = tuple(SPELLINGS)
+    chunk_lengths: tuple[str, ...] = ("1", "4", "16", "64", "tokens")
 
 
 QUICK = Scale(
     characters=40_000,
     dense_characters=20_000,
     big_argument=20_000,
-    streamed_characters=20_000,
-    streamed_dense=4000,
-    arguments=(1000, 4000),
-    fed=(1000, 10_000, 100_000),
-    hostile=(2048, 8192, 32_768),
+    streamed_characters=10_000,
+    streamed_dense=3000,
+    arguments=(1000, 3000),
+    fed=(1000, 10_000, 30_000),
+    hostile=(1024, 4096),
     streams=20,
     batch=200,
-    memory=(100_000, 4000),
+    memory=(100_000, 2000),
     rounds=3,
-    budget_seconds=0.05,
-    longest_seconds=2.0,
+    budget_seconds=0.03,
+    longest_seconds=1.0,
+    spellings=("call", "hermes", "qwen_xml"),
+    chunk_lengths=("1", "tokens"),
 )
 
 
@@ -146,7 +150,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def judged(calls: Sequence[Sequence[Any]], meant: Sequence[tuple[str, Any]], *, names: bool = True) -> str:
-    """Return "right", or what is wrong: how many of the calls that were meant are there, in order, and how many more."""
+    """Return "right", or how many of the calls that were meant are there, in order, and how many more."""
     place = found = 0
     for name, arguments in meant:
         for ahead in range(place, len(calls)):
@@ -308,7 +312,11 @@ class Arena:
         row["MB/s"] = row["characters"] / median / 1e6
         row["ns/chunk"] = median / (row["chunks"] or row["characters"] / CHUNK) * 1e9
         whole = row["chunks"] is None
-        for column, label in (("x floor", "floor" if whole else "emit"), ("x empty", "empty"), ("x callmark", CALLMARK)):
+        for column, label in (
+            ("x floor", "floor" if whole else "emit"),
+            ("x empty", "empty"),
+            ("x callmark", CALLMARK),
+        ):
             base = next((one for one in rows if one["reader"] == label), None)
             if base is not None and any(base["seconds"]) and not (label == "empty" and whole):
                 middle, least, most = against(row["seconds"], base["seconds"])
@@ -320,7 +328,7 @@ class Arena:
     def whole(self) -> Iterator[list[Row]]:
         """Whole texts, in every spelling."""
         scale = self.scale
-        for spelling in SPELLINGS.values():
+        for spelling in map(SPELLINGS.__getitem__, scale.spellings):
             peers = READ_BY.get(spelling.name, ())
             for workload in (
                 sparse(spelling, scale.characters, scale.seed),
@@ -337,7 +345,7 @@ class Arena:
         scale = self.scale
         plain = Workload("prose", SPELLINGS["hermes"], prose(scale.streamed_characters, scale.seed), (), (), ())
         yield self._streamed(plain, READ_BY["hermes"])
-        for spelling in SPELLINGS.values():
+        for spelling in map(SPELLINGS.__getitem__, scale.spellings):
             peers = READ_BY.get(spelling.name, ())
             yield self._streamed(sparse(spelling, scale.streamed_characters, scale.seed), peers)
             yield self._streamed(dense(spelling, scale.streamed_dense, scale.seed), peers)
@@ -379,7 +387,7 @@ class Arena:
                 dense(spelling, scale.streamed_dense // 4, scale.seed),
                 huge(spelling, 1000, scale.seed)._replace(name="argument of 1 KB"),
             ):
-                for chunk in ("1", "4", "16", "64", "tokens"):
+                for chunk in scale.chunk_lengths:
                     pieces = tokens(workload.text) if chunk == "tokens" else chunks(workload.text, int(chunk))
                     yield self.contest(workload, (_EMIT, _DEFAULT, _OWN, *peers), pieces, chunk=chunk)
 
@@ -401,7 +409,9 @@ class Arena:
                         row["seconds"] = self._next(entrant, key, fed)
                         row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
                     except (TooSlowError, FailedError) as error:
-                        row["verdict"] = f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
+                        row["verdict"] = (
+                            f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
+                        )
                         slow.add(entrant.label)
                     rows.append(row)
                 base = next((row for row in rows if row["reader"] == CALLMARK and "us/chunk" in row), None)
@@ -412,7 +422,13 @@ class Arena:
                 yield rows
 
     def _next(self, entrant: Entrant, key: str, fed: int) -> list[float]:
-        request = {"key": key, "reader": entrant.reader, "fed": fed, "pieces": [CHUNK] * 84, "budget": 0.8}
+        request = {
+            "key": key,
+            "reader": entrant.reader,
+            "fed": fed,
+            "pieces": [CHUNK] * 84,
+            "budget": self.scale.budget_seconds,
+        }
         worker = self.workers[entrant.peer]
         best = worker.ask("next", **request)["seconds"]
         if sum(best) < 0.1:  # single chunks are near the clock's grain: the best of three runs for each
@@ -431,7 +447,9 @@ class Arena:
                 gone: set[str] = set()
                 for size in scale.hostile:
                     text = attack.text(size) + "\n\n" + good.marker
-                    workload = Workload(attack.name, SPELLINGS["hermes"], text, ((good.name, good.arguments),), None, ())
+                    workload = Workload(
+                        attack.name, SPELLINGS["hermes"], text, ((good.name, good.arguments),), None, ()
+                    )
                     key = self.load(workload)
                     lengths = None if way == "whole" else [len(piece) for piece in chunks(text)]
                     for entrant in entrants:
@@ -456,7 +474,11 @@ class Arena:
         try:
             answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
             seconds = [answer["seconds"]]
-            while len(seconds) < 2 and seconds[0] < 1 or (sum(seconds) < self.scale.budget_seconds / 4 and len(seconds) < 4):
+            while (
+                (len(seconds) < 2
+                and seconds[0] < 1)
+                or (sum(seconds) < self.scale.budget_seconds / 4 and len(seconds) < 4)
+            ):
                 seconds.append(worker.ask("turn", key=key, reader=entrant.reader, pieces=lengths)["seconds"])
         except TooSlowError:
             row["verdict"] = f"> {self.scale.longest_seconds:g} s"
@@ -530,13 +552,18 @@ class Arena:
         scale = self.scale
         for size in (1000, 10_000):
             marker = huge(SPELLINGS["hermes"], size, scale.seed)
-            alone = Workload(f"arguments of {size // 1000} KB", marker.spelling, marker.json_texts[0],
-                             (("", marker.calls[0][1]),), ((0, len(marker.json_texts[0])),), marker.json_texts)  # fmt: skip
+            body = marker.json_texts[0]
+            alone = Workload(f"arguments of {size // 1000} KB", marker.spelling, body,
+                             (("", marker.calls[0][1]),), ((0, len(body)),), (body,))  # fmt: skip
             for way in ("whole", "stream"):
                 pieces = chunks(alone.text) if way == "stream" else None
                 rows = self.contest(alone, (_FIND, *DECODERS), pieces, way=way)
                 reading = self.contest(
-                    marker, (_DEFAULT,), chunks(marker.text) if way == "stream" else None, way=way, note="the whole marker"
+                    marker,
+                    (_DEFAULT,),
+                    chunks(marker.text) if way == "stream" else None,
+                    way=way,
+                    note="the whole marker",
                 )
                 base = reading[0].get("median seconds")
                 for row in rows:
@@ -544,7 +571,9 @@ class Arena:
                         row["x callmark"] = row["median seconds"] / base
                 yield [{**row, "workload": alone.name} for row in (*rows, *reading)]
         broken = repairs(2000, scale.seed)
-        bodies = [text[text.index('"arguments": ') + 13 : text.rindex("}")] for text in broken.text.split("</tool_call>")[:-1]]
+        bodies = [
+            text[text.index('"arguments": ') + 13 : text.rindex("}")] for text in broken.text.split("</tool_call>")[:-1]
+        ]
         spoiled = broken._replace(name="arguments to repair", json_texts=tuple(bodies))
         yield self.contest(spoiled, DECODERS, way="whole")
 

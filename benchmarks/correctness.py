@@ -9,9 +9,9 @@ groupings of token-sized pieces; marker tokens are never cut. What is counted:
 - splits: all streams give the same;
 - clean: no marker of the format is left in the text, in a name or in an argument, whole and streamed.
 
-The last three are `canitoolcall`'s own checks. A format that a peer has no parser for is left blank, not failed; callmark
-gets every format, those included that it does not read yet. Peers read harmony by their reasoning parsers, which are not
-run here: that row is ours alone.
+The last three are `canitoolcall`'s own checks. A format that a peer has no parser for is left blank, not failed;
+callmark gets every format, those included that it does not read yet. Peers read harmony by their reasoning parsers,
+which are not run here: that row is ours alone.
 """
 
 from __future__ import annotations
@@ -146,9 +146,10 @@ class _Score:
         def read(strategy: str | None) -> Any:
             groups = None
             if strategy is not None:
-                groups = [sum(map(len, group)) for group in split(pieces, ChunkStrategy.parse(strategy), set(family.markers))]
-            answer = worker.ask("read", key=fixture.id, reader=entrant.reader, pieces=groups, limit=LONGEST_SECONDS)
-            return answer
+                groups = [
+                    sum(map(len, group)) for group in split(pieces, ChunkStrategy.parse(strategy), set(family.markers))
+                ]
+            return worker.ask("read", key=fixture.id, reader=entrant.reader, pieces=groups, limit=LONGEST_SECONDS)
 
         try:
             whole = read(None)

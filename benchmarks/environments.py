@@ -123,7 +123,7 @@ def _made(peer: Peer, runtime: str, install: Callable[[Path, Peer], None], tell:
 
 
 def _interpreter(least: tuple[int, int]) -> tuple[str, str]:
-    """Return a Python that is new enough, and its version: this one, else one that is on the path, else uv's or pyenv's."""
+    """Return a Python that is new enough, with its version: this one, one on the path, uv's or pyenv's."""
     if sys.version_info[:2] >= least:
         return sys.executable, ".".join(map(str, sys.version_info[:2]))
     names = [f"python3.{minor}" for minor in range(least[1], least[1] + 4)]
@@ -143,7 +143,13 @@ def _interpreter(least: tuple[int, int]) -> tuple[str, str]:
 
 def _run(command: list[str], **named: str) -> None:
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=600, env=os.environ | named, stdin=subprocess.DEVNULL
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env=os.environ | named,
+        stdin=subprocess.DEVNULL,
     )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["failed"]
@@ -177,10 +183,24 @@ def _take_sources(folder: Path, pin: str, pip: list[str]) -> None:
         asked = subprocess.run([str(_python(folder)), "-c", "import site; print(site.getsitepackages()[0])"],
                                capture_output=True, text=True, check=True)  # fmt: skip
         site = Path(asked.stdout.strip())
-        shutil.copytree(found[0], site / name, ignore=lambda at, names: [n for n in names if n.endswith((".cu", ".so"))])
+        shutil.copytree(
+            found[0], site / name, ignore=lambda at, names: [n for n in names if n.endswith((".cu", ".so"))]
+        )
         (site / f"{name}-version.txt").write_text(number, encoding="utf-8")
 
 
 def _install_npm(folder: Path, peer: Peer) -> None:
     (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
-    _run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), *peer.pins])
+    _run(
+        [
+            "npm",
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+            str(folder),
+            *peer.pins,
+        ]
+    )

@@ -16,7 +16,9 @@ _DENSE = ("dense",)
 
 def of(rows: list[Row], part: str, **wanted: object) -> list[Row]:
     """Return the rows of a part that have these values."""
-    return [row for row in rows if row.get("part") == part and all(row.get(key) == value for key, value in wanted.items())]
+    return [
+        row for row in rows if row.get("part") == part and all(row.get(key) == value for key, value in wanted.items())
+    ]
 
 
 def _is_peer(row: Row) -> bool:
@@ -76,7 +78,9 @@ def targets(rows: list[Row]) -> Iterator[Row]:
     grown = [one for one in of(rows, "growth") if not math.isnan(one.get("exponent") or math.nan)]
     if grown:
         worst = max(grown, key=lambda one: float(one["exponent"]))
-        yield row("growth: the worst exponent", worst["exponent"], 1.05, of_whom=f"{worst['workload']}, {worst['read']}")
+        yield row(
+            "growth: the worst exponent", worst["exponent"], 1.05, of_whom=f"{worst['workload']}, {worst['read']}"
+        )
     found = of(rows, "recovery")
     if found:
         counted = [str(one["found"]).split("/") for one in found if "found" in one]
@@ -115,7 +119,9 @@ def against_peers(rows: list[Row]) -> list[Row]:
             "spelling": row["spelling"],
             "reader": row["reader"],
             "x callmark": row.get("x callmark"),
-            "least-most": f"{row['x callmark, least']:.2g}-{row['x callmark, most']:.2g}" if "x callmark, least" in row else "",
+            "least-most": f"{row['x callmark, least']:.2g}-{row['x callmark, most']:.2g}"
+            if "x callmark, least" in row
+            else "",
             "verdict": row["verdict"],
         }
         for row in rows
@@ -146,8 +152,8 @@ def readme(rows: list[Row]) -> str:
         f"Taken by `python -m benchmarks{' --quick' if about['quick'] else ''}` at commit {about['commit']}, "
         f"{about['python']}, {about['machine']}{load}. Times drift on any machine; ratios are of turns in one run.",
         "",
-        "callmark with every dialect listening, against floors that build no calls: finding the opener and decoding the "
-        "arguments (whole), one event a chunk of 4 characters (streamed).",
+        "callmark with every dialect listening, against floors that build no calls: finding the opener and decoding "
+        "the arguments (whole), one event a chunk of 4 characters (streamed).",
         "",
         "| text | spelling | whole, MB/s | x floor | streamed, ns a chunk | x floor |",
         "|---|---|---:|---:|---:|---:|",
@@ -164,8 +170,8 @@ def readme(rows: list[Row]) -> str:
     lines += _peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:")
     lines += [
         "",
-        "*italic*: read wrongly (calls lost, or arguments changed), so not counted as fast. A part of a peer's time goes into "
-        "its result objects (pydantic models, JSON text of the arguments), a part of ours into spans and repairs.",
+        "*italic*: read wrongly (calls lost, or arguments changed), so not counted as fast. A part of a peer's time goes "
+        "into its result objects (pydantic models, JSON text of the arguments), a part of ours into spans and repairs.",
     ]
     lines += _correct_table(rows)
     return "\n".join(lines)
@@ -202,7 +208,7 @@ def _correct_table(rows: list[Row]) -> list[str]:
     readers = list(dict.fromkeys(row["reader"] for row in made))
     lines = [
         "",
-        "Recorded outputs of `canitoolcall` whose calls are exactly right, whole / for which every stream equals the whole:",
+        "Recorded outputs of `canitoolcall`: calls exactly right in whole texts · every stream equal to the whole:",
         "",
         "| format | " + " | ".join(readers) + " |",
         "|---|" + "---:|" * len(readers),

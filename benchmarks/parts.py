@@ -1,4 +1,4 @@
-"""The parts that only callmark has a promise for: recovery, growth, attacks, memory, import. Peers are in `contests.py`.
+"""The parts that are ours alone: recovery, growth, attacks, memory, import. Peers are in `contests.py`.
 
 Each measures its promise in this process and returns its rows, every figure beside its floor and its target.
 """
@@ -62,6 +62,7 @@ class Scale(NamedTuple):
     marker_lengths: tuple[int, ...]
     chunked_characters: int  # the text that is cut into chunks of every length
     attack_lengths: tuple[int, ...]
+    attack_every: int  # one attack of so many
     prose_memory: int
     marker_memory: tuple[int, ...]
     import_runs: int
@@ -72,15 +73,16 @@ def quick(seed: int) -> Scale:
     """A run of less than a minute, by a reader that meets its targets."""
     return Scale(
         seed=seed,
-        recovery_chunks=(1, 4, 64),
-        text_lengths=(1024, 8192, 65_536),
-        marker_lengths=(1024, 8192, 65_536),
-        chunked_characters=131_072,
-        attack_lengths=(8192, 24_576, 65_536),
-        prose_memory=1_000_000,
-        marker_memory=(100_000,),
-        import_runs=5,
-        growth_seconds=0.3,
+        recovery_chunks=(64,),
+        text_lengths=(2048, 32_768),
+        marker_lengths=(2048, 32_768),
+        chunked_characters=32_768,
+        attack_lengths=(2048, 16_384),
+        attack_every=6,
+        prose_memory=200_000,
+        marker_memory=(50_000,),
+        import_runs=3,
+        growth_seconds=0.03,
     )
 
 
@@ -93,10 +95,11 @@ def full(seed: int) -> Scale:
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
         chunked_characters=1_048_576,
         attack_lengths=(16_384, 65_536, 262_144),
+        attack_every=1,
         prose_memory=10_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
-        growth_seconds=3.0,
+        growth_seconds=1.0,
     )
 
 
@@ -222,7 +225,7 @@ class Parts:
 
     def attacks(self) -> None:
         """Time texts made to be slow, whole and streamed, with their growth."""
-        rows = [self._attacked(attack) for attack in ATTACKS]
+        rows = [self._attacked(attack) for attack in ATTACKS[:: self.scale.attack_every]]
         self._report(
             "attacks",
             "Attacks",
@@ -231,7 +234,9 @@ class Parts:
             f"ns per {CHUNK} characters of the longest; exponents: at most {ATTACK_EXPONENT}",
         )
         worst = max(rows, key=lambda row: max(row.get("whole ns") or 1e9, row.get("stream ns") or 1e9))
-        self.show(f"  worst: {worst['attack']}; {sum(row[''] == 'ok' for row in rows)} of {len(rows)} within the target")
+        self.show(
+            f"  worst: {worst['attack']}; {sum(row[''] == 'ok' for row in rows)} of {len(rows)} within the target"
+        )
 
     def _attacked(self, attack: Attack) -> Row:
         row: Row = {"attack": attack.name, "target": ATTACK_NS}

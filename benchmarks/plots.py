@@ -10,18 +10,19 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt  # noqa: E402
-from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.lines import Line2D  # noqa: E402
-from matplotlib.patches import Patch  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from benchmarks.figures import of  # noqa: E402
-from benchmarks.report import Row  # noqa: E402
+from benchmarks.figures import of
+from benchmarks.report import Row
 
 _INK, _FAINT, _GRID = "#1f2933", "#7b8794", "#e4e7eb"
 _COLOURS = {  # the first word of a reader's name
-    "callmark": "#d64545", "floor": "#9aa5b1", "emit": "#9aa5b1", "empty": "#cbd2d9", "sglang": "#2680c2", "vllm": "#f0a500",
+    "callmark": "#d64545", "floor": "#9aa5b1", "emit": "#9aa5b1", "empty": "#cbd2d9", "sglang": "#2680c2",
+    "vllm": "#f0a500",
     "agent-tool-parser": "#3f9142", "forge-guardrails": "#8662c7", "ai-sdk": "#12a5a0", "jiter": "#ba5a31",
     "json-repair": "#4c63b6", "partial-json-parser": "#a61b66",
 }  # fmt: skip
@@ -62,7 +63,9 @@ def _source(figure: Figure, rows: list[Row], note: str, y: float = -0.005) -> No
     figure.text(0.005, y, text, fontsize=7.5, color=_FAINT, va="top")
 
 
-def _bars(rows: list[Row], part: str, column: str, label: str, title: str, note: str, spellings: tuple[str, ...]) -> Any:
+def _bars(
+    rows: list[Row], part: str, column: str, label: str, title: str, note: str, spellings: tuple[str, ...]
+) -> Any:
     """Draw one panel for each workload and spelling: bars on a log scale, hatched where a reader was wrong."""
     chosen = [row for row in rows if row.get("part") == part and row.get("spelling") in spellings
               and row["reader"] != "empty" and row.get("chunk") in (None, "4")]  # fmt: skip
@@ -70,7 +73,9 @@ def _bars(rows: list[Row], part: str, column: str, label: str, title: str, note:
         return None
     workloads = list(dict.fromkeys(row["workload"] for row in chosen))
     columns = [one for one in spellings if any(row["spelling"] == one for row in chosen)]
-    counts = [max(len([r for r in chosen if (r["workload"], r["spelling"]) == (w, s)]) for s in columns) for w in workloads]
+    counts = [
+        max(len([r for r in chosen if (r["workload"], r["spelling"]) == (w, s)]) for s in columns) for w in workloads
+    ]
     figure, grid = plt.subplots(
         len(workloads), len(columns), figsize=(5.2 * len(columns), sum(0.5 + 0.24 * n for n in counts)), squeeze=False,
         gridspec_kw={"height_ratios": [n + 1 for n in counts]}, sharex=True, layout="constrained",
@@ -117,7 +122,7 @@ def _bar(axes: Any, place: int, row: Row, column: str, left: float) -> None:
 def whole(rows: list[Row]) -> Any:
     """Throughput of whole texts."""
     return _bars(rows, "whole", "MB/s", "MB/s (10⁶ characters a second, log scale): longer is faster", "Whole texts",
-                 "floor: str.find for the opener and msgspec on the arguments", ("hermes", "qwen_xml", "glm"))  # fmt: skip
+                 "floor: str.find for the opener, msgspec on the arguments", ("hermes", "qwen_xml", "glm"))  # fmt: skip
 
 
 def stream(rows: list[Row]) -> Any:
@@ -131,7 +136,8 @@ def _lines(axes: Any, rows: list[Row], x: str, y: str, scale: float = 1.0) -> No
         mine = [row for row in rows if row["reader"] == reader and row.get(y)]
         second = reader.startswith("callmark,") or reader.endswith(("qwen25", "(Python)"))
         axes.plot([row[x] for row in mine], [row[y] * scale for row in mine], color=_colour(reader), lw=1.8,
-                  marker=_MARKERS[place % len(_MARKERS)], ms=4.5, ls="--" if second else "-", label=_short(reader))  # fmt: skip
+                  marker=_MARKERS[place % len(_MARKERS)], ms=4.5, ls="--" if second else "-",
+                  label=_short(reader))  # fmt: skip
         for row in mine:
             if str(row.get("verdict", "")).startswith(("lost", "wrong")):
                 axes.plot(row[x], row[y] * scale, marker="x", ms=9, mew=1.6, color=_INK)
@@ -156,8 +162,8 @@ def next_chunk(rows: list[Row]) -> Any:
     low, high = axes[0][0].get_ylim()
     axes[0][0].set_ylim(low, high * 12)  # room for the legends
     axes[0][0].set_ylabel("µs for the next chunk of 4 characters")
-    figure.suptitle("What the next chunk costs: flat is linear in all, rising is quadratic", x=0.005, ha="left", fontsize=13,
-                    fontweight="bold")  # fmt: skip
+    figure.suptitle("What the next chunk costs: flat is linear in all, rising is quadratic", x=0.005, ha="left",
+                    fontsize=13, fontweight="bold")  # fmt: skip
     _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces")
     return figure
 
@@ -226,7 +232,8 @@ def correctness(rows: list[Row]) -> Any:
     panels = {"calls": "calls exactly right", "stream": "streams equal the whole", "splits": "streams equal each other",
               "clean": "no marker leaks"}  # fmt: skip
     shades = LinearSegmentedColormap.from_list("right", ["#c94f4f", "#f2c14e", "#f7f0c6", "#7fb98a", "#2f8f5b"])
-    figure, grid = plt.subplots(1, 4, figsize=(4 * (1.1 + 0.52 * len(readers)) + 1, 1.6 + 0.34 * len(formats)), sharey=True,
+    figure, grid = plt.subplots(1, 4, sharey=True,
+                                figsize=(4 * (1.1 + 0.52 * len(readers)) + 1, 1.6 + 0.34 * len(formats)),
                                 layout="constrained")  # fmt: skip
     for axes, (measure, title) in zip(grid, panels.items(), strict=True):
         axes.set_facecolor("#f5f7fa")
@@ -247,7 +254,9 @@ def correctness(rows: list[Row]) -> Any:
         axes.spines[:].set_visible(False)
         axes.set_title(title)
     figure.suptitle("Recorded outputs of models, % of fixtures", x=0.005, ha="left", fontsize=13, fontweight="bold")
-    _source(figure, rows, "fixtures and the last three checks are canitoolcall's; blank: no parser for it, or no streaming")
+    _source(
+        figure, rows, "fixtures and the last three checks are canitoolcall's; blank: no parser for it, or no streaming"
+    )
     return figure
 
 
@@ -272,8 +281,8 @@ def sizes(rows: list[Row]) -> Any:
         line[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     for axes in grid[-1]:
         axes.set_xlabel("characters in a chunk")
-    figure.suptitle("Throughput of streams against the length of a chunk (x: read wrongly)", x=0.005, ha="left", fontsize=13,
-                    fontweight="bold")  # fmt: skip
+    figure.suptitle("Throughput of streams against the length of a chunk (x: read wrongly)", x=0.005, ha="left",
+                    fontsize=13, fontweight="bold")  # fmt: skip
     _source(figure, rows, "")
     return figure
 
@@ -287,5 +296,3 @@ _PLOTS: dict[str, Callable[[list[Row]], Any]] = {
     "memory": memory,
     "correctness": correctness,
 }
-
-

@@ -64,7 +64,15 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return "" if value != value else f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+        return (
+            ""
+            if value != value
+            else f"{value:.0f}"
+            if abs(value) >= 100
+            else f"{value:.1f}"
+            if abs(value) >= 10
+            else f"{value:.2f}"
+        )
     return str(value)
 
 

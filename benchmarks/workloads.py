@@ -275,7 +275,9 @@ _CODE = (
     '    return {n}, """</b> and <p>{m}</p> are text"""',
     "",
 )
-_CLOSERS = '    # </parameter> and </arg_value> and </tool_call> and "}})]" and <|tool_call_end|> in a comment of part_{n}'
+_CLOSERS = (
+    '    # </parameter> and </arg_value> and </tool_call> and "}})]" and <|tool_call_end|> in a comment of part_{n}'
+)
 
 
 def code(characters: int, seed: int = 0, *, closers: bool = False) -> str:
@@ -359,14 +361,14 @@ def messages(spelling: Spelling, count: int, seed: int = 0) -> list[str]:
     return texts
 
 
-_MARKER_TOKEN = (
+_MARKERS = (
     r"</?(?:tool_call|arg_key|arg_value|think)>|<｜[^<>]{1,24}｜>|<\|[a-z_]{1,32}\|>|<\|[a-z_]{1,16}>|<[a-z_]{1,16}\|>"
     r"|\[/?(?:TOOL_CALLS|ARGS|CALL_ID|THINK)\]"
 )
-# Letters in groups of up to seven with the blank before them, digits by three, runs of one kind of punctuation, CJK singly:
-# about what the tokenizers of current models do with English and code. Marker tokens are whole, as engines send them.
+# Letters in groups of up to seven with the blank before them, digits by three, runs of one kind of punctuation, CJK
+# singly: about what the tokenizers of current models do with English and code. Marker tokens are whole, as engines send them.
 _TOKEN = re.compile(
-    rf"{_MARKER_TOKEN}| ?[A-Za-z]{{1,7}}|[0-9]{{1,3}}| ?[!-/:-@\[-`{{-~]{{1,3}}|[ \t]+(?=\s)|\s+|[^\x00-\x7f]{{1,2}}|.",
+    rf"{_MARKERS}| ?[A-Za-z]{{1,7}}|[0-9]{{1,3}}| ?[!-/:-@\[-`{{-~]{{1,3}}|[ \t]+(?=\s)|\s+|[^\x00-\x7f]{{1,2}}|.",
     re.DOTALL,
 )
 

@@ -150,9 +150,7 @@ def _installed() -> dict[str, str]:
     return found
 
 
-READERS: dict[str, type[Reader]] = {
-    name: reader for name, (package, reader) in _ALL.items() if package in _installed()
-}
+READERS: dict[str, type[Reader]] = {name: reader for name, (package, reader) in _ALL.items() if package in _installed()}
 
 
 def versions() -> dict[str, str]:

@@ -63,9 +63,7 @@ class Salvage(Everything):
 
 def _answer(events: Any) -> Answer:
     calls = [(event.name, event.arguments) for event in events if isinstance(event, callmark.Call)]
-    shown = "".join(
-        event.text for event in events if isinstance(event, callmark.Text) and event.channel == "content"
-    )
+    shown = "".join(event.text for event in events if isinstance(event, callmark.Text) and event.channel == "content")
     return Answer(calls, shown)
 
 

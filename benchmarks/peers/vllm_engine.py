@@ -173,7 +173,8 @@ class _ToolParser:
 
 
 _NAMES = ("hermes", "qwen3_coder", "glm45", "glm47", "mistral", "llama3_json", "llama4_pythonic", "pythonic", "lfm2",
-          "deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "deepseek_v41", "kimi_k2", "kimi_k3", "gemma4")  # fmt: skip
+          "deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "deepseek_v41",
+          "kimi_k2", "kimi_k3", "gemma4")  # fmt: skip
 READERS: dict[str, type[Reader]] = {name: type(name, (_ToolParser,), {"parser_name": name}) for name in _NAMES}
 
 

@@ -250,7 +250,7 @@ class Server:
         return {"seconds": seconds, "found": found}
 
     def op_peak(self, request: dict[str, Any]) -> dict[str, Any]:
-        reader, task, pieces = self._reader({**request, "pieces": None})
+        reader, task, _ = self._reader({**request, "pieces": None})
         lengths = request["pieces"]
         if lengths is None:
             run = reader.whole()
