@@ -474,10 +474,8 @@ class Arena:
         try:
             answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
             seconds = [answer["seconds"]]
-            while (
-                (len(seconds) < 2
-                and seconds[0] < 1)
-                or (sum(seconds) < self.scale.budget_seconds / 4 and len(seconds) < 4)
+            while (len(seconds) < 2 and seconds[0] < 1) or (
+                sum(seconds) < self.scale.budget_seconds / 4 and len(seconds) < 4
             ):
                 seconds.append(worker.ask("turn", key=key, reader=entrant.reader, pieces=lengths)["seconds"])
         except TooSlowError:

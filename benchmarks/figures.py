@@ -27,7 +27,7 @@ def _is_peer(row: Row) -> bool:
 
 def fastest(rows: list[Row], *, python: bool) -> Row | None:
     """Return the fastest peer that is right, of those in Python or of all."""
-    right = [row for row in rows if _is_peer(row) and row["verdict"] == "right" and "x callmark" in row
+    right = [row for row in rows if _is_peer(row) and row["verdict"] == "right" and row.get("x callmark")
              and not (python and any(word in row["reader"] for word in NOT_PYTHON))]  # fmt: skip
     return min(right, key=lambda row: float(row["x callmark"]), default=None)
 
@@ -170,7 +170,7 @@ def readme(rows: list[Row]) -> str:
     lines += _peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:")
     lines += [
         "",
-        "*italic*: read wrongly (calls lost, or arguments changed), so not counted as fast. A part of a peer's time goes "
+        "*italic*: read wrongly (calls lost, arguments changed), so not counted as fast. A part of a peer's time goes "
         "into its result objects (pydantic models, JSON text of the arguments), a part of ours into spans and repairs.",
     ]
     lines += _correct_table(rows)
@@ -195,7 +195,7 @@ def _peer_table(rows: list[Row], part: str, title: str) -> list[str]:
 
 def _cell(row: Row) -> str:
     verdict = row["verdict"]
-    if "x callmark" not in row:
+    if row.get("x callmark") is None:
         return verdict if verdict.startswith(">") else "failed" if verdict.startswith("failed") else "-"
     figure = _short(row["x callmark"])
     return figure if verdict == "right" else f"*{figure}*"

@@ -8,11 +8,12 @@ import selectors
 import subprocess
 import tempfile
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.environments import Launch
 
 LONGEST_SECONDS = 20.0  # one request; beyond this a figure would be of no use to anyone
+STARTING_SECONDS = 60.0
 
 Answer = dict[str, Any]
 
@@ -31,7 +32,7 @@ class Worker:
     def __init__(self, name: str, launch: Launch, longest_seconds: float = LONGEST_SECONDS) -> None:
         self.name, self.launch, self.longest_seconds = name, launch, longest_seconds
         self._process: subprocess.Popen[bytes] | None = None
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self._complaints: IO[bytes] | None = None
         self._texts: dict[str, dict[str, Any]] = {}
         self._loaded: set[str] = set()
         self._rest = b""
@@ -52,6 +53,7 @@ class Worker:
         key = request.get("key")
         if self._process is None:
             self._start()
+            self._ask({"op": "hello"}, STARTING_SECONDS)  # what it imports is not part of any answer
         if key is not None and key not in self._loaded:
             self._ask({"op": "load", "key": key, **self._texts[key]}, self.longest_seconds)
             self._loaded.add(key)
@@ -69,16 +71,21 @@ class Worker:
                 if pipe is not None:
                     pipe.close()
             self._process = None
+        if self._complaints is not None:
+            self._complaints.close()
+            self._complaints = None
         self._loaded.clear()
         self._rest = b""
 
-    def complaints(self) -> str:
-        """Return the end of what the process wrote to its standard error."""
-        size = self._complaints.seek(0, os.SEEK_END)
-        self._complaints.seek(max(0, size - 2000))
-        return self._complaints.read().decode("utf-8", "replace")
+    def _last_words(self) -> str:
+        """Return the last line that the process wrote to its standard error."""
+        assert self._complaints is not None
+        self._complaints.seek(max(0, self._complaints.seek(0, os.SEEK_END) - 2000))
+        lines = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:300] if lines else "without a word"
 
     def _start(self) -> None:
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
             self.launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints,
             env={**{k: v for k, v in os.environ.items() if not k.startswith(("COVERAGE", "PYTHON"))},
@@ -106,9 +113,9 @@ class Worker:
                     raise TooSlowError(f"longer than {limit:g} s")
                 piece = os.read(process.stdout.fileno(), 1 << 20)
                 if not piece:
+                    words = self._last_words()
                     self.close()
-                    lines = self.complaints().strip().splitlines() or ["without a word"]
-                    raise FailedError(f"its process ended: {lines[-1][:300]}")
+                    raise FailedError(f"its process ended: {words}")
                 pieces.append(piece)
         line, _, self._rest = b"".join(pieces).partition(b"\n")
         answer: Answer = json.loads(line)
