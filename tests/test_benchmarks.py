@@ -384,7 +384,6 @@ def test_the_command_writes_rows_and_prints_tables(tmp_path):
         "-m",
         "benchmarks",
         "batch",
-        "memory",
         "--quick",
         "--no-peers",
         "--no-plots",
