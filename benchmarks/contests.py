@@ -359,7 +359,7 @@ class Arena:
 
     def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
         entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, *peers)
-        return self.contest(workload, entrants, chunks(workload.text), chunk=str(CHUNK))
+        return self.contest(workload, entrants, chunks(workload.text, whole_markers=True), chunk=str(CHUNK))
 
     def _hopeless(self, row: Row) -> bool:
         """Whether ten times the text would take ten times as long as is allowed, at the least."""

@@ -379,9 +379,14 @@ def tokens(text: str) -> list[str]:
     return [piece for place, part in parts for piece in ([part] if place % 2 else _TOKEN.findall(part))]
 
 
-def chunks(text: str, length: int = CHUNK) -> list[str]:
-    """Cut `text` into pieces of `length` characters."""
-    return [text[start : start + length] for start in range(0, len(text), length)]
+def chunks(text: str, length: int = CHUNK, *, whole_markers: bool = False) -> list[str]:
+    """Cut `text` into pieces of `length` characters; with `whole_markers`, marker tokens are pieces of their own."""
+    parts = _MARKERS.split(text) if whole_markers else [text]
+    return [
+        piece
+        for place, part in enumerate(parts)
+        for piece in ([part] if place % 2 else [part[at : at + length] for at in range(0, len(part), length)])
+    ]
 
 
 class Attack(NamedTuple):

@@ -154,6 +154,8 @@ def test_tokens_have_the_sizes_of_tokens_and_never_cut_a_marker_token():
         assert 1.8 < len(workload.text) / len(pieces) < 6
     text = dense(SPELLINGS["glm"], 2000).text
     assert tokens(text).count("</arg_value>") == text.count("</arg_value>") > 10
+    assert chunks("ab<tool_call>cdefg", 4, whole_markers=True) == ["ab", "<tool_call>", "cdef", "g"]
+    assert chunks("ab<tool_call>", 4) == ["ab<t", "ool_", "call", ">"]
     assert correctness.units("a<|x y|>b", ["<|x y|>"]) == ["a", "<|x y|>", "b"]
 
 
