@@ -129,20 +129,23 @@ def run(
                     before = len(own.rows)
                     getattr(own, {"import": "imports"}.get(name, name))()
                     made = own.rows[before:]
+                    lines.add(made)
                 else:
                     made = []
                     for some in _contests(arena, name, is_quick):
-                        made += [{"part": name, **row} for row in some]
+                        named = [{"part": name, **row} for row in some]
+                        lines.add(named)
+                        made += named
                         progress.advance(task)
+                    tell(table(title, shown, made))
                     if name == "memory":
                         before = len(own.rows)
                         own.memory()
                         lines.add(own.rows[before:])
-                        rows += own.rows[before:]
-                    tell(table(title, shown, made))
-                made.append({"part": "time", "of": name, "seconds": perf_counter() - began})
-                lines.add(made)
-                rows += made
+                        made += own.rows[before:]
+                spent = {"part": "time", "of": name, "seconds": perf_counter() - began}
+                lines.add([spent])
+                rows += [*made, spent]
         finally:
             arena.close()
     wrong = own.wrong + [_complaint(row) for row in rows if _is_wrong(row)]
