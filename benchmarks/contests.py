@@ -112,7 +112,7 @@ class Scale(NamedTuple):
     hostile: tuple[int, ...] = (2048, 8192, 32_768, 131_072)
     streams: int = 100
     batch: int = 2000
-    memory: tuple[int, int] = (1_000_000, 20_000)  # read whole, and streamed
+    memory: tuple[int, int] = (1_000_000, 10_000)  # read whole, and streamed
     rounds: int = 9
     budget_seconds: float = 1.2  # for the turns of one reader in one contest
     longest_seconds: float = 20.0

@@ -96,10 +96,10 @@ def full(seed: int) -> Scale:
         chunked_characters=1_048_576,
         attack_lengths=(16_384, 65_536, 262_144),
         attack_every=1,
-        prose_memory=10_000_000,
+        prose_memory=2_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
-        growth_seconds=1.0,
+        growth_seconds=0.5,
     )
 
 
