@@ -1,46 +1,236 @@
-"""The command: `python -m benchmarks [--quick] [--part PART] [--seed N] [--out FILE]`."""
+"""The command: `python -m benchmarks [PARTS]`, `python -m benchmarks compare REV`, `readme FILE`, `plot FILE`."""
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from benchmarks import contests, figures
+from benchmarks.contests import QUICK, Arena, Scale
 from benchmarks.parts import Parts, full, quick
-from benchmarks.report import conditions, show, write_lines
+from benchmarks.report import ROOT, Lines, Row, conditions, read_lines, table
 
-PARTS = ("recovery", "whole", "stream", "growth", "attacks", "memory", "import", "stdio")
+_SPEED = ("workload", "spelling", "reader", "MB/s", "ns/chunk", "x floor", "x callmark", "verdict")
+_STREAMED = ("workload", "spelling", "chunk", *_SPEED[2:5], "x floor", "x empty", "x callmark", "verdict")
+
+# Every part: its heading, the columns of its table, and about how many contests it has. Parts without columns are ours
+# alone and print their own tables. In this order: no speed counts without recovery.
+PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
+    "recovery": ("Good calls behind harmless and hostile prefixes", (), 1),
+    "correctness": ("Recorded outputs, right of all",
+                    ("format", "reader", "fixtures", "calls", "stream", "splits", "clean"), 16),
+    "whole": ("Whole texts; x floor: find and decode", _SPEED, 37),
+    "stream": ("Streams in chunks of 4 characters; x floor: one event a chunk", _STREAMED, 31),
+    "sizes": ("Streams in chunks of other lengths", _STREAMED, 45),
+    "next": ("The next chunk, when so much of a call has come", ("spelling", "reader", "already", "us/chunk",
+             "x callmark", "verdict"), 12),
+    "many": ("Many streams at once", ("workload", "reader", "streams", "ns/chunk", "x alone",
+             "x callmark", "verdict"), 1),
+    "batch": ("Many short texts", ("workload", "reader", "us/text", "MB/s", "x callmark", "verdict"), 1),
+    "arguments": ("Decoders, told where the JSON is, beside all of callmark",
+                  ("workload", "way", "reader", "MB/s", "ns/chunk", "x callmark", "verdict"), 5),
+    "hostile": ("Texts made to be slow, a good call behind",
+                ("workload", "way", "reader", "characters", "median seconds", "exponent", "verdict"), 10),
+    "memory": ("Peak of memory", ("workload", "way", "reader", "characters", "peak KB", "x text", "verdict"), 2),
+    "growth": ("Growth", (), 1),
+    "attacks": ("Attacks", (), 1),
+    "import": ("Import", (), 1),
+    "stdio": ("Through a pipe from node", (), 1),
+}  # fmt: skip
+_ALONE = {"recovery", "growth", "attacks", "import", "stdio"}
 
 
-def main() -> int:
-    """Run the parts that were asked for; return 1 where a call was lost or a workload read wrongly, else 0."""
-    arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    arguments.add_argument("--quick", action="store_true", help="smaller texts, fewer rounds: under a minute")
-    arguments.add_argument("--part", action="append", choices=PARTS, help="only this part (may be given several times)")
-    arguments.add_argument("--seed", type=int, default=0, help="another seed, other texts (default 0)")
-    arguments.add_argument("--characters", type=int, help="length of the whole texts and of streamed prose")
-    arguments.add_argument("--out", metavar="FILE", help="also write the rows as JSON Lines, to results/ by default")
-    given = arguments.parse_args()
+class _Parts(click.Group):
+    """A group whose command is left out: `python -m benchmarks whole stream` runs these parts."""
 
+    def resolve_command(self, context: click.Context, args: list[str]) -> Any:
+        return super().resolve_command(context, args if args and args[0] in self.commands else ["run", *args])
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        known = args and (args[0] in self.commands or args[0] == "--help")
+        return super().parse_args(context, args if known else ["run", *args])
+
+
+@click.group(cls=_Parts)
+def main() -> None:
+    """Benchmarks of callmark and its peers. Without a command: run all parts, or those that are named."""
+
+
+@main.command()
+@click.argument("parts", nargs=-1, type=click.Choice(list(PARTS)))
+@click.option("--quick", "is_quick", is_flag=True, help="Smaller texts, fewer rounds: under a minute.")
+@click.option("--seed", default=0, show_default=True, help="Another seed, other texts.")
+@click.option("--characters", type=int, help="Length of the whole texts, of streamed prose, and of big arguments.")
+@click.option("--rounds", type=int, help="Turns of each reader in a contest.")
+@click.option("--peer", "peers", multiple=True, help="Only this peer (a beginning of its name; may be repeated).")
+@click.option("--no-peers", is_flag=True, help="callmark and the floors alone.")
+@click.option("--out", type=click.Path(path_type=Path), help="The results [default: results/run.jsonl].")
+@click.option("--plots/--no-plots", default=True, help="Draw PNG plots beside the results.")
+def run(
+    parts: tuple[str, ...],
+    is_quick: bool,
+    seed: int,
+    characters: int | None,
+    rounds: int | None,
+    peers: tuple[str, ...],
+    no_peers: bool,
+    out: Path | None,
+    plots: bool,
+) -> None:
+    """Run the PARTS (all by default). The exit code is 1 where callmark lost a call or read one wrongly."""
     start = perf_counter()
-    before = conditions(given.seed, given.quick)
-    show("\n".join(f"{key:9} {value}" for key, value in before.items() if key != "part"))
-    scale = (quick if given.quick else full)(given.seed)
-    parts = Parts(scale._replace(characters=given.characters) if given.characters else scale)
-    for name in PARTS:  # recovery first: no speed counts without it
-        if not given.part or name in given.part:
-            getattr(parts, {"import": "imports"}.get(name, name))()
+    console = Console(highlight=False, soft_wrap=True)
+    scale = (QUICK if is_quick else Scale())._replace(seed=seed)
+    if characters:
+        scale = scale._replace(
+            characters=characters,
+            dense_characters=characters // 2,
+            big_argument=characters,
+            streamed_characters=characters,
+        )
+    if rounds:
+        scale = scale._replace(rounds=rounds)
+    chosen = [name for name in PARTS if not parts or name in parts]
+    lines = Lines(out or ROOT / "results" / "run.jsonl")
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    rows: list[Row] = []
+    with Progress(*columns, console=console, transient=True) as progress:
 
-    missed = sum(row.get("") == "MISS" for row in parts.rows)
-    held = sum(row.get("") == "ok" for row in parts.rows)
-    show(f"{held} targets met, {missed} missed, {len(parts.wrong)} wrong, in {perf_counter() - start:.0f} s")
-    if parts.wrong:
-        show("WRONG:\n" + "\n".join(f"  {line}" for line in parts.wrong))
-    if given.out:
-        rows = [{("verdict" if key == "" else key.strip()): value for key, value in row.items()} for row in parts.rows]
-        show(f"rows written to {write_lines(given.out, [before, *rows])}")
-    return 1 if parts.wrong else 0
+        def tell(text: str) -> None:
+            progress.console.print(text + "\n", markup=False)
+
+        task = progress.add_task("peers", total=None)
+        only = ("none",) if no_peers or set(chosen) <= _ALONE else peers
+        arena = Arena(scale, tell=lambda text: progress.update(task, description=text), only=only)
+        try:
+            versions = arena.versions()
+            heading = conditions(seed, is_quick, versions, arena.unavailable)
+            lines.add([heading])
+            rows.append(heading)
+            tell("\n".join(f"{key:11} {_said(value)}" for key, value in heading.items() if key != "part"))
+            own = Parts((quick if is_quick else full)(seed), tell)
+            for name in chosen:
+                title, shown, steps = PARTS[name]
+                progress.update(task, description=name, total=steps, completed=0)
+                began = perf_counter()
+                if name in _ALONE:
+                    before = len(own.rows)
+                    getattr(own, {"import": "imports"}.get(name, name))()
+                    made = own.rows[before:]
+                    lines.add(made)
+                else:
+                    made = []
+                    for some in _contests(arena, name, is_quick):
+                        named = [{"part": name, **row} for row in some]
+                        lines.add(named)
+                        made += named
+                        progress.advance(task)
+                    tell(table(title, shown, made))
+                    if name == "memory":
+                        before = len(own.rows)
+                        own.memory()
+                        lines.add(own.rows[before:])
+                        made += own.rows[before:]
+                spent = {"part": "time", "of": name, "seconds": perf_counter() - began}
+                lines.add([spent])
+                rows += [*made, spent]
+        finally:
+            arena.close()
+    wrong = own.wrong + [_complaint(row) for row in rows if _is_wrong(row)]
+    for title, text in figures.summary(rows):
+        console.print(f"{title}\n{text}\n", markup=False)
+    drawn = _draw(lines.path) if plots else []
+    console.print(f"rows: {lines.path}" + "".join(f"\nplot: {path}" for path in drawn), markup=False)
+    if wrong:
+        console.print("WRONG:\n" + "\n".join(f"  {line}" for line in wrong), markup=False)
+    spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
+    console.print(f"{perf_counter() - start:.0f} s ({spent})", markup=False)
+    sys.exit(1 if wrong else 0)
+
+
+def _contests(arena: Arena, name: str, is_quick: bool) -> Iterator[list[Row]]:
+    if name == "correctness":
+        from benchmarks.correctness import correctness  # needs the extra `bench`
+
+        return correctness(arena, 24 if is_quick else 1)
+    made: Callable[[], Iterator[list[Row]]] = getattr(arena, name)
+    return made()
+
+
+def _said(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    return "; ".join(f"{key} ({', '.join(f'{k} {v}' for k, v in inner.items()) if isinstance(inner, dict) else inner})"
+                     for key, inner in value.items()) or "none"  # fmt: skip
+
+
+def _is_wrong(row: Row) -> bool:
+    speaks = str(row.get("verdict", ""))
+    return str(row.get("reader", "")).startswith(contests.CALLMARK) and speaks.startswith(
+        ("wrong", "lost", "failed", ">")
+    )
+
+
+def _complaint(row: Row) -> str:
+    return ", ".join(
+        str(row[key]) for key in ("part", "workload", "spelling", "chunk", "reader", "verdict") if row.get(key)
+    )
+
+
+def _draw(path: Path) -> list[Path]:
+    try:
+        from benchmarks.plots import draw
+    except ImportError:
+        Console(stderr=True).print("no plots: they need matplotlib (pip install -e '.\\[bench]')")
+        return []
+    return draw(read_lines(path), path.with_suffix(""))
+
+
+@main.command()
+@click.argument("path", metavar="RESULTS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def plot(path: Path) -> None:
+    """Draw the plots of a results file beside it."""
+    for drawn in _draw(path):
+        click.echo(drawn)
+
+
+@main.command()
+@click.argument("path", metavar="RESULTS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--write", is_flag=True, help="Put it into README.md, between its marks.")
+def readme(path: Path, write: bool) -> None:
+    """Print the figures of a results file as the README shows them."""
+    text = figures.readme(read_lines(path))
+    if write:
+        figures.write(text)
+    else:
+        click.echo(text)
+
+
+@main.command()
+@click.argument("revision", metavar="REV")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--rounds", default=15, show_default=True)
+@click.option("--instructions/--no-instructions", default=True, help="Count instructions too (perf or valgrind).")
+def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
+    """Tell what the working tree costs against REV: times in turns, and instructions."""
+    from benchmarks.compare import compare as against
+
+    for text in against(revision, seed, rounds, instructions):
+        click.echo(text)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(prog_name="python -m benchmarks")

@@ -6,26 +6,26 @@ answer with one event. No floor builds a call, follows quotes, or could lose one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from benchmarks.workloads import Workload
-
 _decode = msgspec.json.Decoder().decode
 
 
-def find_and_decode(workload: Workload) -> list[Any]:
+def find_and_decode(
+    text: str, opener: str, slices: Sequence[tuple[int, int]] | None, json_texts: Sequence[str]
+) -> list[Any]:
     """`str.find` for the opener, and msgspec on each call's arguments, whose place is known beforehand.
 
     Where a spelling does not write JSON (key=value, XML), the JSON text of the same arguments is decoded instead.
     """
-    text, opener, slices = workload.text, workload.spelling.opener, workload.slices
     find = text.find
     found: list[Any] = []
     position = 0
     if slices is None:
-        for json_text in workload.json_texts:
+        for json_text in json_texts:
             position = find(opener, position) + 1
             found.append(_decode(json_text))
     else:

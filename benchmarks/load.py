@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.report import conditions, show, table
+from benchmarks.report import conditions, table
 
 CHUNKS = ("Some ", "words", " come", " and ", "go, ", "as a ", "model", " may ", "write", ". ")
 CALL = ("[CALL", ": loo", 'k({"a', 't": "', 'it"})', "] and")
@@ -200,10 +200,10 @@ def main() -> int:
     arguments.add_argument("--rate", type=float, default=100, help="chunks a second of each stream")
     arguments.add_argument("--seconds", type=float, default=10)
     given = arguments.parse_args()
-    before = conditions(0, False)
-    show("\n".join(f"{key:9} {before[key]}" for key in ("commit", "machine", "load")))
+    before = conditions()
+    print("\n".join(f"{key:9} {before[key]}" for key in ("commit", "machine", "load")), flush=True)
     rows = [measure(over, given.streams, given.rate, given.seconds) for over in given.over or ("http", "websocket")]
-    show(table("load", list(rows[0]), rows))
+    print(table("load", list(rows[0]), rows), flush=True)
     return 1 if any(row["lost"] for row in rows) else 0
 
 

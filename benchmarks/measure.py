@@ -1,7 +1,8 @@
 """How times are taken: contestants take turns within one process, and what counts is their ratio in the same turn.
 
 The speed of a shared machine drifts by a factor of two within minutes, so a time alone says little; a ratio of two
-times taken one after the other holds. The garbage collector stays on, as in a user's process.
+times taken one after the other holds. Seconds are those that this thread had a processor, so that other programs are
+not timed with it. The garbage collector stays on, as in a user's process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import signal
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import FrameType
 from typing import Protocol
 
@@ -56,9 +57,9 @@ def whole(run: Callable[[], object]) -> Contestant:
     """Time `run`, as often in a turn as it takes to fill `SHORTEST_SECONDS`."""
 
     def once() -> float:
-        start = perf_counter()
+        start = thread_time()
         run()
-        return perf_counter() - start
+        return thread_time() - start
 
     return _filled(once)
 
@@ -69,11 +70,11 @@ def stream(make: Callable[[], Feeder], pieces: Sequence[str]) -> Contestant:
     def once() -> float:
         feeder = make()
         feed = feeder.feed
-        start = perf_counter()
+        start = thread_time()
         for piece in pieces:
             feed(piece)
         feeder.finish()
-        return perf_counter() - start
+        return thread_time() - start
 
     return _filled(once)
 
@@ -148,12 +149,6 @@ def best_by_size(
         for size in sizes:
             turn(size)
     return best
-
-
-def ratio(seconds: Sequence[float], floor: Sequence[float]) -> tuple[float, float, float]:
-    """Return median, smallest and largest ratio of two contestants, round by round."""
-    ratios = [one / other for one, other in zip(seconds, floor, strict=True)]
-    return statistics.median(ratios), min(ratios), max(ratios)
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:

@@ -1,4 +1,7 @@
-"""The parts of a run: each measures one promise and returns its rows, every figure beside its floor and its target."""
+"""The parts that are ours alone: recovery, growth, attacks, memory, import. Peers are in `contests.py`.
+
+Each measures its promise in this process and returns its rows, every figure beside its floor and its target.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from benchmarks import recovery as corpus
-from benchmarks.floors import Emitting, Silent, find_and_decode
+from benchmarks.floors import Emitting
 from benchmarks.measure import (
     Contestant,
     Feeder,
@@ -20,12 +23,10 @@ from benchmarks.measure import (
     exponent,
     last_exponent,
     limited,
-    ratio,
     stream,
-    take_turns,
     whole,
 )
-from benchmarks.report import ROOT, Row, show, table, verdict
+from benchmarks.report import ROOT, Row, table, verdict
 from benchmarks.truth import WrongTruthError, check_truth, title
 from benchmarks.workloads import (
     ATTACKS,
@@ -58,14 +59,12 @@ class Scale(NamedTuple):
     """How big a run is."""
 
     seed: int
-    characters: int  # of a whole text, and of streamed prose
-    rounds: int
-    big_argument: int  # streamed beside one of 1 KB
     recovery_chunks: tuple[int, ...]
     text_lengths: tuple[int, ...]
     marker_lengths: tuple[int, ...]
     chunked_characters: int  # the text that is cut into chunks of every length
     attack_lengths: tuple[int, ...]
+    attack_every: int  # one attack of so many
     prose_memory: int
     marker_memory: tuple[int, ...]
     import_runs: int
@@ -77,19 +76,17 @@ def quick(seed: int) -> Scale:
     """A run of less than a minute, by a reader that meets its targets."""
     return Scale(
         seed=seed,
-        characters=100_000,
-        rounds=5,
-        big_argument=250_000,
-        recovery_chunks=(1, 4, 64),
-        text_lengths=(1024, 8192, 65_536),
-        marker_lengths=(1024, 8192, 65_536),
-        chunked_characters=131_072,
-        attack_lengths=(8192, 24_576, 65_536),
-        prose_memory=1_000_000,
-        marker_memory=(100_000,),
-        import_runs=5,
+        recovery_chunks=(64,),
+        text_lengths=(2048, 32_768),
+        marker_lengths=(2048, 32_768),
+        chunked_characters=32_768,
+        attack_lengths=(2048, 16_384),
+        attack_every=6,
+        prose_memory=200_000,
+        marker_memory=(50_000,),
+        import_runs=3,
         stdio_calls=1000,
-        growth_seconds=0.3,
+        growth_seconds=0.03,
     )
 
 
@@ -97,37 +94,31 @@ def full(seed: int) -> Scale:
     """A run of some minutes."""
     return Scale(
         seed=seed,
-        characters=400_000,
-        rounds=15,
-        big_argument=BIGGEST_MARKER,
         recovery_chunks=corpus.CHUNK_LENGTHS,
         text_lengths=tuple(4**power * 1024 for power in range(7)),
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
         chunked_characters=1_048_576,
         attack_lengths=(16_384, 65_536, 262_144),
-        prose_memory=10_000_000,
+        attack_every=1,
+        prose_memory=2_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
         stdio_calls=5000,
-        growth_seconds=3.0,
+        growth_seconds=0.5,
     )
-
-
-def _listening(dialect: str, *, one: bool) -> dict[str, Any]:
-    return {**OPTIONS, "dialects": [dialect]} if one else dict(OPTIONS)
 
 
 class Parts:
     """One run: rows are kept for the report, what is wrong for the exit code."""
 
-    def __init__(self, scale: Scale) -> None:
-        self.scale = scale
+    def __init__(self, scale: Scale, show: Callable[[str], None]) -> None:
+        self.scale, self.show = scale, show
         self.rows: list[Row] = []
         self.wrong: list[str] = []
 
     def _report(self, part: str, heading: str, columns: tuple[str, ...], rows: list[Row], note: str = "") -> None:
         self.rows += [{"part": part, **row} for row in rows]
-        show(table(heading, columns, rows, note))
+        self.show(table(heading, columns, rows, note))
 
     def _true(self, workload: Workload, options: dict[str, Any]) -> bool:
         try:
@@ -179,109 +170,8 @@ class Parts:
             self.wrong.append(f"{len(lost)} good calls were lost behind a prefix")
             shown = [f"    {line}" for line in lost[:SHOWN_LOSSES]]
             more = [f"    and {len(lost) - SHOWN_LOSSES} more"] if len(lost) > SHOWN_LOSSES else []
-            show("\n".join(["  No speed figure counts until these are found:", *shown, *more]))
+            self.show("\n".join(["  No speed figure counts until these are found:", *shown, *more]))
             self.rows += [{"part": "recovery", "lost": line} for line in lost]
-
-    def whole(self) -> None:
-        """Time `parse` of whole texts against finding the opener and decoding the arguments."""
-        scale = self.scale
-        rows: list[Row] = []
-        for spelling in SPELLINGS.values():
-            for workload, target in (
-                (sparse(spelling, scale.characters, scale.seed), 3.0),
-                (dense(spelling, scale.characters // 2, scale.seed), 5.0),
-                (huge(spelling, 100_000, scale.seed), 3.0),
-                (sparse(spelling, 2048, scale.seed)._replace(name="a message of 2 KB"), None),
-            ):
-                contestants: dict[str, Contestant] = {"floor": whole(partial(find_and_decode, workload))}
-                for listening in ("all", "one"):
-                    options = _listening(spelling.dialect, one=listening == "one")
-                    if self._true(workload, options):
-                        contestants[listening] = whole(partial(parse, workload.text, **options))
-                rows += self._against(workload, contestants, target)
-        self._report(
-            "whole",
-            "Whole texts: `parse` against str.find + msgspec on the arguments",
-            ("workload", "spelling", "listening", "MB/s", "ns/chunk", "x floor", "least-most", "target", ""),
-            rows,
-            f"medians of {scale.rounds} rounds; a chunk is {CHUNK} characters",
-        )
-
-    def _against(self, workload: Workload, contestants: dict[str, Contestant], target: float | None) -> list[Row]:
-        seconds = take_turns(contestants, self.scale.rounds)
-        rows: list[Row] = []
-        for listening in ("all", "one"):
-            row: Row = {"workload": workload.name, "spelling": workload.spelling.name, "listening": listening}
-            if listening in contestants:
-                middle, least, most = ratio(seconds[listening], seconds["floor"])
-                median = sorted(seconds[listening])[self.scale.rounds // 2]
-                row |= _speed(median, len(workload.text)) | {
-                    "x floor": middle,
-                    "least-most": f"{least:.2f}-{most:.2f}",
-                    "target": target,
-                    "": verdict(None if target is None else middle <= target),
-                    "seconds": seconds[listening],
-                    "floor seconds": seconds["floor"],
-                }
-            else:
-                row[""] = "WRONG"
-            rows.append(row)
-        return rows
-
-    def stream(self) -> None:
-        """Time `feed` in chunks of 4 characters against a `feed` that emits its chunk, and an empty one."""
-        scale = self.scale
-        rows: list[Row] = []
-        call = SPELLINGS["call"]
-        plain = Workload("prose", call, prose(scale.characters, scale.seed), (), (), ())
-        cases: list[tuple[Workload, float]] = [(plain, 8.0), (sparse(call, scale.characters, scale.seed), 8.0)]
-        for spelling in SPELLINGS.values():
-            cases.append((huge(spelling, 1000, scale.seed)._replace(name="argument of 1 KB"), 8.0))
-            cases.append(
-                (
-                    huge(spelling, scale.big_argument, scale.seed)._replace(
-                        name=f"argument of {scale.big_argument / 1e6:g} MB"
-                    ),
-                    8.0,
-                )
-            )
-            cases.append((dense(spelling, scale.characters // 2, scale.seed), 15.0))
-        for workload, target in cases:
-            pieces = chunks(workload.text)
-            contestants: dict[str, Contestant] = {"empty": stream(Silent, pieces), "emit": stream(Emitting, pieces)}
-            for listening in ("all", "one"):
-                options = _listening(workload.spelling.dialect, one=listening == "one")
-                if self._true(workload, options):
-                    contestants[listening] = stream(_parser(options), pieces)
-            rounds = scale.rounds if len(workload.text) < scale.big_argument // 2 else max(3, scale.rounds // 3)
-            seconds = take_turns(contestants, rounds)
-            for listening in ("all", "one"):
-                spelling_name = "-" if workload is plain else workload.spelling.name
-                row: Row = {"workload": workload.name, "spelling": spelling_name, "listening": listening}
-                if listening in contestants:
-                    middle, least, most = ratio(seconds[listening], seconds["emit"])
-                    row |= _speed(sorted(seconds[listening])[rounds // 2], len(workload.text)) | {
-                        "emit ns": sorted(seconds["emit"])[rounds // 2] / len(pieces) * 1e9,
-                        "x emit": middle,
-                        "least-most": f"{least:.2f}-{most:.2f}",
-                        "x empty": ratio(seconds[listening], seconds["empty"])[0],
-                        "target": target,
-                        "": verdict(middle <= target),
-                        "seconds": seconds[listening],
-                        "emit seconds": seconds["emit"],
-                        "empty seconds": seconds["empty"],
-                    }
-                else:
-                    row[""] = "WRONG"
-                rows.append(row)
-        self._report(
-            "stream",
-            f"Streams in chunks of {CHUNK} characters, from the first `feed` to `finish`",
-            ("workload", "spelling", "listening", "MB/s", "ns/chunk", "emit ns", "x emit", "least-most", "x empty",
-             "target", ""),
-            rows,
-            f"medians of {scale.rounds} rounds, of fewer for the longest",
-        )  # fmt: skip
 
     def growth(self) -> None:
         """Fit the growth of time in the length of a text, of a marker and of a chunk."""
@@ -340,7 +230,7 @@ class Parts:
 
     def attacks(self) -> None:
         """Time texts made to be slow, whole and streamed, with their growth."""
-        rows = [self._attacked(attack) for attack in ATTACKS]
+        rows = [self._attacked(attack) for attack in ATTACKS[:: self.scale.attack_every]]
         self._report(
             "attacks",
             "Attacks",
@@ -349,7 +239,9 @@ class Parts:
             f"ns per {CHUNK} characters of the longest; exponents: at most {ATTACK_EXPONENT}",
         )
         worst = max(rows, key=lambda row: max(row.get("whole ns") or 1e9, row.get("stream ns") or 1e9))
-        show(f"  worst: {worst['attack']}; {sum(row[''] == 'ok' for row in rows)} of {len(rows)} within the target")
+        self.show(
+            f"  worst: {worst['attack']}; {sum(row[''] == 'ok' for row in rows)} of {len(rows)} within the target"
+        )
 
     def _attacked(self, attack: Attack) -> Row:
         row: Row = {"attack": attack.name, "target": ATTACK_NS}
@@ -479,10 +371,6 @@ class Parts:
 
 def _parser(options: dict[str, Any]) -> Callable[[], Feeder]:
     return partial(Parser, **options)
-
-
-def _speed(seconds: float, characters: int) -> Row:
-    return {"MB/s": characters / seconds / 1e6, "ns/chunk": seconds / characters * CHUNK * 1e9}
 
 
 def _dense_text(spelling: Any, seed: int, size: int) -> str:

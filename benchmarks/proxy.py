@@ -20,7 +20,7 @@ import sys
 from time import perf_counter
 from typing import Any
 
-from benchmarks.report import conditions, show
+from benchmarks.report import conditions
 
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 ASK = {"model": "m", "stream": True, "tools": TOOLS, "messages": [{"role": "user", "content": "Tell me a lot."}]}
@@ -187,7 +187,7 @@ async def measured(given: argparse.Namespace) -> list[dict[str, Any]]:
         loads += [("proxy", streams, port, proxy.pid) for streams in given.streams]
         for name, streams, target, pid in loads:
             rows.append(await load(name, streams, given.rate, given.seconds, target, pid))
-            show("\n".join(f"{key:28} {value}" for key, value in rows[-1].items()) + "\n")
+            print("\n".join(f"{key:28} {value}" for key, value in rows[-1].items()) + "\n", flush=True)
     finally:
         proxy.send_signal(signal.SIGINT)
         proxy.wait(20)
@@ -202,7 +202,7 @@ def main() -> int:
     arguments.add_argument("--rate", type=int, default=100, help="chunks a second in each (default 100)")
     arguments.add_argument("--seconds", type=int, default=10, help="of each load (default 10)")
     given = arguments.parse_args()
-    show("\n".join(f"{key:9} {value}" for key, value in conditions(0, False).items() if key != "part") + "\n")
+    print("\n".join(f"{key:9} {value}" for key, value in conditions().items() if key != "part") + "\n", flush=True)
     rows = asyncio.run(measured(given))
     return int(any(not row["complete"].startswith(f"{row['streams']} of") for row in rows))
 

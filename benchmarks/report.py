@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 import unicodedata
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, Any]
 
 
-def conditions(seed: int, quick: bool) -> Row:
+def conditions(
+    seed: int = 0,
+    quick: bool = False,
+    versions: dict[str, Any] | None = None,
+    unavailable: dict[str, str] | None = None,
+) -> Row:
     """Return what a figure must come with: commit, versions, machine, load, and how the run was made."""
     return {
         "part": "conditions",
@@ -32,6 +37,9 @@ def conditions(seed: int, quick: bool) -> Row:
         "gc": "on",
         "seed": seed,
         "quick": quick,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "peers": versions or {},
+        "unavailable": unavailable or {},
     }
 
 
@@ -61,7 +69,15 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+        return (
+            ""
+            if value != value
+            else f"{value:.0f}"
+            if abs(value) >= 100
+            else f"{value:.1f}"
+            if abs(value) >= 10
+            else f"{value:.2f}"
+        )
     return str(value)
 
 
@@ -85,17 +101,21 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Row], note: str = "
     return "\n".join(lines)
 
 
-def show(text: str) -> None:
-    """Print at once: a run takes minutes, and its first figures should not wait for the last."""
-    sys.stdout.write(text + "\n\n")
-    sys.stdout.flush()
+class Lines:
+    """A file of JSON Lines that is replaced: a run that is cut short leaves what it had measured."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Append one JSON object a line; a verdict has that name, not the empty heading of its column."""
+        named = ({("verdict" if key == "" else key): value for key, value in row.items()} for row in rows)
+        with self.path.open("ab") as file:
+            file.writelines(msgspec.json.encode(row) + b"\n" for row in named)
 
 
-def write_lines(path: str, rows: Sequence[Row]) -> Path:
-    """Append nothing, replace the file: one JSON object a line. A bare file name goes to `results/`."""
-    target = Path(path)
-    if target.parent == Path():
-        target = ROOT / "results" / target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-    return target
+def read_lines(path: Path) -> list[Row]:
+    """Return the rows of a results file."""
+    return [msgspec.json.decode(line) for line in path.read_bytes().splitlines() if line.strip()]

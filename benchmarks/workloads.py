@@ -1,15 +1,17 @@
 """The texts that are timed, each with its ground truth. Deterministic: the same seed gives the same text.
 
-Four shapes (prose with a call per 2 KB, call after call, one big argument of code, one call of many small arguments)
-in four spellings (`SPELLINGS`), and the attacks. Nothing here knows callmark: the truth comes from the generator, so
-a reader that is wrong in the same way whole and streamed is still found out.
+Five shapes (prose with a call per 2 KB, call after call, one big argument of code, one call of many small arguments,
+calls in need of repair) in the spellings of `SPELLINGS`, and the attacks. Nothing here knows callmark or its peers: the
+truth comes from the generator, so a reader that is wrong in the same way whole and streamed is still found out. The
+tools whose calls are written are described in `TOOLS`, as a host would hand them to a reader.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 Arguments = dict[str, Any]
@@ -67,6 +69,17 @@ def _write_qwen_xml(name: str, arguments: Arguments) -> tuple[str, tuple[int, in
     return f"<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>", None
 
 
+def _write_glm(name: str, arguments: Arguments) -> tuple[str, tuple[int, int] | None]:
+    values = ((key, value if isinstance(value, str) else _json(value)) for key, value in arguments.items())
+    pairs = "".join(f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n" for key, value in values)
+    return f"<tool_call>{name}\n{pairs}</tool_call>", None
+
+
+def _write_pythonic(name: str, arguments: Arguments) -> tuple[str, tuple[int, int] | None]:
+    pairs = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"<|tool_call_start|>[{name}({pairs})]<|tool_call_end|>", None
+
+
 SPELLINGS: dict[str, Spelling] = {
     spelling.name: spelling
     for spelling in (
@@ -74,6 +87,8 @@ SPELLINGS: dict[str, Spelling] = {
         Spelling("key=value", "call", "[CALL:", _write_pairs),
         Spelling("hermes", "hermes", "<tool_call>", _write_hermes),
         Spelling("qwen_xml", "qwen_xml", "<tool_call>", _write_qwen_xml),
+        Spelling("glm", "glm", "<tool_call>", _write_glm),
+        Spelling("pythonic", "pythonic", "<|tool_call_start|>", _write_pythonic),
     )
 }
 
@@ -130,22 +145,63 @@ def prose(characters: int, seed: int = 0) -> str:
     return "".join(pieces)[:characters]
 
 
-def _arguments(rng: random.Random) -> Arguments:
-    words = " ".join(rng.sample(_WORDS, 6))
-    choices: tuple[Arguments, ...] = (
-        {"city": rng.choice(_CITIES), "days": rng.randint(1, 14), "metric": rng.random() < 0.5, "reason": words},
-        {"query": words, "limit": rng.randint(1, 50), "since": None, "tags": rng.sample(_WORDS, 2), "safe": True},
-        {
-            "path": f"src/part_{rng.randint(1, 99)}.py",
-            "lines": [rng.randint(1, 40), rng.randint(41, 90)],
-            "note": words,
+_Draw = Callable[[random.Random], Any]
+
+
+def _some_words(rng: random.Random) -> str:
+    return " ".join(rng.sample(_WORDS, 6))
+
+
+# Each tool with its parameters, their JSON Schemas, and how an argument is drawn.
+_TOOLS: dict[str, dict[str, tuple[dict[str, Any], _Draw]]] = {
+    "get_weather": {
+        "city": ({"type": "string"}, lambda rng: rng.choice(_CITIES)),
+        "days": ({"type": "integer"}, lambda rng: rng.randint(1, 14)),
+        "metric": ({"type": "boolean"}, lambda rng: rng.random() < 0.5),
+        "reason": ({"type": "string"}, _some_words),
+    },
+    "search": {
+        "query": ({"type": "string"}, _some_words),
+        "limit": ({"type": "integer"}, lambda rng: rng.randint(1, 50)),
+        "share": ({"type": "number"}, lambda rng: rng.randint(1, 99) / 4),
+        "tags": ({"type": "array", "items": {"type": "string"}}, lambda rng: rng.sample(_WORDS, 2)),
+        "safe": ({"type": "boolean"}, lambda rng: rng.random() < 0.5),
+    },
+    "read_file": {
+        "path": ({"type": "string"}, lambda rng: f"src/part_{rng.randint(1, 99)}.py"),
+        "lines": (
+            {"type": "array", "items": {"type": "integer"}},
+            lambda rng: [rng.randint(1, 40), rng.randint(41, 90)],
+        ),
+        "note": ({"type": "string"}, _some_words),
+    },
+    "send_message": {
+        "to": ({"type": "string"}, lambda rng: rng.choice(_CITIES)),
+        "text": ({"type": "string"}, lambda rng: rng.choice(_PHRASES)),
+        "options": ({"type": "object"}, lambda rng: {"retry": 3, "wait": 0.25, "why": _some_words(rng)}),
+    },
+}
+_FILE = {"path": {"type": "string"}, "content": {"type": "string"}}
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"The tool {name}",
+            "parameters": {"type": "object", "properties": properties, "required": list(properties)},
         },
-        {"to": rng.choice(_CITIES), "text": rng.choice(_PHRASES), "options": {"retry": 3, "wait": 0.25, "why": words}},
+    }
+    for name, properties in (
+        *((name, {key: schema for key, (schema, _) in tool.items()}) for name, tool in _TOOLS.items()),
+        ("write_file", _FILE),
     )
-    return rng.choice(choices)
+]
 
 
-_NAMES = ("get_weather", "search", "files.read", "send-message", "db:query")
+def _some_call(rng: random.Random, names: Sequence[str] = tuple(_TOOLS)) -> tuple[str, Arguments]:
+    name = rng.choice(names)
+    return name, {key: draw(rng) for key, (_, draw) in _TOOLS[name].items()}
 
 
 def _compose(name: str, spelling: Spelling, pieces: Iterator[str | tuple[str, Arguments]]) -> Workload:
@@ -183,7 +239,7 @@ def sparse(spelling: Spelling, characters: int, seed: int = 0) -> Workload:
             since += len(line)
             total += len(line)
             if since >= CALL_EVERY:
-                yield rng.choice(_NAMES), _arguments(rng)
+                yield _some_call(rng)
                 yield "\n"
                 since = 0
 
@@ -198,7 +254,7 @@ def dense(spelling: Spelling, characters: int, seed: int = 0) -> Workload:
         total = 0
         while total < characters:
             words = " ".join(rng.sample(_WORDS, rng.randint(2, 7)))[: rng.randint(8, 48)]
-            call = rng.choice(_NAMES), _arguments(rng)
+            call = _some_call(rng)
             total += len(words) + 2 + len(spelling.write(*call)[0])
             yield words + "\n"
             yield call
@@ -216,32 +272,39 @@ _CODE = (
     "    pattern = re.compile(r\"\\d+\\[([^\\]]*)\\]\\('\\\\w'\\)\")",
     "    if a < {n} and b > {m} or not (x[0] or y[-1]):",
     "        raise ValueError('it\\'s {n}, not \"{m}\"')",
-    '    return {n}, """</b> and </parameter> are text"""',
+    '    return {n}, """</b> and <p>{m}</p> are text"""',
     "",
+)
+_CLOSERS = (
+    '    # </parameter> and </arg_value> and </tool_call> and "}})]" and <|tool_call_end|> in a comment of part_{n}'
 )
 
 
-def code(characters: int, seed: int = 0) -> str:
-    """Return about so many characters of Python: quotes, brackets, escapes, closers of markers."""
+def code(characters: int, seed: int = 0, *, closers: bool = False) -> str:
+    """Return about so many characters of Python: quotes, brackets, escapes; with closers of markers, if asked for."""
     rng = random.Random(seed)
     lines: list[str] = []
     length = 0
     while length < characters:
-        for template in _CODE:
+        for template in (*_CODE, _CLOSERS) if closers else _CODE:
             line = template.format(n=rng.randint(1, 999), m=rng.randint(1, 999))
             lines.append(line)
             length += len(line) + 1
     return "\n".join(lines)[:characters]
 
 
-def huge(spelling: Spelling, characters: int, seed: int = 0) -> Workload:
-    """One call whose argument is code; the marker is `characters` long, give or take a line."""
-    source = code(characters, seed)
+def huge(spelling: Spelling, characters: int, seed: int = 0, *, closers: bool = False) -> Workload:
+    """One call whose argument is code; the marker is `characters` long, give or take a line.
+
+    With `closers`, the code has comments that quote the closers of all these spellings.
+    """
+    source = code(characters, seed, closers=closers)
     marker = spelling.write("write_file", {"path": "src/part.py", "content": source})[0]
     while len(marker) > characters and len(source) > 64:  # escapes have made it longer than asked for
         source = source[: max(64, len(source) * characters // len(marker) - 1)]
         marker = spelling.write("write_file", {"path": "src/part.py", "content": source})[0]
-    return _compose("one big call", spelling, iter([("write_file", {"path": "src/part.py", "content": source})]))
+    name = "one big call, closers in it" if closers else "one big call"
+    return _compose(name, spelling, iter([("write_file", {"path": "src/part.py", "content": source})]))
 
 
 def wide(spelling: Spelling, characters: int, seed: int = 0) -> Workload:
@@ -258,9 +321,72 @@ def wide(spelling: Spelling, characters: int, seed: int = 0) -> Workload:
     return _compose("one wide call", spelling, iter([("update", arguments)]))
 
 
-def chunks(text: str, length: int = CHUNK) -> list[str]:
-    """Cut `text` into pieces of `length` characters."""
-    return [text[start : start + length] for start in range(0, len(text), length)]
+def _broken_line(arguments: Arguments) -> tuple[str, Arguments]:
+    meant = {key: value.replace(" ", "\n", 1) if isinstance(value, str) else value for key, value in arguments.items()}
+    return _json(meant).replace("\\n", "\n"), meant
+
+
+# What is written instead of the JSON of arguments, and what it means.
+_DEFECTS: dict[str, Callable[[Arguments], tuple[str, Arguments]]] = {
+    "trailing comma": lambda meant: (_json(meant)[:-1] + ",}", meant),
+    "single quotes": lambda meant: (_json(meant).replace('"', "'"), meant),
+    "Python literals": lambda meant: (_json(meant).replace("true", "True").replace("false", "False"), meant),
+    "bare keys": lambda meant: (re.sub(r'"([a-z]+)": ', r"\1: ", _json(meant)), meant),
+    "line breaks in strings": _broken_line,
+}
+
+
+def repairs(characters: int, seed: int = 0) -> Workload:
+    """Call after call in `hermes`, each with one defect of JSON whose meaning is plain."""
+    rng = random.Random(seed)
+    markers: list[str] = []
+    calls: list[tuple[str, Arguments]] = []
+    while sum(map(len, markers)) < characters:
+        name, arguments = _some_call(rng, ("get_weather", "search", "read_file"))  # no quotes in their texts
+        body, meant = rng.choice(list(_DEFECTS.values()))(arguments)
+        markers.append(f'<tool_call>\n{{"name": "{name}", "arguments": {body}}}\n</tool_call>\n')
+        calls.append((name, meant))
+    json_texts = tuple(_json(arguments) for _, arguments in calls)
+    return Workload("calls to repair", SPELLINGS["hermes"], "".join(markers), tuple(calls), None, json_texts)
+
+
+def messages(spelling: Spelling, count: int, seed: int = 0) -> list[str]:
+    """Return short answers, a third of them without a call, as they come in a batch of model outputs."""
+    rng = random.Random(seed)
+    lines = _lines(rng)
+    texts = []
+    for place in range(count):
+        text = "".join(next(lines) for _ in range(rng.randint(1, 12)))
+        texts.append(text if place % 3 == 0 else text + spelling.write(*_some_call(rng))[0])
+    return texts
+
+
+_MARKERS = re.compile(
+    r"(</?(?:tool_call|arg_key|arg_value|think)>|<｜[^<>]{1,24}｜>|<\|[a-z_]{1,32}\|>|<\|[a-z_]{1,16}>|<[a-z_]{1,16}\|>"
+    r"|\[/?(?:TOOL_CALLS|ARGS|CALL_ID|THINK)\])"
+)
+# Letters in groups of up to seven with the blank before them, digits by three, runs of one kind of punctuation, CJK
+# singly: about what the tokenizers of current models do with English and code.
+_TOKEN = re.compile(
+    r" ?[A-Za-z]{1,7}|[0-9]{1,3}| ?[!-/:-@\[-`{-~]{1,3}|[ \t]+(?=\s)|\s+|[^\x00-\x7f]{1,2}|.",
+    re.DOTALL,
+)
+
+
+def tokens(text: str) -> list[str]:
+    """Cut `text` into pieces of the sizes of tokens (mean 3 to 4); marker tokens stay whole."""
+    parts = enumerate(_MARKERS.split(text))
+    return [piece for place, part in parts for piece in ([part] if place % 2 else _TOKEN.findall(part))]
+
+
+def chunks(text: str, length: int = CHUNK, *, whole_markers: bool = False) -> list[str]:
+    """Cut `text` into pieces of `length` characters; with `whole_markers`, marker tokens are pieces of their own."""
+    parts = _MARKERS.split(text) if whole_markers else [text]
+    return [
+        piece
+        for place, part in enumerate(parts)
+        for piece in ([part] if place % 2 else [part[at : at + length] for at in range(0, len(part), length)])
+    ]
 
 
 class Attack(NamedTuple):

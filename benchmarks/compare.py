@@ -1,0 +1,189 @@
+"""What a change cost: the working tree against another revision, in turns within one run, and in instructions.
+
+Both are laid out in temporary folders and read the same texts in processes of the same kind; only callmark differs.
+Times are ratios of turns of the same round, so a machine that slows down slows both. Instructions do not depend on
+what else the machine does: they are counted by `perf stat`, else by valgrind's callgrind, as the difference between
+reading a text often and once, so that starting Python and importing callmark cancel out. What is left of chance (where
+things lie in memory) is below two percent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.environments import ROOT, ours
+from benchmarks.report import Row, table
+from benchmarks.workers import FailedError, TooSlowError, Worker
+from benchmarks.workloads import CHUNK, SPELLINGS, Workload, chunks, dense, huge, repairs, sparse
+
+CHARACTERS = 20_000
+TURN_SECONDS = 0.02  # ten times that of a contest: a change of some percent must show
+COUNTED = ("call", "hermes", "qwen_xml")  # spellings whose instructions are counted
+
+
+class RevisionError(Exception):
+    """There is no such revision, or this is no checkout."""
+
+
+def compare(revision: str, seed: int = 0, rounds: int = 15, instructions: bool = True) -> Iterator[str]:
+    """Yield the tables of what the working tree costs against `revision`."""
+    with tempfile.TemporaryDirectory() as folder:
+        old, new = Path(folder) / "old", Path(folder) / "new"
+        _check_out(revision, Path(folder) / "tree", old)
+        _lay_out(ROOT, new)
+        yield table(
+            f"The working tree against {revision}: times of turns, new / old",
+            ("text", "spelling", "read", "old us", "new us", "ratio", "quartiles", ""),
+            list(_timed(old, new, seed, rounds)),
+            f"medians of {rounds} rounds; slower or faster: both quartiles are, by more than 2 percent",
+        )
+        tool = counter() if instructions else None
+        if tool:
+            yield table(
+                f"Instructions of one read, by {tool}",
+                ("text", "spelling", "read", "old", "new", "ratio", ""),
+                list(_counted(old, new, seed, tool)),
+            )
+        elif instructions:
+            yield "No instructions counted: neither perf nor valgrind works here."
+
+
+def workloads(seed: int) -> Iterator[Workload]:
+    """Yield what is read: three shapes in every spelling, and calls to repair."""
+    for spelling in SPELLINGS.values():
+        for make in (sparse, dense, huge):
+            yield make(spelling, CHARACTERS, seed)
+    yield repairs(CHARACTERS, seed)
+
+
+def _check_out(revision: str, tree: Path, into: Path) -> None:
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+
+    done = git("worktree", "add", "--detach", "--quiet", str(tree), revision)
+    if done.returncode:
+        raise RevisionError(done.stderr.strip())
+    try:
+        _lay_out(tree, into)
+    finally:
+        git("worktree", "remove", "--force", str(tree))
+
+
+def _lay_out(tree: Path, into: Path) -> None:
+    """Copy the package as an installed one looks: the grammars are in it."""
+    leave = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(tree / "src" / "callmark", into / "callmark", ignore=leave)
+    shutil.copytree(tree / "grammars", into / "callmark" / "grammars", ignore=leave)
+
+
+def _timed(old: Path, new: Path, seed: int, rounds: int) -> Iterator[Row]:
+    workers = {"old": Worker("old", ours(str(old))), "new": Worker("new", ours(str(new)))}
+    try:
+        for workload in workloads(seed):
+            for way in ("whole", "stream"):
+                pieces = [len(piece) for piece in chunks(workload.text)] if way == "stream" else None
+                row: Row = {"text": workload.name, "spelling": workload.spelling.name, "read": way}
+                seconds: dict[str, list[float]] = {name: [] for name in workers}
+                try:
+                    for worker in workers.values():
+                        worker.load(workload.name, text=workload.text)
+                        worker.ask("turn", key=workload.name, reader="callmark", pieces=pieces)
+                    for place in range(rounds):
+                        for name in ("old", "new") if place % 2 else ("new", "old"):
+                            answer = workers[name].ask(
+                                "turn", key=workload.name, reader="callmark", pieces=pieces, least=TURN_SECONDS
+                            )
+                            seconds[name].append(answer["seconds"])
+                except (FailedError, TooSlowError) as error:
+                    yield row | {"": str(error)}
+                    continue
+                finally:
+                    for worker in workers.values():
+                        worker.forget()
+                ratios = [one / other for one, other in zip(seconds["new"], seconds["old"], strict=True)]
+                low, middle, high = statistics.quantiles(ratios, n=4)
+                yield row | {
+                    "old us": statistics.median(seconds["old"]) * 1e6,
+                    "new us": statistics.median(seconds["new"]) * 1e6,
+                    "ratio": middle,
+                    "quartiles": f"{low:.2f}-{high:.2f}",
+                    "": verdict(low, high, 0.02),
+                }
+    finally:
+        for worker in workers.values():
+            worker.close()
+
+
+def verdict(low: float, high: float, margin: float) -> str:
+    """Say whether a ratio between `low` and `high` is a change by more than `margin`."""
+    return "SLOWER" if low > 1 + margin else "faster" if high < 1 - margin else ""
+
+
+def _counted(old: Path, new: Path, seed: int, tool: str) -> Iterator[Row]:
+    for spelling in COUNTED:
+        for shape in ("sparse", "dense", "huge"):
+            for way in ("whole", "stream"):
+                often = (60 if way == "whole" else 8) // (1 if tool == "perf" else 4)
+                counts = {name: (count(tool, source, spelling, shape, way, seed, 1 + often)
+                                 - count(tool, source, spelling, shape, way, seed, 1)) // often
+                          for name, source in (("old", old), ("new", new))}  # fmt: skip
+                ratio = counts["new"] / max(1, counts["old"])
+                yield {"text": shape, "spelling": spelling, "read": way, "old": f"{counts['old']:,}",
+                       "new": f"{counts['new']:,}", "ratio": ratio, "": verdict(ratio, ratio, 0.02)}  # fmt: skip
+
+
+def counter() -> str | None:
+    """Return "perf" or "valgrind", whichever counts instructions here."""
+    for tool, command in (("perf", _PERF), ("valgrind", _VALGRIND)):
+        if shutil.which(tool):
+            done = subprocess.run(
+                [*command, sys.executable, "-S", "-c", "pass"], capture_output=True, text=True, check=False
+            )
+            if done.returncode == 0 and _found(done.stderr) is not None:
+                return tool
+    return None
+
+
+_PERF = ("perf", "stat", "-x", ";", "-e", "instructions:u")
+_VALGRIND = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}")
+
+
+def _found(text: str) -> int | None:
+    match = re.search(r"^([0-9]+);[^\n]*instructions", text, re.MULTILINE) or re.search(r"Collected : ([0-9]+)", text)
+    return int(match[1]) if match else None
+
+
+def count(tool: str, source: Path, spelling: str, shape: str, way: str, seed: int, times: int) -> int:
+    """Return the instructions of a process that reads a text so many times with the callmark in `source`."""
+    program = f"from benchmarks.compare import repeat; repeat({spelling!r}, {shape!r}, {way!r}, {seed}, {times})"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))), "PYTHONHASHSEED": "0"}
+    done = subprocess.run([*(_PERF if tool == "perf" else _VALGRIND), sys.executable, "-c", program],
+                          capture_output=True, text=True, check=True, env=environment)  # fmt: skip
+    found = _found(done.stderr)
+    assert found is not None
+    return found
+
+
+def repeat(spelling: str, shape: str, way: str, seed: int, times: int) -> None:
+    """Read a text so many times, after once more: what `count` runs."""
+    from callmark import Limits, Parser, parse
+
+    workload = {"sparse": sparse, "dense": dense, "huge": huge}[shape](SPELLINGS[spelling], CHARACTERS // 4, seed)
+    limits = Limits(calls=10**9)
+    pieces = chunks(workload.text, CHUNK)
+    for _ in range(1 + times):
+        if way == "whole":
+            parse(workload.text, limits=limits)
+        else:
+            parser = Parser(limits=limits)
+            for piece in pieces:
+                parser.feed(piece)
+            parser.finish()

@@ -1,0 +1,625 @@
+"""callmark, the floors and the peers beside each other: each in a process of its own, taking turns within one run.
+
+A contest is one text and one way of reading it. Every reader first reads it once, untimed by the clock of the others,
+and its calls are compared with what the generator meant; then rounds follow in which each reader has one turn. What
+counts is the ratio of two times of the same round. A reader that is wrong keeps its figure, marked; it is never called
+fast. One that needs longer than the limit says so.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks import recovery
+from benchmarks.environments import PEERS, Launch, UnavailableError, launch, ours
+from benchmarks.measure import exponent
+from benchmarks.report import Row
+from benchmarks.workers import FailedError, TooSlowError, Worker
+from benchmarks.workloads import (
+    CHUNK,
+    SPELLINGS,
+    TOOLS,
+    Attack,
+    Workload,
+    chunks,
+    dense,
+    huge,
+    messages,
+    prose,
+    repairs,
+    sparse,
+    tokens,
+)
+
+OURS = "ours"
+CALLMARK = "callmark"
+OWN = "callmark, own dialect and tools"
+FLOORS = ("floor", "emit", "empty")
+
+
+class Entrant(NamedTuple):
+    """One reader in a contest: its name in tables, the process that serves it, its name there."""
+
+    label: str
+    peer: str
+    reader: str
+
+
+_DEFAULT = Entrant(CALLMARK, OURS, CALLMARK)
+_OWN = Entrant(OWN, OURS, OWN)
+_FIND = Entrant("floor", OURS, "floor")
+_EMIT = Entrant("emit", OURS, "emit")
+_EMPTY = Entrant("empty", OURS, "empty")
+
+_ATP = Entrant("agent-tool-parser (Rust)", "agent-tool-parser", "agent-tool-parser")
+_ATP_PYTHON = Entrant("agent-tool-parser (Python)", "agent-tool-parser, Python engine", "agent-tool-parser")
+_FORGE = Entrant("forge-guardrails", "forge-guardrails", "forge")
+
+READ_BY: dict[str, tuple[Entrant, ...]] = {  # dialect: the peers that read it
+    "hermes": (
+        Entrant("sglang hermes", "sglang", "hermes"),
+        Entrant("sglang qwen25", "sglang", "qwen25"),
+        Entrant("vllm hermes", "vllm", "hermes"),
+        _ATP,
+        _ATP_PYTHON,
+        _FORGE,
+        Entrant("ai-sdk hermes (node)", "ai-sdk", "hermes"),
+    ),
+    "qwen_xml": (
+        Entrant("sglang qwen3_coder", "sglang", "qwen3_coder"),
+        Entrant("vllm qwen3_coder", "vllm", "qwen3_coder"),
+        _FORGE,
+        Entrant("ai-sdk qwen3coder (node)", "ai-sdk", "qwen3coder"),
+    ),
+    "glm": (
+        Entrant("sglang glm45", "sglang", "glm45"),
+        Entrant("vllm glm45", "vllm", "glm45"),
+    ),
+    "pythonic": (
+        Entrant("sglang lfm2", "sglang", "lfm2"),
+        Entrant("vllm lfm2", "vllm", "lfm2"),
+    ),
+}
+DECODERS = (
+    Entrant("jiter", "jiter", "jiter"),
+    Entrant("json-repair", "json-repair", "json-repair"),
+    Entrant("partial-json-parser", "partial-json-parser", "partial-json-parser"),
+)
+
+# Texts that peers were found to be slow on, in the dialect that most of them read; a good call follows each.
+HOSTILE: tuple[Attack, ...] = (
+    Attack("mentions of an opener", "<tool_call> "),
+    Attack("heads of arguments", '<tool_call>{"name": "get_weather", "arguments": {"city": "'),
+    Attack("an open string", "a ", '<tool_call>{"name": "get_weather", "arguments": {"city": "'),
+    Attack("nested lists", "[", '<tool_call>{"name": "get_weather", "arguments": {"city": '),
+    Attack("< < <", "<"),
+)
+
+
+class Scale(NamedTuple):
+    """How big the contests are."""
+
+    seed: int = 0
+    characters: int = 400_000  # of prose, whole
+    dense_characters: int = 100_000
+    big_argument: int = 100_000
+    streamed_characters: int = 100_000
+    streamed_dense: int = 20_000
+    arguments: tuple[int, ...] = (1000, 10_000, 100_000)
+    fed: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000)
+    hostile: tuple[int, ...] = (2048, 8192, 32_768, 131_072)
+    streams: int = 100
+    batch: int = 2000
+    memory: tuple[int, int] = (1_000_000, 10_000)  # read whole, and streamed
+    rounds: int = 9
+    budget_seconds: float = 1.2  # for the turns of one reader in one contest
+    longest_seconds: float = 20.0
+    spellings: tuple[str, ...] = tuple(SPELLINGS)
+    chunk_lengths: tuple[str, ...] = ("1", "4", "16", "64", "tokens")
+
+
+QUICK = Scale(
+    characters=40_000,
+    dense_characters=20_000,
+    big_argument=20_000,
+    streamed_characters=10_000,
+    streamed_dense=3000,
+    arguments=(1000, 3000),
+    fed=(1000, 10_000, 30_000),
+    hostile=(1024, 4096),
+    streams=20,
+    batch=200,
+    memory=(100_000, 2000),
+    rounds=3,
+    budget_seconds=0.03,
+    longest_seconds=1.0,
+    spellings=("call", "hermes", "qwen_xml"),
+    chunk_lengths=("1", "tokens"),
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal, and `true` is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def judged(calls: Sequence[Sequence[Any]], meant: Sequence[tuple[str, Any]], *, names: bool = True) -> str:
+    """Return "right", or how many of the calls that were meant are there, in order, and how many more."""
+    place = found = 0
+    for name, arguments in meant:
+        for ahead in range(place, len(calls)):
+            if (not names or calls[ahead][0] == name) and same(calls[ahead][1], arguments):
+                place, found = ahead + 1, found + 1
+                break
+    if found == len(meant) == len(calls):
+        return "right"
+    more = f", {len(calls) - found} others" if len(calls) > found else ""
+    return f"wrong: {found} of {len(meant)} calls{more}"
+
+
+class Arena:
+    """The processes, the texts, and the contests between them."""
+
+    def __init__(
+        self,
+        scale: Scale,
+        launches: dict[str, Launch] | None = None,
+        tell: Callable[[str], None] = lambda line: None,
+        only: Sequence[str] = (),
+    ) -> None:
+        self.scale = scale
+        self.unavailable: dict[str, str] = {}
+        self.workers: dict[str, Worker] = {}
+        self.readers: dict[str, list[str]] = {}
+        self.tell = tell
+        for name, how in (launches or self._launches(only)).items():
+            self.workers[name] = Worker(name, how, scale.longest_seconds)
+        self._keys = 0
+
+    def _launches(self, only: Sequence[str]) -> dict[str, Launch]:
+        made = {OURS: ours()}
+        for peer in PEERS.values():
+            if only and not any(peer.name.startswith(name) for name in only):
+                continue
+            try:
+                made[peer.name] = launch(peer, self.tell)
+            except UnavailableError as error:
+                self.unavailable[peer.name] = str(error)
+        return made
+
+    def versions(self) -> dict[str, Any]:
+        """Return what each process says of its versions; a process that does not start is unavailable."""
+        found: dict[str, Any] = {}
+        for name, worker in list(self.workers.items()):
+            try:
+                hello = worker.ask("hello", limit=60)
+                found[name], self.readers[name] = hello["versions"], hello["readers"]
+            except (FailedError, TooSlowError) as error:
+                self.unavailable[name] = str(error)
+                del self.workers[name]
+        return found
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.workers.values():
+            worker.close()
+
+    def load(self, workload: Workload, **options: Any) -> str:
+        """Hand a workload to every process; return its key."""
+        self._keys += 1
+        key = f"{self._keys}: {workload.name}"
+        for worker in self.workers.values():
+            worker.load(
+                key,
+                text=workload.text,
+                tools=TOOLS,
+                dialect=workload.spelling.dialect,
+                opener=workload.spelling.opener,
+                slices=workload.slices,
+                json_texts=workload.json_texts,
+                options=options,
+            )
+        return key
+
+    def forget(self) -> None:
+        for worker in self.workers.values():
+            worker.forget()
+
+    def contest(
+        self, workload: Workload, entrants: Sequence[Entrant], pieces: Sequence[str] | None = None, **columns: Any
+    ) -> list[Row]:
+        """Let the entrants read the workload, whole or in `pieces`; return a row for each that can."""
+        key = self.load(workload)
+        lengths = None if pieces is None else [len(piece) for piece in pieces]
+        rows: list[Row] = []
+        running: list[tuple[Entrant, Row]] = []
+        for entrant in entrants:
+            row: Row = {
+                "workload": workload.name,
+                "spelling": workload.spelling.name,
+                "reader": entrant.label,
+                "characters": len(workload.text),
+                "calls": len(workload.calls),
+                "chunks": len(pieces) if pieces is not None else None,
+                **columns,
+            }
+            rows.append(row)
+            if self._admitted(entrant, row, key, lengths, workload):
+                running.append((entrant, row))
+        for round_ in range(self.scale.rounds):
+            for place in range(len(running)):  # whoever was first is last in the next round
+                entrant, row = running[(place + round_) % len(running)]
+                if sum(filter(None, row["seconds"])) > self.scale.budget_seconds:
+                    row["seconds"].append(None)
+                    continue
+                self._turn(entrant, row, key, lengths)
+        for row in rows:
+            self._conclude(row, rows)
+        self.forget()
+        return [row for row in rows if row["verdict"] != "cannot"]
+
+    def _admitted(self, entrant: Entrant, row: Row, key: str, lengths: list[int] | None, workload: Workload) -> bool:
+        """Let a reader read once, and judge it. Whether it takes part in the rounds."""
+        row["seconds"] = []
+        worker = self.workers.get(entrant.peer)
+        if worker is None:
+            missing = entrant.peer in self.unavailable
+            row["verdict"] = f"not available: {self.unavailable[entrant.peer]}" if missing else "cannot"
+            return False
+        if entrant.reader in ("emit", "empty"):
+            row["verdict"] = "floor"
+            return True
+        try:
+            answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
+        except TooSlowError:
+            row["verdict"] = f"> {worker.longest_seconds:g} s"
+            return False
+        except FailedError as error:
+            row["verdict"] = "cannot" if str(error).startswith("cannot") else f"failed: {error}"
+            return False
+        verdict = judged(answer["calls"], workload.calls, names=entrant not in (*DECODERS, _FIND))
+        row["verdict"] = "floor" if entrant.reader == "floor" and verdict == "right" else verdict
+        row["only"] = answer["seconds"]
+        return bool(answer["seconds"] <= self.scale.budget_seconds)
+
+    def _turn(self, entrant: Entrant, row: Row, key: str, lengths: list[int] | None) -> None:
+        try:
+            answer = self.workers[entrant.peer].ask("turn", key=key, reader=entrant.reader, pieces=lengths)
+            row["seconds"].append(answer["seconds"])
+        except TooSlowError:
+            row["seconds"].append(None)
+            row["verdict"] = f"> {self.scale.longest_seconds:g} s"
+        except FailedError as error:
+            row["seconds"].append(None)
+            row["verdict"] = f"failed: {error}"
+
+    def _conclude(self, row: Row, rows: list[Row]) -> None:
+        """Add the figures: medians, and ratios round by round to the floor and to callmark."""
+        only = row.pop("only", None)
+        if not any(row["seconds"]):
+            row["seconds"] = [] if only is None or row["verdict"].startswith(("failed", ">")) else [only]
+        times = [seconds for seconds in row["seconds"] if seconds]
+        if not times:
+            return
+        median = statistics.median(times)
+        row["median seconds"] = median
+        row["MB/s"] = row["characters"] / median / 1e6
+        row["ns/chunk"] = median / (row["chunks"] or row["characters"] / CHUNK) * 1e9
+        whole = row["chunks"] is None
+        for column, label in (
+            ("x floor", "floor" if whole else "emit"),
+            ("x empty", "empty"),
+            ("x callmark", CALLMARK),
+        ):
+            base = next((one for one in rows if one["reader"] == label), None)
+            if base is not None and any(base["seconds"]) and not (label == "empty" and whole):
+                middle, least, most = against(row["seconds"], base["seconds"])
+                row[column] = middle
+                row[f"{column}, least"], row[f"{column}, most"] = least, most
+
+    # The parts. Each yields the rows of one contest at a time, so that a run can show how far it is.
+
+    def whole(self) -> Iterator[list[Row]]:
+        """Whole texts, in every spelling."""
+        scale = self.scale
+        for spelling in map(SPELLINGS.__getitem__, scale.spellings):
+            peers = READ_BY.get(spelling.name, ())
+            for workload in (
+                sparse(spelling, scale.characters, scale.seed),
+                dense(spelling, scale.dense_characters, scale.seed),
+                huge(spelling, scale.big_argument, scale.seed),
+                huge(spelling, scale.big_argument // 10, scale.seed, closers=True),
+                sparse(spelling, 2048, scale.seed)._replace(name="a message of 2 KB"),
+            ):
+                yield self.contest(workload, (_FIND, _DEFAULT, _OWN, *peers))
+        yield self.contest(repairs(scale.dense_characters, scale.seed), (_FIND, _DEFAULT, _OWN, *READ_BY["hermes"]))
+
+    def stream(self) -> Iterator[list[Row]]:
+        """Streams: in chunks of 4 over all shapes, and some shapes in chunks of other lengths."""
+        scale = self.scale
+        plain = Workload("prose", SPELLINGS["hermes"], prose(scale.streamed_characters, scale.seed), (), (), ())
+        yield self._streamed(plain, READ_BY["hermes"])
+        for spelling in map(SPELLINGS.__getitem__, scale.spellings):
+            peers = READ_BY.get(spelling.name, ())
+            yield self._streamed(sparse(spelling, scale.streamed_characters, scale.seed), peers)
+            yield self._streamed(dense(spelling, scale.streamed_dense, scale.seed), peers)
+            lost: set[str] = set()
+            for size in scale.arguments:
+                workload = huge(spelling, size, scale.seed)._replace(name=f"argument of {size // 1000} KB")
+                rows = self._streamed(workload, [entrant for entrant in peers if entrant.label not in lost])
+                rows += [self._left_out(workload, label) for label in sorted(lost)]
+                lost |= {row["reader"] for row in rows if self._hopeless(row)}
+                yield rows
+
+    def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
+        entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, *peers)
+        return self.contest(workload, entrants, chunks(workload.text, whole_markers=True), chunk=str(CHUNK))
+
+    def _hopeless(self, row: Row) -> bool:
+        """Whether ten times the text would take ten times as long as is allowed, at the least."""
+        return row["verdict"].startswith(">") or row.get("median seconds", 0) * 10 > self.scale.longest_seconds
+
+    def _left_out(self, workload: Workload, label: str) -> Row:
+        return {
+            "workload": workload.name,
+            "spelling": workload.spelling.name,
+            "reader": label,
+            "chunk": str(CHUNK),
+            "characters": len(workload.text),
+            "verdict": f"> {self.scale.longest_seconds:g} s",
+            "note": "not run: a tenth of the text took a tenth of the limit or longer",
+            "seconds": [],
+        }
+
+    def sizes(self) -> Iterator[list[Row]]:
+        """The same streams in chunks of 1, 4, 16 and 64 characters, and in pieces of the sizes of tokens."""
+        scale = self.scale
+        for name in ("hermes", "qwen_xml", "call"):
+            spelling, peers = SPELLINGS[name], READ_BY.get(name, ())
+            for workload in (
+                sparse(spelling, scale.streamed_dense, scale.seed),
+                dense(spelling, scale.streamed_dense // 4, scale.seed),
+                huge(spelling, 1000, scale.seed)._replace(name="argument of 1 KB"),
+            ):
+                for chunk in scale.chunk_lengths:
+                    pieces = tokens(workload.text) if chunk == "tokens" else chunks(workload.text, int(chunk))
+                    yield self.contest(workload, (_EMIT, _DEFAULT, _OWN, *peers), pieces, chunk=chunk)
+
+    def next(self) -> Iterator[list[Row]]:
+        """What the next chunk costs when so much of a call has come already."""
+        scale = self.scale
+        for name in ("hermes", "qwen_xml", "call"):
+            slow: set[str] = set()
+            entrants = (_EMIT, _DEFAULT, _OWN, *(one for one in READ_BY.get(name, ()) if one.peer not in WHOLE_ONLY))
+            for fed in scale.fed:
+                workload = huge(SPELLINGS[name], fed + 2000, scale.seed)
+                key = self.load(workload)
+                rows = []
+                for entrant in entrants:
+                    if entrant.label in slow or entrant.peer not in self.workers:
+                        continue
+                    row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": ""}
+                    try:
+                        row["seconds"] = self._next(entrant, key, fed)
+                        row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
+                    except (TooSlowError, FailedError) as error:
+                        row["verdict"] = (
+                            f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
+                        )
+                        slow.add(entrant.label)
+                    rows.append(row)
+                base = next((row for row in rows if row["reader"] == CALLMARK and "us/chunk" in row), None)
+                for row in rows:
+                    if base is not None and "us/chunk" in row:
+                        row["x callmark"] = row["us/chunk"] / base["us/chunk"]
+                self.forget()
+                yield rows
+
+    def _next(self, entrant: Entrant, key: str, fed: int) -> list[float]:
+        request = {
+            "key": key,
+            "reader": entrant.reader,
+            "fed": fed,
+            "pieces": [CHUNK] * 84,
+            "budget": self.scale.budget_seconds,
+        }
+        worker = self.workers[entrant.peer]
+        best = worker.ask("next", **request)["seconds"]
+        if sum(best) < 0.1:  # single chunks are near the clock's grain: the best of three runs for each
+            for _ in range(4):
+                best = [min(pair) for pair in zip(best, worker.ask("next", **request)["seconds"], strict=False)]
+        return [float(seconds) for seconds in best]
+
+    def hostile(self) -> Iterator[list[Row]]:
+        """Time against size for texts made to be slow, with a good call behind each."""
+        scale = self.scale
+        good = recovery.GOOD["hermes"]
+        entrants = (_DEFAULT, _OWN, *READ_BY["hermes"])
+        for attack in HOSTILE:
+            for way in ("whole", "stream"):
+                rows: list[Row] = []
+                gone: set[str] = set()
+                for size in scale.hostile:
+                    text = attack.text(size) + "\n\n" + good.marker
+                    workload = Workload(
+                        attack.name, SPELLINGS["hermes"], text, ((good.name, good.arguments),), None, ()
+                    )
+                    key = self.load(workload)
+                    lengths = None if way == "whole" else [len(piece) for piece in chunks(text)]
+                    for entrant in entrants:
+                        if entrant.label in gone or entrant.peer not in self.workers:
+                            continue
+                        row = {"workload": attack.name, "way": way, "reader": entrant.label, "characters": len(text)}
+                        self._attacked(entrant, key, lengths, row, good)
+                        if row["verdict"] != "cannot":
+                            rows.append(row)
+                        if "median seconds" not in row or row["median seconds"] > scale.longest_seconds / 40:
+                            gone.add(entrant.label)  # of quadratic growth the next would take 16 times as long
+                    self.forget()
+                for label in {row["reader"] for row in rows}:
+                    times = [row for row in rows if row["reader"] == label and "median seconds" in row]
+                    slope = exponent([r["characters"] for r in times], [r["median seconds"] for r in times])
+                    for row in times:
+                        row["exponent"] = slope
+                yield rows
+
+    def _attacked(self, entrant: Entrant, key: str, lengths: list[int] | None, row: Row, good: recovery.Good) -> None:
+        worker = self.workers[entrant.peer]
+        try:
+            answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
+            seconds = [answer["seconds"]]
+            while (len(seconds) < 2 and seconds[0] < 1) or (
+                sum(seconds) < self.scale.budget_seconds / 4 and len(seconds) < 4
+            ):
+                seconds.append(worker.ask("turn", key=key, reader=entrant.reader, pieces=lengths)["seconds"])
+        except TooSlowError:
+            row["verdict"] = f"> {self.scale.longest_seconds:g} s"
+            return
+        except FailedError as error:
+            row["verdict"] = "cannot" if str(error).startswith("cannot") else f"failed: {error}"
+            return
+        last = answer["calls"][-1] if answer["calls"] else ("", None)
+        row["verdict"] = "found" if last[0] == good.name and same(last[1], good.arguments) else "lost"
+        row["seconds"] = seconds
+        row["median seconds"] = min(seconds)
+
+    def many(self) -> Iterator[list[Row]]:
+        """Many streams at once in one process, a chunk of each in turn: tokens of an answer of 2 KB."""
+        scale = self.scale
+        workload = sparse(SPELLINGS["hermes"], 2048, scale.seed)
+        pieces = [len(piece) for piece in tokens(workload.text)]
+        key = self.load(workload)
+        rows = []
+        for entrant in (_EMIT, _DEFAULT, _OWN, *READ_BY["hermes"]):
+            if entrant.peer not in self.workers or entrant.peer in WHOLE_ONLY:
+                continue
+            row: Row = {"workload": workload.name, "reader": entrant.label, "streams": scale.streams, "verdict": ""}
+            request = {"key": key, "reader": entrant.reader, "pieces": pieces}
+            try:
+                alone = [self.workers[entrant.peer].ask("many", streams=1, **request)["seconds"] for _ in range(5)]
+                together = [
+                    self.workers[entrant.peer].ask("many", streams=scale.streams, **request)["seconds"]
+                    for _ in range(max(1, scale.rounds // 3))
+                ]
+                row["seconds"] = together
+                row["ns/chunk"] = statistics.median(together) / scale.streams / len(pieces) * 1e9
+                row["x alone"] = statistics.median(together) / scale.streams / statistics.median(alone)
+            except (TooSlowError, FailedError) as error:
+                row["verdict"] = f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
+            rows.append(row)
+        self.forget()
+        yield _beside_callmark(rows, "ns/chunk")
+
+    def batch(self) -> Iterator[list[Row]]:
+        """Many short texts, one after the other, two thirds of them with a call."""
+        scale = self.scale
+        texts = messages(SPELLINGS["hermes"], min(scale.batch, 500), scale.seed)
+        meant = sum("<tool_call>" in texts[place % len(texts)] for place in range(scale.batch))
+        key = self.load(Workload("batch", SPELLINGS["hermes"], "", (), None, ()), texts=texts)
+        characters = sum(len(texts[place % len(texts)]) for place in range(scale.batch))
+        rows = []
+        for entrant in (_DEFAULT, _OWN, *READ_BY["hermes"]):
+            if entrant.peer not in self.workers:
+                continue
+            row: Row = {"workload": f"{scale.batch} short texts", "reader": entrant.label, "characters": characters}
+            try:
+                worker = self.workers[entrant.peer]
+                answers = [
+                    worker.ask("batch", key=key, reader=entrant.reader, texts=scale.batch)
+                    for _ in range(max(1, scale.rounds // 3))
+                ]
+                row["seconds"] = [answer["seconds"] for answer in answers]
+                row["us/text"] = statistics.median(row["seconds"]) / scale.batch * 1e6
+                row["MB/s"] = characters / statistics.median(row["seconds"]) / 1e6
+                found = answers[0]["found"]
+                row["verdict"] = "right" if found == meant else f"wrong: {found} of {meant} calls"
+            except (TooSlowError, FailedError) as error:
+                row["verdict"] = f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
+            rows.append(row)
+        self.forget()
+        yield _beside_callmark(rows, "us/text")
+
+    def arguments(self) -> Iterator[list[Row]]:
+        """Decoders of JSON, told where it stands, beside callmark, which has to find it (in `hermes`)."""
+        scale = self.scale
+        for size in (1000, 10_000):
+            marker = huge(SPELLINGS["hermes"], size, scale.seed)
+            body = marker.json_texts[0]
+            alone = Workload(f"arguments of {size // 1000} KB", marker.spelling, body,
+                             (("", marker.calls[0][1]),), ((0, len(body)),), (body,))  # fmt: skip
+            for way in ("whole", "stream"):
+                pieces = chunks(alone.text) if way == "stream" else None
+                rows = self.contest(alone, (_FIND, *DECODERS), pieces, way=way)
+                reading = self.contest(
+                    marker,
+                    (_DEFAULT,),
+                    chunks(marker.text) if way == "stream" else None,
+                    way=way,
+                    note="the whole marker",
+                )
+                base = reading[0].get("median seconds")
+                for row in rows:
+                    if base and "median seconds" in row:
+                        row["x callmark"] = row["median seconds"] / base
+                yield [{**row, "workload": alone.name} for row in (*rows, *reading)]
+        broken = repairs(2000, scale.seed)
+        bodies = [
+            text[text.index('"arguments": ') + 13 : text.rindex("}")] for text in broken.text.split("</tool_call>")[:-1]
+        ]
+        spoiled = broken._replace(name="arguments to repair", json_texts=tuple(bodies))
+        yield self.contest(spoiled, DECODERS, way="whole")
+
+    def memory(self) -> Iterator[list[Row]]:
+        """What Python allocates at most while a big call is read, whole and streamed."""
+        rows = []
+        for way, size in zip(("whole", "stream"), self.scale.memory, strict=True):
+            workload = huge(SPELLINGS["hermes"], size, self.scale.seed)
+            key = self.load(workload)
+            lengths = None if way == "whole" else [len(piece) for piece in chunks(workload.text, 16)]
+            for entrant in (_DEFAULT, _OWN, *READ_BY["hermes"]):
+                worker = self.workers.get(entrant.peer)
+                if worker is None or entrant.peer == "ai-sdk":
+                    continue
+                row: Row = {"workload": "one big call", "way": way, "reader": entrant.label, "characters": size}
+                try:
+                    answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
+                    peak = worker.ask("peak", key=key, reader=entrant.reader, pieces=lengths)["bytes"]
+                    row |= {"peak KB": peak / 1024, "x text": peak / len(workload.text.encode())}
+                    row["verdict"] = judged(answer["calls"], workload.calls)
+                    if "Rust" in entrant.label:
+                        row["note"] = "Rust's own memory is not seen"
+                except TooSlowError:
+                    row["verdict"] = f"> {worker.longest_seconds:g} s"
+                except FailedError as error:
+                    if str(error).startswith("cannot"):
+                        continue
+                    row["verdict"] = f"failed: {error}"
+                rows.append(row)
+            self.forget()
+        yield rows
+
+
+WHOLE_ONLY = ("agent-tool-parser", "agent-tool-parser, Python engine", "forge-guardrails")
+
+
+def against(seconds: Sequence[float | None], base: Sequence[float | None]) -> tuple[float, float, float]:
+    """Return median, smallest and largest ratio round by round, or of the medians where no round has both."""
+    pairs = [one / other for one, other in zip(seconds, base, strict=False) if one and other]
+    if not pairs or len(seconds) != len(base):
+        own, others = [one for one in seconds if one], [one for one in base if one]
+        pairs = [statistics.median(own) / statistics.median(others)]
+    return statistics.median(pairs), min(pairs), max(pairs)
+
+
+def _beside_callmark(rows: list[Row], column: str) -> list[Row]:
+    base = next((row[column] for row in rows if row["reader"] == CALLMARK and column in row), None)
+    for row in rows:
+        if base and column in row:
+            row["x callmark"] = row[column] / base
+    return rows

@@ -1,0 +1,191 @@
+"""Who reads recorded outputs rightly: the fixtures of `canitoolcall`, per format and reader.
+
+A fixture is what a model wrote, the tools it had, and the calls that are in it. Each reader gets the text that its
+server would hand it, which is the one after the reasoning (no reader's reasoning parser is run), whole and in several
+groupings of token-sized pieces; marker tokens are never cut. What is counted:
+
+- calls: a whole text gives exactly the calls that are meant (fixtures of truncated or broken outputs are left out);
+- stream: every stream gives the same calls and text as the whole (white space at the ends aside);
+- splits: all streams give the same;
+- clean: no marker of the format is left in the text, in a name or in an argument, whole and streamed.
+
+The last three are `canitoolcall`'s own checks. A format that a peer has no parser for is left blank, not failed;
+callmark gets every format, those included that it does not read yet. Peers read harmony by their reasoning parsers,
+which are not run here: that row is ours alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.contests import OURS, Arena, Entrant, judged
+from benchmarks.report import Row
+from benchmarks.workers import FailedError, TooSlowError
+from benchmarks.workloads import tokens
+
+STRATEGIES = ("one", "special", "token", "rand:1:8", "rand:2:8", "rand:3:8")
+MEASURES = ("calls", "stream", "splits", "clean")
+LONGEST_SECONDS = 5.0
+_REASONING_ENDS = ("</think>", "[/THINK]", "<channel|>", "<|close|>think<|sep|>")
+
+_ATP = Entrant("agent-tool-parser", "agent-tool-parser", "agent-tool-parser")
+_FORGE = Entrant("forge-guardrails", "forge-guardrails", "forge")
+_CALLMARK = (Entrant("callmark", OURS, "callmark, tools"), Entrant("callmark, salvage", OURS, "callmark, salvage"))
+
+
+def _engines(sglang: str, vllm: str, *others: Entrant) -> tuple[Entrant, ...]:
+    return (Entrant("sglang", "sglang", sglang), Entrant("vllm", "vllm", vllm), *others)
+
+
+# Family, a part of the model's name, the format's name here, and who reads it. The first that fits counts.
+FORMATS: tuple[tuple[str, str, str, tuple[Entrant, ...]], ...] = (
+    ("qwen3-hermes", "", "hermes (Qwen 3)",
+     _engines("qwen25", "hermes", _ATP, _FORGE, Entrant("ai-sdk", "ai-sdk", "hermes"))),
+    ("qwen3-xml", "", "XML (Qwen 3 Coder)",
+     _engines("qwen3_coder", "qwen3_coder", _FORGE, Entrant("ai-sdk", "ai-sdk", "qwen3coder"))),
+    ("deepseek", "V4.1", "DeepSeek V4.1", _engines("deepseekv41", "deepseek_v41")),
+    ("deepseek", "V4", "DeepSeek V4", _engines("deepseekv4", "deepseek_v4", _ATP)),
+    ("deepseek", "V3.2", "DeepSeek V3.2", _engines("deepseekv32", "deepseek_v32", _ATP)),
+    ("deepseek", "V3.1", "DeepSeek V3.1", _engines("deepseekv31", "deepseek_v31", _ATP)),
+    ("deepseek", "V3", "DeepSeek V3", _engines("deepseekv3", "deepseek_v3", _ATP)),
+    ("kimi", "K3", "Kimi K3", _engines("kimi_k3", "kimi_k3")),
+    ("kimi", "", "Kimi K2", _engines("kimi_k2", "kimi_k2")),
+    ("glm", "4.5", "GLM 4.5", _engines("glm45", "glm45")),
+    ("glm", "", "GLM 4.7, 5", _engines("glm47", "glm47")),
+    ("mistral", "", "Mistral", _engines("mistral", "mistral", _ATP, _FORGE)),
+    ("gemma4", "", "Gemma 4", _engines("gemma4", "gemma4")),
+    ("llama", "Llama-4", "Llama 4 (pythonic)", _engines("pythonic", "llama4_pythonic", _ATP)),
+    ("llama", "", "Llama 3 (JSON)", _engines("llama3", "llama3_json", _ATP)),
+    ("gpt-oss", "", "gpt-oss (harmony)", ()),
+)  # fmt: skip
+
+
+def correctness(arena: Arena, every: int = 1) -> Iterator[list[Row]]:
+    """Yield the rows of one format at a time: a row for each reader. `every` takes one fixture of so many.
+
+    Needs the package `canitoolcall` (extra `bench`).
+    """
+    from canitoolcall.fixtures import load_families, load_fixtures  # type: ignore[import-untyped,unused-ignore]
+
+    families = load_families()
+    chosen: dict[str, list[Any]] = {}
+    readers: dict[str, tuple[Entrant, ...]] = {}
+    for fixture in load_fixtures():
+        model = fixture.models[0]
+        name, peers = next((name, peers) for family, part, name, peers in FORMATS
+                           if family == fixture.family and part in model)  # fmt: skip
+        chosen.setdefault(name, []).append(fixture)
+        readers[name] = (*_CALLMARK, *peers)
+    for name in dict.fromkeys(one[2] for one in FORMATS):
+        fixtures = chosen.get(name, [])[::every]
+        scores = {
+            entrant: _Score(name, entrant.label)
+            for entrant in readers.get(name, ())
+            if entrant.peer in arena.workers and entrant.reader in arena.readers[entrant.peer]
+        }
+        for fixture in fixtures:
+            for entrant, score in scores.items():
+                score.take(arena, entrant, fixture, families[fixture.family])
+        yield [score.row() for score in scores.values()]
+
+
+def visible(text: str, reasoning: str | None) -> str:
+    """Return what comes after the reasoning, which is what a tool parser gets."""
+    if not reasoning:
+        return text
+    begun = max(0, text.find(reasoning[-40:].strip()))
+    ends = [place + len(end) for end in _REASONING_ENDS if (place := text.find(end, begun)) >= 0]
+    return text[min(ends) :] if ends else text
+
+
+def units(text: str, markers: Sequence[str]) -> list[str]:
+    """Cut a text into token-sized pieces that never cut one of `markers`."""
+    parts = re.split("(" + "|".join(map(re.escape, sorted(markers, key=len, reverse=True))) + ")", text)
+    return [piece for place, part in enumerate(parts) for piece in ([part] if place % 2 else tokens(part)) if piece]
+
+
+class _Score:
+    """How often a reader was right in one format."""
+
+    def __init__(self, format_name: str, label: str) -> None:
+        self.format_name, self.label = format_name, label
+        self.right = dict.fromkeys(MEASURES, 0)
+        self.asked = dict.fromkeys(MEASURES, 0)
+        self.failures: dict[str, list[str]] = {measure: [] for measure in MEASURES}
+
+    def row(self) -> Row:
+        return {
+            "format": self.format_name,
+            "reader": self.label,
+            "fixtures": max(self.asked.values()),
+            **{m: f"{self.right[m]}/{self.asked[m]}" if self.asked[m] else "" for m in MEASURES},
+            **{f"{m} share": self.right[m] / self.asked[m] if self.asked[m] else None for m in MEASURES},
+            "failures": self.failures,
+        }
+
+    def _note(self, measure: str, fixture: Any, good: bool) -> None:
+        self.asked[measure] += 1
+        self.right[measure] += good
+        if not good:
+            self.failures[measure].append(fixture.id)
+
+    def take(self, arena: Arena, entrant: Entrant, fixture: Any, family: Any) -> None:
+        from canitoolcall import checks
+        from canitoolcall.chunking import ChunkStrategy, split  # type: ignore[import-untyped,unused-ignore]
+        from canitoolcall.results import Observation, Status  # type: ignore[import-untyped,unused-ignore]
+
+        expected = fixture.expected
+        text = visible(fixture.raw_output, expected.reasoning_content if expected else None)
+        pieces = units(text, family.markers)
+        worker = arena.workers[entrant.peer]
+        worker.load(fixture.id, text=text, tools=[dict(tool) for tool in fixture.tools], dialect="", opener="")
+
+        def read(strategy: str | None) -> Any:
+            groups = None
+            if strategy is not None:
+                groups = [
+                    sum(map(len, group)) for group in split(pieces, ChunkStrategy.parse(strategy), set(family.markers))
+                ]
+            return worker.ask("read", key=fixture.id, reader=entrant.reader, pieces=groups, limit=LONGEST_SECONDS)
+
+        try:
+            whole = read(None)
+            whole_result = _result(whole)
+            raised = None
+        except (FailedError, TooSlowError) as error:
+            whole, whole_result, raised = None, _result(None, str(error)), error
+        if expected is not None:
+            meant = [(call.name, dict(call.arguments)) for call in expected.tool_calls]
+            self._note("calls", fixture, whole is not None and judged(whole["calls"], meant) == "right")
+        streams: dict[str, Any] = {}
+        for strategy in STRATEGIES:
+            try:
+                streams[strategy] = _result(read(strategy))
+            except (FailedError, TooSlowError) as error:
+                if str(error).startswith("cannot"):
+                    break
+                streams[strategy] = _result(None, str(error))
+        observation = Observation(nonstream=whole_result, streams=streams)
+        if streams:
+            same = checks.check_stream_equals_nonstream(fixture, family, observation)
+            self._note("stream", fixture, raised is None and all(row.status is not Status.FAIL for row in same))
+            split_rows = checks.check_split_invariance(fixture, family, observation)
+            self._note("splits", fixture, all(row.status is not Status.FAIL for row in split_rows))
+        if expected is not None:
+            rows = checks.check_no_leakage(fixture, family, observation)
+            self._note("clean", fixture, all(row.status is not Status.FAIL for row in rows))
+
+
+def _result(answer: dict[str, Any] | None, exception: str | None = None) -> Any:
+    from canitoolcall.results import ParsedToolCall, ParseResult
+
+    if answer is None:
+        return ParseResult(content=None, reasoning_content=None, tool_calls=(), exception=exception)
+    calls = tuple(
+        ParsedToolCall(name, arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False))
+        for name, arguments in answer["calls"]
+    )
+    return ParseResult(content=answer["content"] or None, reasoning_content=None, tool_calls=calls)

@@ -1,0 +1,206 @@
+"""The peers with their pinned versions, and how the environment of each is made, outside of the checkout.
+
+An environment is a folder of the cache (`~/.cache/callmark-benchmarks`, or `$CALLMARK_BENCHMARKS_CACHE`), named after
+the peer and all that decides what is in it: a changed pin makes a new folder. It is made once, by `venv` and `pip` or
+`npm`, and nothing of it is ever imported into our process. A peer that cannot be made says why, and its rows say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class UnavailableError(Exception):
+    """A peer's environment cannot be made here; the text says why."""
+
+
+class Peer(NamedTuple):
+    """One peer: the module of `benchmarks.peers` that serves it, and what its environment holds."""
+
+    name: str
+    module: str
+    pins: tuple[str, ...]
+    alone: tuple[str, ...] = ()  # installed without their dependencies
+    source: str = ""  # a package of which only the Python sources are taken, without building it
+    python: tuple[int, int] = (3, 11)
+    environment: tuple[tuple[str, str], ...] = ()
+    npm: bool = False
+
+
+PEERS: dict[str, Peer] = {
+    peer.name: peer
+    for peer in (
+        Peer(
+            "sglang",
+            "sglang_engine",
+            ("pydantic==2.14.3", "orjson==3.13.0", "partial-json-parser==0.2.1.1.post7", "openai==3.54.0",
+             "msgspec==0.22.0", "regex==2026.11.15", "typing-extensions==4.16.0"),
+            alone=("sglang==0.5.23",),
+        ),
+        Peer(
+            "vllm",
+            "vllm_engine",
+            ("pydantic==2.14.3", "openai==3.54.0", "regex==2026.11.15", "partial-json-parser==0.2.1.1.post7",
+             "ijson==3.6.0", "msgspec==0.22.0"),
+            source="vllm==0.33.0",
+        ),
+        Peer("agent-tool-parser", "libraries", ("agent-tool-parser==0.1.3",)),
+        Peer("agent-tool-parser, Python engine", "libraries", ("agent-tool-parser==0.1.3",),
+             environment=(("AGENT_TOOL_PARSER_NO_EXT", "1"),)),
+        Peer("forge-guardrails", "libraries", ("forge-guardrails==0.10.0",), python=(3, 12)),
+        Peer("json-repair", "libraries", ("json-repair==0.64.5",)),
+        Peer("partial-json-parser", "libraries", ("partial-json-parser==0.2.1.1.post7",)),
+        Peer("jiter", "libraries", ("jiter==0.19.0",)),
+        Peer("ai-sdk", "ai_sdk", ("@ai-sdk-tool/parser@4.1.26",), npm=True),
+    )
+}  # fmt: skip
+
+
+class Launch(NamedTuple):
+    """How a peer's process is started."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+
+
+def cache_folder() -> Path:
+    """Return where environments are kept: outside of the checkout."""
+    given = os.environ.get("CALLMARK_BENCHMARKS_CACHE")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(given) if given else home / "callmark-benchmarks"
+
+
+def launch(peer: Peer, tell: Callable[[str], None] = lambda line: None) -> Launch:
+    """Make the peer's environment if it is not there yet; return how its process is started.
+
+    Raises UnavailableError where that is not possible.
+    """
+    if peer.npm:
+        if not shutil.which("node") or not shutil.which("npm"):
+            raise UnavailableError("needs node and npm")
+        folder = _made(peer, "node", _install_npm, tell)
+        script = ROOT / "benchmarks" / "peers" / f"{peer.module}.mjs"
+        return Launch(("node", str(script), str(folder)), {})
+    interpreter = _interpreter(peer.python)
+    folder = _made(peer, interpreter[1], lambda made, one: _install_python(made, one, interpreter[0]), tell)
+    environment = {"PYTHONPATH": str(ROOT), "PYTHONNOUSERSITE": "1", **dict(peer.environment)}
+    return Launch((str(_python(folder)), "-m", "benchmarks.peers.worker", peer.module), environment)
+
+
+def ours(source: str | None = None) -> Launch:
+    """Return how the process that serves callmark itself is started; `source` is a folder with another callmark."""
+    path = os.pathsep.join(filter(None, (source, str(ROOT))))
+    return Launch((sys.executable, "-m", "benchmarks.peers.worker", "ours"), {"PYTHONPATH": path})
+
+
+def _python(folder: Path) -> Path:
+    return folder / ("Scripts" if os.name == "nt" else "bin") / ("python.exe" if os.name == "nt" else "python")
+
+
+def _made(peer: Peer, runtime: str, install: Callable[[Path, Peer], None], tell: Callable[[str], None]) -> Path:
+    decides = json.dumps([runtime, peer.pins, peer.alone, peer.source])
+    folder = cache_folder() / f"{peer.module}-{hashlib.sha256(decides.encode()).hexdigest()[:12]}"
+    done = folder / "made.json"
+    if done.exists():
+        return folder
+    tell(f"making the environment of {peer.name}")
+    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left behind
+    folder.mkdir(parents=True)
+    install(folder, peer)
+    done.write_text(decides, encoding="utf-8")
+    return folder
+
+
+def _interpreter(least: tuple[int, int]) -> tuple[str, str]:
+    """Return a Python that is new enough, with its version: this one, one on the path, uv's or pyenv's."""
+    if sys.version_info[:2] >= least:
+        return sys.executable, ".".join(map(str, sys.version_info[:2]))
+    names = [f"python3.{minor}" for minor in range(least[1], least[1] + 4)]
+    found = [path for name in names if (path := shutil.which(name))]
+    if uv := shutil.which("uv"):
+        done = subprocess.run([uv, "python", "find", f">={least[0]}.{least[1]}"], capture_output=True, text=True)
+        found += done.stdout.split("\n")[:1]
+    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found += [str(path) for path in sorted(versions.glob("3.*/bin/python3"), reverse=True)]
+    ask = "import sys; print(*sys.version_info[:2], sep='.')"
+    for path in filter(None, found):
+        done = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=False)
+        if done.returncode == 0 and tuple(map(int, done.stdout.split("."))) >= least:
+            return path, done.stdout.strip()
+    raise UnavailableError(f"needs Python {least[0]}.{least[1]}")
+
+
+def _run(command: list[str], **named: str) -> None:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env=os.environ | named,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["failed"]
+        raise UnavailableError(f"{Path(command[0]).name} {command[1]}: {lines[-1][:200]}")
+
+
+def _install_python(folder: Path, peer: Peer, interpreter: str) -> None:
+    _run([interpreter, "-m", "venv", str(folder)])
+    pip = [str(_python(folder)), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    _run([*pip, "install", *peer.pins])
+    if peer.alone:
+        _run([*pip, "install", "--no-deps", *peer.alone])
+    if peer.source:
+        _take_sources(folder, peer.source, pip)
+
+
+def _take_sources(folder: Path, pin: str, pip: list[str]) -> None:
+    """Unpack a source distribution without building it: its metadata alone would need torch.
+
+    pip unpacks a source distribution before it asks it for metadata. That fails, as said; told not to clean up, it
+    leaves the sources in the folder for temporary files, from which the Python package is taken.
+    """
+    name, _, number = pin.partition("==")
+    with tempfile.TemporaryDirectory() as temporary:
+        into = ["--no-deps", "--no-binary", name, "--no-build-isolation", "--no-clean", "--dest", temporary]
+        subprocess.run([*pip, "download", *into, pin], capture_output=True, check=False, timeout=600,
+                       env=os.environ | {"TMPDIR": temporary, "TEMP": temporary, "TMP": temporary})  # fmt: skip
+        found = [path.parent for path in Path(temporary).glob(f"*/*/{name}/__init__.py")]
+        if not found:
+            raise UnavailableError(f"pip download gave no sources of {pin}")
+        asked = subprocess.run([str(_python(folder)), "-c", "import site; print(site.getsitepackages()[0])"],
+                               capture_output=True, text=True, check=True)  # fmt: skip
+        site = Path(asked.stdout.strip())
+        shutil.copytree(
+            found[0], site / name, ignore=lambda at, names: [n for n in names if n.endswith((".cu", ".so"))]
+        )
+        (site / f"{name}-version.txt").write_text(number, encoding="utf-8")
+
+
+def _install_npm(folder: Path, peer: Peer) -> None:
+    (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
+    _run(
+        [
+            "npm",
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+            str(folder),
+            *peer.pins,
+        ]
+    )

@@ -1,0 +1,235 @@
+"""What a results file says in short: targets, callmark against the floors and against each peer; the README's block."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks.contests import CALLMARK, FLOORS
+from benchmarks.report import ROOT, Row, table
+
+NOT_PYTHON = ("Rust", "node")
+_DENSE = ("dense",)
+
+
+def of(rows: list[Row], part: str, **wanted: object) -> list[Row]:
+    """Return the rows of a part that have these values."""
+    return [
+        row for row in rows if row.get("part") == part and all(row.get(key) == value for key, value in wanted.items())
+    ]
+
+
+def _is_peer(row: Row) -> bool:
+    return not str(row["reader"]).startswith((CALLMARK, *FLOORS))
+
+
+def fastest(rows: list[Row], *, python: bool) -> Row | None:
+    """Return the fastest peer that is right, of those in Python or of all."""
+    right = [row for row in rows if _is_peer(row) and row["verdict"] == "right" and row.get("x callmark")
+             and not (python and any(word in row["reader"] for word in NOT_PYTHON))]  # fmt: skip
+    return min(right, key=lambda row: float(row["x callmark"]), default=None)
+
+
+def targets(rows: list[Row]) -> Iterator[Row]:
+    """Yield each goal with what was measured: at most (`<=`) or at least (`>=`) so much."""
+
+    def row(goal: str, figure: float | None, bound: float, *, least: bool = False, of_whom: str = "") -> Row:
+        met = None if figure is None or math.isnan(figure) else figure >= bound if least else figure <= bound
+        return {"goal": goal, "measured": figure, "asked": f"{'>=' if least else '<='} {bound:,g}", "against": of_whom,
+                "": "" if met is None else "ok" if met else "MISS"}  # fmt: skip
+
+    whole = [one for one in rows if one.get("part") == "whole"]
+    keys = dict.fromkeys((one["workload"], one["spelling"]) for one in whole)
+    for workload, spelling in keys:
+        ours = next(iter(of(rows, "whole", workload=workload, spelling=spelling, reader=CALLMARK)), None)
+        if ours is None or "median seconds" not in ours:
+            continue
+        name = f"whole, {workload}, {spelling}"
+        if workload in ("prose with calls", "one big call"):
+            yield row(f"{name}: x floor", ours.get("x floor"), 2)
+        elif workload == "dense":
+            yield row(f"{name}: x floor", ours.get("x floor"), 3)
+            if spelling == "key=value":
+                yield row(f"{name}: us a call", ours["median seconds"] / ours["calls"] * 1e6, 6)
+        elif workload == "a message of 2 KB":
+            yield row(f"{name}: us", ours["median seconds"] * 1e6, 5)
+    for ours in of(rows, "stream", reader=CALLMARK):
+        goal = 7.0 if ours["workload"] == "dense" else 4.0
+        yield row(f"stream, {ours['workload']}, {ours['spelling']}: x emit", ours.get("x floor"), goal)
+    for workload, spelling in keys:
+        peer = fastest(of(rows, "whole", workload=workload, spelling=spelling), python=True)
+        if peer is not None:
+            goal = f"whole, {workload}, {spelling}: times as fast"
+            yield row(goal, peer["x callmark"], 4, least=True, of_whom=peer["reader"])
+    peer = fastest(of(rows, "stream", workload="prose"), python=True)
+    if peer is not None:
+        yield row("stream, prose: times as fast", peer["x callmark"], 15, least=True, of_whom=peer["reader"])
+    for workload, spelling, reader, goal in (
+        ("argument of 1 KB", "hermes", "sglang hermes", 300.0),
+        ("argument of 10 KB", "hermes", "sglang hermes", 3000.0),
+        ("argument of 1 KB", "qwen_xml", "vllm qwen3_coder", 30.0),
+        ("argument of 10 KB", "qwen_xml", "vllm qwen3_coder", 30.0),
+    ):
+        for peer in of(rows, "stream", workload=workload, spelling=spelling, reader=reader):
+            yield row(f"stream, {workload}, {spelling}: times as fast", peer.get("x callmark"), goal, least=True,
+                      of_whom=reader)  # fmt: skip
+    grown = [one for one in of(rows, "growth") if not math.isnan(one.get("exponent") or math.nan)]
+    if grown:
+        worst = max(grown, key=lambda one: float(one["exponent"]))
+        yield row(
+            "growth: the worst exponent", worst["exponent"], 1.05, of_whom=f"{worst['workload']}, {worst['read']}"
+        )
+    found = of(rows, "recovery")
+    if found:
+        counted = [str(one["found"]).split("/") for one in found if "found" in one]
+        share = sum(int(good) for good, _ in counted) / sum(int(all_) for _, all_ in counted)
+        yield row("recovery: share found", share, 1, least=True)
+
+
+def _cells(rows: list[Row], part: str, show: Callable[[Row], str]) -> Iterator[tuple[tuple[str, str], str, str]]:
+    for one in rows:
+        if one.get("part") == part and one.get("chunk") in (None, "4"):
+            yield (one["workload"], one["spelling"]), one["reader"], show(one)
+
+
+def ratios_to_floor(rows: list[Row]) -> list[Row]:
+    """callmark against the floors: one row for each workload and spelling."""
+    made = []
+    for part in ("whole", "stream"):
+        for one in of(rows, part, reader=CALLMARK):
+            own = next((row for row in of(rows, part, workload=one["workload"], spelling=one["spelling"])
+                        if row["reader"].startswith(f"{CALLMARK},")), {})  # fmt: skip
+            made.append({
+                "read": part, "workload": one["workload"], "spelling": one["spelling"], "MB/s": one.get("MB/s"),
+                "ns/chunk": one.get("ns/chunk"), "x floor": one.get("x floor"),
+                "least-most": f"{one['x floor, least']:.1f}-{one['x floor, most']:.1f}" if "x floor" in one else "",
+                "own dialect": own.get("x floor"), "verdict": one["verdict"],
+            })  # fmt: skip
+    return made
+
+
+def against_peers(rows: list[Row]) -> list[Row]:
+    """How many times as long as callmark each peer takes: a row for each peer and workload."""
+    return [
+        {
+            "read": row["part"],
+            "workload": row["workload"],
+            "spelling": row["spelling"],
+            "reader": row["reader"],
+            "x callmark": row.get("x callmark"),
+            "least-most": f"{row['x callmark, least']:.2g}-{row['x callmark, most']:.2g}"
+            if "x callmark, least" in row
+            else "",
+            "verdict": row["verdict"],
+        }
+        for row in rows
+        if row.get("part") in ("whole", "stream") and _is_peer(row)
+    ]
+
+
+def summary(rows: list[Row]) -> Iterator[tuple[str, str]]:
+    """Yield the tables that end a run."""
+    made = list(targets(rows))
+    if made:
+        met = sum(row[""] == "ok" for row in made)
+        missed = sum(row[""] == "MISS" for row in made)
+        yield f"Goals: {met} met, {missed} missed", table("", ("goal", "measured", "asked", "against", ""), made)
+
+
+def _short(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def readme(rows: list[Row]) -> str:
+    """Return the README's block of figures as Markdown."""
+    about = next(row for row in rows if row.get("part") == "conditions")
+    load = f", load {about['load'][0]:g} at the start" if about.get("load") else ""
+    lines = [
+        f"Taken by `python -m benchmarks{' --quick' if about['quick'] else ''}` at commit {about['commit']}, "
+        f"{about['python']}, {about['machine']}{load}. Times drift on any machine; ratios are of turns in one run.",
+        "",
+        "callmark with every dialect listening, against floors that build no calls: finding the opener and decoding "
+        "the arguments (whole), one event a chunk of 4 characters (streamed).",
+        "",
+        "| text | spelling | whole, MB/s | x floor | streamed, ns a chunk | x floor |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    places = dict.fromkeys((row["workload"], row["spelling"]) for row in ratios_to_floor(rows))
+    for workload, spelling in places:
+        whole = next(iter(of(rows, "whole", workload=workload, spelling=spelling, reader=CALLMARK)), {})
+        stream = next(iter(of(rows, "stream", workload=workload, spelling=spelling, reader=CALLMARK)), {})
+        lines.append(
+            f"| {workload} | `{spelling}` | {_short(whole.get('MB/s'))} | {_short(whole.get('x floor'))} "
+            f"| {_short(stream.get('ns/chunk'))} | {_short(stream.get('x floor'))} |"
+        )
+    lines += _peer_table(rows, "whole", "How many times as long as callmark a peer takes, whole texts:")
+    lines += _peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:")
+    lines += [
+        "",
+        "*italic*: read wrongly (calls lost, arguments changed), so not counted as fast. A part of a peer's time goes "
+        "into its result objects (pydantic models, JSON text of the arguments), a part of ours into spans and repairs.",
+    ]
+    lines += _correct_table(rows)
+    return "\n".join(lines)
+
+
+def _peer_table(rows: list[Row], part: str, title: str) -> list[str]:
+    chosen = [row for row in rows if row.get("part") == part and _is_peer(row)]
+    lines: list[str] = []
+    for spelling in dict.fromkeys(row["spelling"] for row in chosen):
+        mine = [row for row in chosen if row["spelling"] == spelling]
+        workloads = list(dict.fromkeys(row["workload"] for row in mine))
+        lines += ["", f"| `{spelling}` | " + " | ".join(workloads) + " |", "|---|" + "---:|" * len(workloads)]
+        for reader in dict.fromkeys(row["reader"] for row in mine):
+            cells = []
+            for workload in workloads:
+                row = next((one for one in mine if (one["workload"], one["reader"]) == (workload, reader)), None)
+                cells.append("" if row is None else _cell(row))
+            lines.append(f"| {reader} | " + " | ".join(cells) + " |")
+    return ["", title, *lines] if lines else []
+
+
+def _cell(row: Row) -> str:
+    verdict = row["verdict"]
+    if row.get("x callmark") is None:
+        return verdict if verdict.startswith(">") else "failed" if verdict.startswith("failed") else "-"
+    figure = _short(row["x callmark"])
+    return figure if verdict == "right" else f"*{figure}*"
+
+
+def _correct_table(rows: list[Row]) -> list[str]:
+    made = of(rows, "correctness")
+    if not made:
+        return []
+    readers = list(dict.fromkeys(row["reader"] for row in made))
+    lines = [
+        "",
+        "Recorded outputs of `canitoolcall`: calls exactly right in whole texts · every stream equal to the whole:",
+        "",
+        "| format | " + " | ".join(readers) + " |",
+        "|---|" + "---:|" * len(readers),
+    ]
+    for name in dict.fromkeys(row["format"] for row in made):
+        cells = []
+        for reader in readers:
+            row = next(iter(of(rows, "correctness", format=name, reader=reader)), None)
+            cells.append("" if row is None else " · ".join(filter(None, (row["calls"], row["stream"]))))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def write(text: str, path: Path = ROOT / "README.md") -> None:
+    """Put the block between the marks `<!-- figures -->` and `<!-- end of figures -->`.
+
+    Raises ValueError where the page does not have the marks exactly once.
+    """
+    page = path.read_text(encoding="utf-8")
+    pattern = re.compile(r"(<!-- figures -->).*?(<!-- end of figures -->)", re.DOTALL)
+    made, times = pattern.subn(lambda found: f"{found[1]}\n{text}\n{found[2]}", page)
+    if times != 1:
+        raise ValueError(f"{path.name} has {times} places for figures, expected one")
+    path.write_text(made, encoding="utf-8")

@@ -1,0 +1,200 @@
+// The protocol of worker.py for `@ai-sdk-tool/parser`, under node.
+//
+// Whole: `parseGeneratedText`. Streamed: `createStreamParser`, a TransformStream that is written text-deltas and read
+// at the same time, as `streamText` does. All chunks of a turn are awaited one by one, which is how they come to it.
+import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { performance } from "node:perf_hooks";
+import { pathToFileURL } from "node:url";
+import { join } from "node:path";
+
+const folder = process.argv[2];
+const require = createRequire(join(folder, "package.json"));
+const main = require.resolve("@ai-sdk-tool/parser").replace(/index\.cjs$/, "index.js");
+const { hermesProtocol, qwen3CoderProtocol } = await import(pathToFileURL(main).href);
+const packageFile = join(folder, "node_modules", "@ai-sdk-tool", "parser", "package.json");
+const versions = {
+  node: process.versions.node,
+  "@ai-sdk-tool/parser": JSON.parse(readFileSync(packageFile, "utf8")).version,
+};
+const protocols = { hermes: hermesProtocol, qwen3coder: qwen3CoderProtocol };
+const tasks = new Map();
+
+const decoded = (text) => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+};
+
+const cut = (text, lengths) => {
+  const points = Array.from(text); // lengths are in code points
+  const pieces = [];
+  let start = 0;
+  for (const length of lengths) {
+    pieces.push(points.slice(start, start + length).join(""));
+    start += length;
+  }
+  return pieces;
+};
+
+const sorted = (parts) => {
+  const calls = [];
+  let content = "";
+  for (const part of parts) {
+    if (part.type === "tool-call") calls.push([part.toolName, decoded(part.input)]);
+    else if (part.type === "text") content += part.text;
+    else if (part.type === "text-delta") content += part.delta;
+  }
+  return { calls, content };
+};
+
+const open = (protocol, tools) => {
+  const transform = protocol.createStreamParser({ tools });
+  const writer = transform.writable.getWriter();
+  const reader = transform.readable.getReader();
+  const parts = [];
+  const done = (async () => {
+    for (;;) {
+      const next = await reader.read();
+      if (next.done) return;
+      parts.push(next.value);
+    }
+  })();
+  return {
+    parts,
+    feed: (delta) => writer.write({ type: "text-delta", id: "1", delta }),
+    finish: async () => {
+      await writer.write({ type: "finish", finishReason: "stop", usage: {} });
+      await writer.close();
+      await done;
+    },
+  };
+};
+
+const processorSeconds = () => {
+  const { user, system } = process.cpuUsage(); // of all threads of node, its compiler's included
+  return (user + system) / 1e6;
+};
+
+const timed = async (protocol, task, pieces, times = 1) => {
+  let parts;
+  if (!pieces) {
+    const start = processorSeconds();
+    for (let place = 0; place < times; place += 1) {
+      parts = protocol.parseGeneratedText({ text: task.text, tools: task.tools });
+    }
+    return [processorSeconds() - start, parts];
+  }
+  const streams = Array.from({ length: times }, () => open(protocol, task.tools));
+  const start = processorSeconds();
+  for (const stream of streams) {
+    for (const piece of pieces) await stream.feed(piece);
+    await stream.finish();
+  }
+  return [processorSeconds() - start, streams[0].parts];
+};
+
+const filled = async (read, least) => {
+  const [first] = await read(1);
+  if (first >= least) return { seconds: first, repeats: 1 };
+  const [second] = await read(1);
+  const repeats = Math.max(1, Math.ceil(least / Math.max(second, 1e-6)));
+  return { seconds: (await read(repeats))[0] / repeats, repeats };
+};
+
+const operations = {
+  hello: async () => ({ readers: Object.keys(protocols), versions }),
+  load: async ({ key, text, tools, options }) => {
+    const known = (tools ?? []).map(({ function: { name, description, parameters } }) => ({
+      type: "function",
+      name,
+      description,
+      inputSchema: parameters ?? { type: "object", properties: {} },
+    }));
+    tasks.set(key, { text, tools: known, options: options ?? {}, cuts: new Map() });
+    return {};
+  },
+  forget: async () => {
+    tasks.clear();
+    return {};
+  },
+  read: async (request) => {
+    const [protocol, task, pieces] = prepared(request);
+    const [seconds, parts] = await timed(protocol, task, pieces);
+    return { seconds, ...sorted(parts) };
+  },
+  turn: async (request) => {
+    const [protocol, task, pieces] = prepared(request);
+    return filled((times) => timed(protocol, task, pieces, times), request.least ?? 0.002);
+  },
+  next: async (request) => {
+    const [protocol, task] = prepared({ ...request, pieces: undefined });
+    const points = Array.from(task.text);
+    const stream = open(protocol, task.tools);
+    let position = 0;
+    for (let place = 0; place < 70 && position < request.fed; place += 1) {
+      const length = place < 50 ? 4 : Math.max(1, Math.floor((request.fed - 200) / 20));
+      await stream.feed(points.slice(position, Math.min(position + length, request.fed)).join(""));
+      position += length;
+    }
+    await stream.feed(points.slice(Math.min(position, request.fed), request.fed).join(""));
+    const pieces = cut(points.slice(request.fed).join(""), request.pieces);
+    const seconds = [];
+    for (const piece of pieces.slice(0, 4)) await stream.feed(piece);
+    const start = performance.now();
+    for (const piece of pieces.slice(4)) {
+      const before = performance.now();
+      await stream.feed(piece);
+      const after = performance.now();
+      seconds.push((after - before) / 1000);
+      if (after - start > request.budget * 1000 && seconds.length >= 3) break;
+    }
+    return { seconds };
+  },
+  many: async (request) => {
+    const [protocol, task, pieces] = prepared(request);
+    const streams = Array.from({ length: request.streams }, () => open(protocol, task.tools));
+    const start = processorSeconds();
+    for (const piece of pieces) for (const stream of streams) await stream.feed(piece);
+    for (const stream of streams) await stream.finish();
+    return { seconds: processorSeconds() - start };
+  },
+  batch: async (request) => {
+    const [protocol, task] = prepared({ ...request, pieces: undefined });
+    let seconds = 0;
+    let found = 0;
+    for (let place = 0; place < request.texts; place += 1) {
+      const text = task.options.texts[place % task.options.texts.length];
+      const start = processorSeconds();
+      const parts = protocol.parseGeneratedText({ text, tools: task.tools });
+      seconds += processorSeconds() - start;
+      found += sorted(parts).calls.length;
+    }
+    return { seconds, found };
+  },
+  peak: async () => {
+    throw new Error("cannot: tracemalloc is Python's");
+  },
+};
+
+const prepared = (request) => {
+  const task = tasks.get(request.key);
+  if (!request.pieces) return [protocols[request.reader](), task, undefined];
+  const key = request.pieces.join();
+  if (!task.cuts.has(key)) task.cuts.set(key, cut(task.text, request.pieces));
+  return [protocols[request.reader](), task, task.cuts.get(key)];
+};
+
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  const request = JSON.parse(line);
+  let answer;
+  try {
+    answer = { ok: true, ...(await operations[request.op](request)) };
+  } catch (error) {
+    answer = { ok: false, error: `${error?.name}: ${error?.message}`.slice(0, 500) };
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}

@@ -1,0 +1,310 @@
+"""The protocol: one JSON object a line in, one out. `python -m benchmarks.peers.worker MODULE` serves one peer.
+
+    {"op": "hello"}                                    its readers, its versions
+    {"op": "load", "key", "text", "tools", ...}        keep a text under a key, with all that a reader may want to know
+    {"op": "forget"}                                   drop all texts
+    {"op": "read", "key", "reader", "pieces"}          the calls that the reader finds; seconds of the one read
+    {"op": "turn", "key", "reader", "pieces", "least"} seconds of one read, the mean of as many as fill `least` seconds
+    {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters
+    {"op": "many", "key", "reader", "pieces", "streams"} seconds of so many streams at once, chunks taken in turn
+    {"op": "batch", "key", "reader", "texts"}          seconds of reading so many texts one after the other
+    {"op": "peak", "key", "reader", "pieces"}          bytes that Python allocates at most during one read
+
+`pieces` are the lengths into which the text is cut; without them it is read whole. Every answer has `"ok"`; a failure
+has `"error"` instead of figures. Only reading is timed: making a parser, and sorting its answer into calls, are not.
+Seconds are those of the processor (`process_time`), so that other programs on a busy machine are not timed with it; the
+single chunks of "next" are too short for that clock and are taken by `perf_counter`.
+The collector stays on, and runs before each turn. Standard library only.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import math
+import os
+import sys
+import traceback
+import tracemalloc
+from collections.abc import Callable, Iterator
+from itertools import accumulate, cycle, islice
+from time import perf_counter, process_time
+from typing import Any, NamedTuple, Protocol
+
+Calls = list[tuple[str, Any]]  # name, and arguments as a JSON value, or as the text that should have been JSON
+
+
+class Task(NamedTuple):
+    """A text, and what a reader may know of it: the tools, its dialect, where its arguments stand (for floors)."""
+
+    text: str
+    tools: list[dict[str, Any]] = []  # noqa: RUF012 - never changed
+    dialect: str = ""
+    opener: str = ""
+    slices: list[tuple[int, int]] | None = None
+    json_texts: list[str] = []  # noqa: RUF012
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+
+class Stream(Protocol):
+    """A parser in the middle of a text."""
+
+    def feed(self, chunk: str) -> Any: ...
+    def finish(self) -> Any: ...
+
+
+class Answer(NamedTuple):
+    """What a reader made of a text: its calls, and the text that it would show a user."""
+
+    calls: Calls
+    content: str = ""
+    previewed: bool = False
+
+
+class Reader(Protocol):
+    """One way of reading. A method that the peer cannot offer raises NotImplementedError."""
+
+    def __init__(self, task: Task) -> None: ...
+
+    def whole(self) -> Callable[[str], Any]:
+        """Return what reads a whole text: only calling it is timed."""
+        ...
+
+    def answer(self, result: Any) -> Answer:
+        """Sort what `whole` gave."""
+        ...
+
+    def stream(self) -> Stream:
+        """Return a new parser: only feeding and finishing it are timed."""
+        ...
+
+    def gathered(self, outputs: list[Any]) -> Answer:
+        """Sort what `feed` and `finish` gave."""
+        ...
+
+
+def merged(deltas: Iterator[tuple[int, str | None, str | None]]) -> Calls:
+    """Join deltas of calls as OpenAI's clients do: (index, name, piece of the arguments)."""
+    names: dict[int, str] = {}
+    pieces: dict[int, list[str]] = {}
+    for index, name, piece in deltas:
+        names[index] = names.get(index, "") + (name or "")
+        pieces.setdefault(index, []).append(piece or "")
+    return [(names[index], decoded("".join(pieces[index]))) for index in sorted(names)]
+
+
+def decoded(arguments: str) -> Any:
+    """Return the JSON value of `arguments`, or the text itself, which no expected arguments equal."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
+
+
+def cut(text: str, lengths: list[int]) -> list[str]:
+    """Cut `text` into pieces of these lengths."""
+    ends = list(accumulate(lengths))
+    return [text[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+
+class Server:
+    """Answers requests about one peer's readers."""
+
+    def __init__(self, readers: dict[str, type[Reader]], versions: dict[str, str]) -> None:
+        self.readers, self.versions = readers, versions
+        self.tasks: dict[str, Task] = {}
+        self.pieces: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+
+    def handle(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to one request; whatever a peer raises becomes an answer too."""
+        try:
+            return {"ok": True, **getattr(self, f"op_{request['op']}")(request)}
+        except NotImplementedError as error:
+            return {"ok": False, "error": f"cannot: {error}"}
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a peer may raise anything (a panic of Rust, say); that is a result
+            sys.stderr.write(traceback.format_exc())
+            return {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
+
+    def _reader(self, request: dict[str, Any]) -> tuple[Reader, Task, list[str] | None]:
+        task = self.tasks[request["key"]]
+        lengths = request.get("pieces")
+        if lengths is None:
+            return self.readers[request["reader"]](task), task, None
+        kept = (request["key"], tuple(lengths))
+        if kept not in self.pieces:
+            self.pieces[kept] = cut(task.text, lengths)
+        return self.readers[request["reader"]](task), task, self.pieces[kept]
+
+    def op_hello(self, request: dict[str, Any]) -> dict[str, Any]:
+        python = ".".join(map(str, sys.version_info[:3]))
+        return {"readers": list(self.readers), "versions": {"python": python, **self.versions}}
+
+    def op_load(self, request: dict[str, Any]) -> dict[str, Any]:
+        fields = {key: value for key, value in request.items() if key in Task._fields}
+        self.tasks[request["key"]] = Task(**fields)
+        return {}
+
+    def op_forget(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.tasks.clear()
+        self.pieces.clear()
+        return {}
+
+    def op_read(self, request: dict[str, Any]) -> dict[str, Any]:
+        reader, task, pieces = self._reader(request)
+        if pieces is None:
+            run = reader.whole()
+            start = process_time()
+            result = run(task.text)
+            seconds = process_time() - start
+            answer = reader.answer(result)
+        else:
+            stream = reader.stream()
+            start = process_time()
+            outputs = [stream.feed(piece) for piece in pieces]
+            outputs.append(stream.finish())
+            seconds = process_time() - start
+            answer = reader.gathered(outputs)
+        return {"seconds": seconds, "calls": [_sent(call) for call in answer.calls], "content": answer.content}
+
+    def op_turn(self, request: dict[str, Any]) -> dict[str, Any]:
+        reader, task, pieces = self._reader(request)
+        text = task.text
+
+        def read(times: int) -> float:
+            if pieces is None:
+                runs = [reader.whole() for _ in range(times)]
+                start = process_time()
+                for run in runs:
+                    run(text)
+                return process_time() - start
+            streams = [reader.stream() for _ in range(times)]
+            start = process_time()
+            for stream in streams:
+                feed = stream.feed
+                for piece in pieces:
+                    feed(piece)
+                stream.finish()
+            return process_time() - start
+
+        least = request.get("least", 0.002)
+        gc.collect()
+        gc.freeze()  # the collector goes through what a reader makes, not through our own texts
+        try:
+            first = read(1)
+            if first >= least:
+                return {"seconds": first, "repeats": 1}
+            repeats = max(1, math.ceil(least / max(read(1), 1e-7)))  # the first read filled caches
+            return {"seconds": read(repeats) / repeats, "repeats": repeats}
+        finally:
+            gc.unfreeze()
+
+    def op_next(self, request: dict[str, Any]) -> dict[str, Any]:
+        reader, task, _ = self._reader({**request, "pieces": None})
+        stream = reader.stream()
+        fed = request["fed"]
+        position = 0
+        for length in (*([4] * 50), *([max(1, (fed - 200) // 20)] * 20)):  # the head in tokens, then in big pieces
+            if position < fed:
+                stream.feed(task.text[position : min(position + length, fed)])
+                position += length
+        stream.feed(task.text[min(position, fed) : fed])
+        pieces = cut(task.text[fed:], request["pieces"])
+        for piece in pieces[:4]:  # what big pieces left undone is caught up with here
+            stream.feed(piece)
+        seconds = []
+        start = perf_counter()
+        for piece in pieces[4:]:
+            before = perf_counter()
+            stream.feed(piece)
+            after = perf_counter()
+            seconds.append(after - before)
+            if after - start > request["budget"] and len(seconds) >= 3:
+                break
+        return {"seconds": seconds}
+
+    def op_many(self, request: dict[str, Any]) -> dict[str, Any]:
+        reader, _, pieces = self._reader(request)
+        streams = [reader.stream() for _ in range(request["streams"])]
+        gc.collect()
+        start = process_time()
+        for piece in pieces or ():
+            for stream in streams:
+                stream.feed(piece)
+        for stream in streams:
+            stream.finish()
+        return {"seconds": process_time() - start}
+
+    def op_batch(self, request: dict[str, Any]) -> dict[str, Any]:
+        reader, task, _ = self._reader(request)
+        texts = list(islice(cycle(task.options["texts"]), request["texts"]))
+        gc.collect()
+        seconds = 0.0
+        found = 0
+        for text in texts:
+            run = reader.whole()
+            start = process_time()
+            result = run(text)
+            seconds += process_time() - start
+            found += len(reader.answer(result).calls)
+        return {"seconds": seconds, "found": found}
+
+    def op_peak(self, request: dict[str, Any]) -> dict[str, Any]:
+        reader, task, _ = self._reader({**request, "pieces": None})
+        lengths = request["pieces"]
+        if lengths is None:
+            run = reader.whole()
+            run(task.text[:5000])
+            return {"bytes": _peak(lambda: run(task.text))}
+
+        def feed_all() -> None:  # pieces are made one by one, so those that a parser keeps are counted
+            stream = reader.stream()
+            position = 0
+            for length in lengths:
+                stream.feed(task.text[position : position + length])
+                position += length
+            stream.finish()
+
+        return {"bytes": _peak(feed_all)}
+
+
+def _sent(call: tuple[str, Any]) -> tuple[str, Any]:
+    """Return a call as it is sent: arguments nested more deeply than JSON libraries follow become a remark."""
+    level = [call[1]]
+    for _ in range(200):
+        level = [inner for value in level if isinstance(value, dict | list)
+                 for inner in (value.values() if isinstance(value, dict) else value)]  # fmt: skip
+    return (call[0], "nested too deeply") if level else call
+
+
+def _peak(run: Callable[[], Any]) -> int:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        run()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def serve(server: Server) -> None:
+    """Answer on the standard output until the input ends; what a peer prints goes to the standard error."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    for line in os.fdopen(os.dup(0), "r", encoding="utf-8"):
+        answers.write(json.dumps(server.handle(json.loads(line))) + "\n")
+        answers.flush()
+
+
+def main() -> None:
+    sys.setrecursionlimit(5000)
+    module = importlib.import_module(f"benchmarks.peers.{sys.argv[1]}")
+    serve(Server(module.READERS, module.versions()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""PNG plots of a results file: throughput, streams, the next chunk, attacks, memory, correctness. Needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from benchmarks.figures import of
+from benchmarks.report import Row
+
+_INK, _FAINT, _GRID = "#1f2933", "#7b8794", "#e4e7eb"
+_COLOURS = {  # the first word of a reader's name
+    "callmark": "#d64545", "floor": "#9aa5b1", "emit": "#9aa5b1", "empty": "#cbd2d9", "sglang": "#2680c2",
+    "vllm": "#f0a500",
+    "agent-tool-parser": "#3f9142", "forge-guardrails": "#8662c7", "ai-sdk": "#12a5a0", "jiter": "#ba5a31",
+    "json-repair": "#4c63b6", "partial-json-parser": "#a61b66",
+}  # fmt: skip
+_MARKERS = "osD^vP*X"
+_STYLE = {
+    "font.family": "DejaVu Sans", "font.size": 9, "axes.edgecolor": _FAINT, "axes.labelcolor": _INK, "text.color": _INK,
+    "xtick.color": _FAINT, "ytick.color": _INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.color": _GRID, "axes.axisbelow": True, "axes.titlesize": 10, "axes.titleweight": "bold",
+    "axes.titlelocation": "left", "figure.facecolor": "white", "savefig.dpi": 130, "legend.frameon": False,
+}  # fmt: skip
+
+
+def draw(rows: list[Row], stem: Path) -> list[Path]:
+    """Draw what the rows hold; return the files, `<stem>-<plot>.png`."""
+    drawn = []
+    with mpl.rc_context(_STYLE):
+        for name, plot in _PLOTS.items():
+            figure = plot(rows)
+            if figure is not None:
+                path = stem.with_name(f"{stem.name}-{name}.png")
+                figure.savefig(path, bbox_inches="tight")
+                plt.close(figure)
+                drawn.append(path)
+    return drawn
+
+
+def _colour(reader: str) -> str:
+    return _COLOURS.get(reader.split(",")[0].split(" ")[0], _FAINT)
+
+
+def _short(reader: str) -> str:
+    return reader.replace(", own dialect and tools", ", own dialect")
+
+
+def _source(figure: Figure, rows: list[Row], note: str, y: float = -0.005) -> None:
+    about = next((row for row in rows if row.get("part") == "conditions"), {})
+    text = f"{note}\ncommit {about.get('commit')}, {about.get('python')}, {about.get('machine')}"
+    figure.text(0.005, y, text, fontsize=7.5, color=_FAINT, va="top")
+
+
+def _bars(
+    rows: list[Row], part: str, column: str, label: str, title: str, note: str, spellings: tuple[str, ...]
+) -> Any:
+    """Draw one panel for each workload and spelling: bars on a log scale, hatched where a reader was wrong."""
+    chosen = [row for row in rows if row.get("part") == part and row.get("spelling") in spellings
+              and row["reader"] != "empty" and row.get("chunk") in (None, "4")]  # fmt: skip
+    if not any(column in row for row in chosen):
+        return None
+    workloads = list(dict.fromkeys(row["workload"] for row in chosen))
+    columns = [one for one in spellings if any(row["spelling"] == one for row in chosen)]
+    counts = [
+        max(len([r for r in chosen if (r["workload"], r["spelling"]) == (w, s)]) for s in columns) for w in workloads
+    ]
+    figure, grid = plt.subplots(
+        len(workloads), len(columns), figsize=(5.2 * len(columns), sum(0.5 + 0.24 * n for n in counts)), squeeze=False,
+        gridspec_kw={"height_ratios": [n + 1 for n in counts]}, sharex=True, layout="constrained",
+    )  # fmt: skip
+    figures = [row[column] for row in chosen if row.get(column)]
+    for line, workload in zip(grid, workloads, strict=True):
+        for axes, spelling in zip(line, columns, strict=True):
+            mine = [row for row in chosen if (row["workload"], row["spelling"]) == (workload, spelling)]
+            if not mine:
+                axes.axis("off")
+                continue
+            axes.set_title(f"{workload}  ·  {spelling}")
+            axes.set_xscale("log")
+            axes.set_xlim(min(figures) / 2.5, max(figures) * 8)
+            axes.grid(axis="y", visible=False)
+            for place, row in enumerate(mine):
+                _bar(axes, place, row, column, min(figures) / 2.5)
+            axes.set_yticks(range(len(mine)), [_short(row["reader"]) for row in mine])
+            axes.tick_params(axis="y", length=0)
+            axes.invert_yaxis()
+    for column_of_axes in grid.T:  # the last panel of each column has the ticks
+        last = [axes for axes in column_of_axes if axes.axison][-1]
+        last.set_xlabel(label)
+        last.tick_params(labelbottom=True)
+    figure.suptitle(title, x=0.005, ha="left", fontsize=13, fontweight="bold")
+    wrong = Patch(facecolor="white", edgecolor=_FAINT, hatch="////", label="read wrongly: not counted")
+    figure.legend(handles=[wrong], loc="upper right", fontsize=8)
+    _source(figure, rows, note)
+    return figure
+
+
+def _bar(axes: Any, place: int, row: Row, column: str, left: float) -> None:
+    figure, verdict, colour = row.get(column), str(row["verdict"]), _colour(row["reader"])
+    if not figure:
+        axes.text(left * 1.15, place, verdict.split(":")[0], va="center", fontsize=7.5, color=_FAINT, style="italic")
+        return
+    wrong = verdict.startswith(("wrong", "failed"))
+    axes.barh(place, figure, height=0.72, color="white" if wrong else colour, edgecolor=colour if wrong else "none",
+              hatch="////" if wrong else None, linewidth=0.6)  # fmt: skip
+    words = f"{figure:,.0f}" if figure >= 10 else f"{figure:.2g}"
+    axes.text(figure * 1.08, place, words, va="center", fontsize=7.5, color=_FAINT if wrong else _INK)
+
+
+def whole(rows: list[Row]) -> Any:
+    """Throughput of whole texts."""
+    return _bars(rows, "whole", "MB/s", "MB/s (10⁶ characters a second, log scale): longer is faster", "Whole texts",
+                 "floor: str.find for the opener, msgspec on the arguments", ("hermes", "qwen_xml", "glm"))  # fmt: skip
+
+
+def stream(rows: list[Row]) -> Any:
+    """Cost of a chunk."""
+    return _bars(rows, "stream", "ns/chunk", "ns a chunk of 4 characters (log scale): shorter is faster", "Streams",
+                 "emit: a feed that returns one event holding its chunk", ("hermes", "qwen_xml", "glm"))  # fmt: skip
+
+
+def _lines(axes: Any, rows: list[Row], x: str, y: str, scale: float = 1.0) -> None:
+    for place, reader in enumerate(dict.fromkeys(row["reader"] for row in rows)):
+        mine = [row for row in rows if row["reader"] == reader and row.get(y)]
+        second = reader.startswith("callmark,") or reader.endswith(("qwen25", "(Python)"))
+        axes.plot([row[x] for row in mine], [row[y] * scale for row in mine], color=_colour(reader), lw=1.8,
+                  marker=_MARKERS[place % len(_MARKERS)], ms=4.5, ls="--" if second else "-",
+                  label=_short(reader))  # fmt: skip
+        for row in mine:
+            if str(row.get("verdict", "")).startswith(("lost", "wrong")):
+                axes.plot(row[x], row[y] * scale, marker="x", ms=9, mew=1.6, color=_INK)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+
+
+def next_chunk(rows: list[Row]) -> Any:
+    """What the next chunk costs: the plot that shows who is quadratic."""
+    chosen = of(rows, "next")
+    spellings = list(dict.fromkeys(row["spelling"] for row in chosen))
+    if not chosen:
+        return None
+    figure, axes = plt.subplots(1, len(spellings), figsize=(4.6 * len(spellings), 4), sharey=True, squeeze=False,
+                                layout="constrained")  # fmt: skip
+    for one, spelling in zip(axes[0], spellings, strict=True):
+        mine = [row for row in chosen if row["spelling"] == spelling]
+        _lines(one, mine, "already", "us/chunk")
+        one.set_title(spelling)
+        one.set_xlabel("characters of the call that have come already")
+        one.legend(fontsize=7, loc="upper left")
+    low, high = axes[0][0].get_ylim()
+    axes[0][0].set_ylim(low, high * 12)  # room for the legends
+    axes[0][0].set_ylabel("µs for the next chunk of 4 characters")
+    figure.suptitle("What the next chunk costs: flat is linear in all, rising is quadratic", x=0.005, ha="left",
+                    fontsize=13, fontweight="bold")  # fmt: skip
+    _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces")
+    return figure
+
+
+def hostile(rows: list[Row]) -> Any:
+    """Time against size for texts made to be slow."""
+    chosen = of(rows, "hostile")
+    names = list(dict.fromkeys(row["workload"] for row in chosen))
+    if not chosen:
+        return None
+    figure, grid = plt.subplots(2, len(names), figsize=(3.3 * len(names), 6.4), sharex=True, sharey=True, squeeze=False,
+                                layout="constrained")  # fmt: skip
+    for line, way in zip(grid, ("whole", "stream"), strict=True):
+        for axes, name in zip(line, names, strict=True):
+            mine = [row for row in chosen if (row["workload"], row["way"]) == (name, way)]
+            _lines(axes, mine, "characters", "median seconds", 1000)
+            axes.set_title(f"{name}  ·  {way}", fontsize=9)
+            ticks = sorted({2048 * 4**power for power in range(4)})
+            axes.set_xticks(ticks, [f"{tick // 1024}K" for tick in ticks])
+            axes.minorticks_off()
+        line[0].set_ylabel("ms")
+    for axes in grid[-1]:
+        axes.set_xlabel("characters")
+    readers = list(dict.fromkeys(row["reader"] for row in chosen))
+    handles = {label: handle for line in grid for axes in line
+               for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}  # fmt: skip
+    lost = Line2D([], [], ls="", marker="x", color=_INK, ms=8, label="lost")
+    figure.legend([*(handles[_short(one)] for one in readers if _short(one) in handles), lost],
+                  [*(_short(one) for one in readers if _short(one) in handles), "the good call behind it is lost"],
+                  loc="outside lower center", ncols=5, fontsize=8)  # fmt: skip
+    figure.suptitle("Texts made to be slow", x=0.005, ha="left", fontsize=13, fontweight="bold")
+    _source(figure, rows, "a line that ends early took so long that the next size was left out", -0.02)
+    return figure
+
+
+def memory(rows: list[Row]) -> Any:
+    """Peak of what Python allocates, in multiples of the text."""
+    chosen = [row for row in of(rows, "memory") if row.get("x text") and row.get("reader")]
+    if not chosen:
+        return None
+    ways = list(dict.fromkeys(row["way"] for row in chosen))
+    figure, grid = plt.subplots(1, len(ways), figsize=(5.4 * len(ways), 3.4), squeeze=False, layout="constrained")
+    for axes, way in zip(grid[0], ways, strict=True):
+        mine = [row for row in chosen if row["way"] == way]
+        for place, row in enumerate(mine):
+            _bar(axes, place, row, "x text", 0)
+        axes.set_yticks(range(len(mine)), [_short(row["reader"]) for row in mine])
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", visible=False)
+        axes.invert_yaxis()
+        axes.margins(x=0.12)
+        axes.set_title(f"one call of {mine[0]['characters'] // 1000} KB, {way}")
+        axes.set_xlabel("times the size of the text")
+    figure.suptitle("Peak of memory", x=0.005, ha="left", fontsize=13, fontweight="bold")
+    _source(figure, rows, "tracemalloc: what Python allocates, results included; memory of Rust and node is not seen")
+    return figure
+
+
+def correctness(rows: list[Row]) -> Any:
+    """Heat maps of formats and readers."""
+    chosen = of(rows, "correctness")
+    if not chosen:
+        return None
+    formats = list(dict.fromkeys(row["format"] for row in chosen))
+    readers = list(dict.fromkeys(row["reader"] for row in chosen))
+    panels = {"calls": "calls exactly right", "stream": "streams equal the whole", "splits": "streams equal each other",
+              "clean": "no marker leaks"}  # fmt: skip
+    shades = LinearSegmentedColormap.from_list("right", ["#c94f4f", "#f2c14e", "#f7f0c6", "#7fb98a", "#2f8f5b"])
+    figure, grid = plt.subplots(1, 4, sharey=True,
+                                figsize=(4 * (1.1 + 0.52 * len(readers)) + 1, 1.6 + 0.34 * len(formats)),
+                                layout="constrained")  # fmt: skip
+    for axes, (measure, title) in zip(grid, panels.items(), strict=True):
+        axes.set_facecolor("#f5f7fa")
+        for row in chosen:
+            share = row[f"{measure} share"]
+            if share is None:
+                continue
+            x, y = readers.index(row["reader"]), formats.index(row["format"])
+            axes.add_patch(plt.Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, color=shades(share**2), lw=0))
+            axes.text(x, y, f"{share:.0%}".rstrip("%"), ha="center", va="center", fontsize=7.5,
+                      color="white" if share < 0.35 or share > 0.93 else _INK)  # fmt: skip
+        axes.set_xlim(-0.6, len(readers) - 0.4)
+        axes.set_ylim(len(formats) - 0.4, -0.6)
+        axes.set_xticks(range(len(readers)), readers, rotation=40, ha="right", rotation_mode="anchor")
+        axes.set_yticks(range(len(formats)), formats)
+        axes.tick_params(length=0, colors=_INK)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+        axes.set_title(title)
+    figure.suptitle("Recorded outputs of models, % of fixtures", x=0.005, ha="left", fontsize=13, fontweight="bold")
+    _source(
+        figure, rows, "fixtures and the last three checks are canitoolcall's; blank: no parser for it, or no streaming"
+    )
+    return figure
+
+
+def sizes(rows: list[Row]) -> Any:
+    """Throughput against the length of a chunk."""
+    chosen = [row for row in of(rows, "sizes") if row["chunk"] != "tokens" and row.get("MB/s")]
+    if not chosen:
+        return None
+    places = list(dict.fromkeys((row["spelling"], row["workload"]) for row in chosen))
+    spellings, workloads = (list(dict.fromkeys(one[n] for one in places)) for n in (0, 1))
+    figure, grid = plt.subplots(len(spellings), len(workloads), figsize=(3.6 * len(workloads), 2.9 * len(spellings)),
+                                sharex=True, sharey=True, squeeze=False, layout="constrained")  # fmt: skip
+    for line, spelling in zip(grid, spellings, strict=True):
+        for axes, workload in zip(line, workloads, strict=True):
+            mine = [{**row, "chunk": int(row["chunk"])} for row in chosen
+                    if (row["spelling"], row["workload"]) == (spelling, workload)]  # fmt: skip
+            _lines(axes, mine, "chunk", "MB/s")
+            axes.set_title(f"{workload}  ·  {spelling}", fontsize=9)
+            axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
+            axes.minorticks_off()
+        line[0].set_ylabel("MB/s")
+        line[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    for axes in grid[-1]:
+        axes.set_xlabel("characters in a chunk")
+    figure.suptitle("Throughput of streams against the length of a chunk (x: read wrongly)", x=0.005, ha="left",
+                    fontsize=13, fontweight="bold")  # fmt: skip
+    _source(figure, rows, "")
+    return figure
+
+
+_PLOTS: dict[str, Callable[[list[Row]], Any]] = {
+    "whole": whole,
+    "stream": stream,
+    "chunk-lengths": sizes,
+    "next-chunk": next_chunk,
+    "attacks": hostile,
+    "memory": memory,
+    "correctness": correctness,
+}

@@ -1,0 +1,122 @@
+"""The processes of the readers, seen from here: requests with a time limit, restarted after one that took too long."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import tempfile
+from time import monotonic
+from typing import IO, Any
+
+from benchmarks.environments import Launch
+
+LONGEST_SECONDS = 20.0  # one request; beyond this a figure would be of no use to anyone
+STARTING_SECONDS = 60.0
+
+Answer = dict[str, Any]
+
+
+class TooSlowError(Exception):
+    """A request took longer than its limit; the process was ended."""
+
+
+class FailedError(Exception):
+    """The reader raised, or its process ended; the text says what."""
+
+
+class Worker:
+    """One process that serves readers by the protocol of `peers/worker.py`. Started with the first request."""
+
+    def __init__(self, name: str, launch: Launch, longest_seconds: float = LONGEST_SECONDS) -> None:
+        self.name, self.launch, self.longest_seconds = name, launch, longest_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._complaints: IO[bytes] | None = None
+        self._texts: dict[str, dict[str, Any]] = {}
+        self._loaded: set[str] = set()
+        self._rest = b""
+
+    def load(self, key: str, **task: Any) -> None:
+        """Keep a text for the reader; it is sent when it is first needed, and again after a restart."""
+        self._texts[key] = task
+
+    def forget(self) -> None:
+        """Drop all texts, here and there."""
+        self._texts.clear()
+        self._loaded.clear()
+        if self._process is not None:
+            self._ask({"op": "forget"}, self.longest_seconds)
+
+    def ask(self, op: str, *, limit: float | None = None, **request: Any) -> Answer:
+        """Return the answer to one request. Raises TooSlowError or FailedError."""
+        key = request.get("key")
+        if self._process is None:
+            self._start()
+            self._ask({"op": "hello"}, STARTING_SECONDS)  # what it imports is not part of any answer
+        if key is not None and key not in self._loaded:
+            self._ask({"op": "load", "key": key, **self._texts[key]}, self.longest_seconds)
+            self._loaded.add(key)
+        answer = self._ask({"op": op, **request}, limit or self.longest_seconds)
+        if not answer["ok"]:
+            raise FailedError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._process = None
+        if self._complaints is not None:
+            self._complaints.close()
+            self._complaints = None
+        self._loaded.clear()
+        self._rest = b""
+
+    def _last_words(self) -> str:
+        """Return the last line that the process wrote to its standard error."""
+        assert self._complaints is not None
+        self._complaints.seek(max(0, self._complaints.seek(0, os.SEEK_END) - 2000))
+        lines = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:300] if lines else "without a word"
+
+    def _start(self) -> None:
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self._process = subprocess.Popen(
+            self.launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints,
+            env={**{k: v for k, v in os.environ.items() if not k.startswith(("COVERAGE", "PYTHON"))},
+                 "PYTHONHASHSEED": "0", "NODE_ENV": "production", **self.launch.environment},
+        )  # fmt: skip
+
+    def _ask(self, request: dict[str, Any], limit: float) -> Answer:
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # its standard error says why; reading finds the end
+        deadline = monotonic() + limit
+        pieces = [self._rest]
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while b"\n" not in pieces[-1]:
+                left = deadline - monotonic()
+                if left <= 0 or not selector.select(left):
+                    self.close()
+                    raise TooSlowError(f"longer than {limit:g} s")
+                piece = os.read(process.stdout.fileno(), 1 << 20)
+                if not piece:
+                    words = self._last_words()
+                    self.close()
+                    raise FailedError(f"its process ended: {words}")
+                pieces.append(piece)
+        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        answer: Answer = json.loads(line)
+        return answer

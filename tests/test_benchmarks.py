@@ -1,0 +1,401 @@
+"""The benchmarks measure what they say: workloads have their truth, and a peer that is wrong or slow is found out."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks import compare, correctness, figures
+from benchmarks.contests import CALLMARK, OURS, READ_BY, Arena, Entrant, Scale, against, judged, same
+from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
+from benchmarks.measure import exponent
+from benchmarks.peers.worker import Server, Task, merged
+from benchmarks.report import Lines, read_lines
+from benchmarks.workers import FailedError, TooSlowError, Worker
+from benchmarks.workloads import (
+    SPELLINGS,
+    TOOLS,
+    Workload,
+    chunks,
+    dense,
+    huge,
+    messages,
+    repairs,
+    sparse,
+    tokens,
+    wide,
+)
+
+from callmark import Limits, Parser, parse
+
+EVERY = Limits(calls=10**9)
+FAKES = '''
+"""Peers made for this test: each reads hermes by a regular expression, in its own way."""
+import json, os, re, time
+from benchmarks.peers.worker import Answer, Server, serve
+
+class Right:
+    def __init__(self, task):
+        self.task = task
+    def find(self, text):
+        found = re.findall("<tool_call>(.*?)</tool_call>", text, re.DOTALL)
+        return [(call["name"], call["arguments"]) for call in map(json.loads, found)]
+    def whole(self):
+        return self.find
+    def answer(self, result):
+        return Answer(result)
+    def stream(self):
+        return Stream(self)
+    def gathered(self, outputs):
+        return Answer(outputs[-1])
+
+class Stream:
+    def __init__(self, reader):
+        self.reader, self.pieces = reader, []
+    def feed(self, chunk):
+        self.pieces.append(chunk)
+    def finish(self):
+        return self.reader.find("".join(self.pieces))
+
+class Loses(Right):
+    def find(self, text):
+        return super().find(text)[:-1]
+
+class Cuts(Right):
+    def find(self, text):
+        return [(name, {key: value[:3] if isinstance(value, str) else value for key, value in arguments.items()})
+                for name, arguments in super().find(text)]
+
+class Slow(Right):
+    def find(self, text):
+        if len(text) > 1500:
+            time.sleep(60)
+        return super().find(text)
+
+class Raises(Right):
+    def find(self, text):
+        raise RuntimeError("no")
+
+class Leaves(Right):
+    def find(self, text):
+        print("goodbye")
+        os._exit(3)
+
+class WholeOnly(Right):
+    def stream(self):
+        raise NotImplementedError("no streaming")
+
+serve(Server({one.__name__: one for one in (Right, Loses, Cuts, Slow, Raises, Leaves, WholeOnly)}, {"fakes": "1"}))
+'''
+NAMES = ("Right", "Loses", "Cuts", "Slow", "Raises", "Leaves", "WholeOnly")
+TINY = Scale(
+    characters=5000, dense_characters=2000, big_argument=2000, streamed_characters=2000, streamed_dense=1000,
+    arguments=(1000,), fed=(1000,), hostile=(512, 1024), streams=3, batch=6, memory=(2000, 1000), rounds=1,
+    budget_seconds=0.001, longest_seconds=20, spellings=("call", "hermes"), chunk_lengths=("16", "tokens"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def fakes(tmp_path) -> Launch:
+    program = tmp_path / "fakes.py"
+    program.write_text(FAKES, encoding="utf-8")
+    return Launch((sys.executable, str(program)), {"PYTHONPATH": str(ROOT)})
+
+
+def shapes(seed: int) -> list[Workload]:
+    made = [make(spelling, 3000, seed) for spelling in SPELLINGS.values() for make in (sparse, dense, huge, wide)]
+    made += [huge(spelling, 3000, seed, closers=True) for spelling in SPELLINGS.values()]
+    return [*made, repairs(3000, seed)]
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_workloads_are_what_their_truth_says(seed):
+    for workload in shapes(seed):
+        if workload.name == "one wide call" and workload.spelling.name == "pythonic":
+            continue  # texts with both kinds of quotes are written with escapes there: not what this shape is for
+        calls = [(call.name, call.arguments) for call in parse(workload.text, limits=EVERY).calls]
+        assert judged(calls, workload.calls) == "right", (workload.name, workload.spelling.name)
+        parser = Parser(dialects=[workload.spelling.dialect], limits=EVERY)
+        events = [event for piece in tokens(workload.text) for event in parser.feed(piece)] + list(parser.finish())
+        calls = [(event.name, event.arguments) for event in events if hasattr(event, "raw_arguments")]
+        assert judged(calls, workload.calls) == "right", (workload.name, workload.spelling.name)
+        if workload.slices is not None:
+            bodies = [json.loads(workload.text[start:end]) for start, end in workload.slices]
+            assert bodies == [arguments for _, arguments in workload.calls]
+
+
+def test_the_seed_and_the_size_change_the_text():
+    assert [w.text for w in shapes(1)] == [w.text for w in shapes(1)]
+    assert all(
+        one.text != other.text for one, other in zip(shapes(1), shapes(2), strict=True) if "wide" not in one.name
+    )
+    for size in (1000, 10_000, 100_000):
+        assert size - 120 <= len(huge(SPELLINGS["hermes"], size).text) <= size
+    assert messages(SPELLINGS["hermes"], 9, 1) != messages(SPELLINGS["hermes"], 9, 2)
+    assert sum("<tool_call>" in text for text in messages(SPELLINGS["hermes"], 9)) == 6
+
+
+def test_every_call_is_of_a_tool_that_is_described():
+    described = {tool["function"]["name"]: set(tool["function"]["parameters"]["properties"]) for tool in TOOLS}
+    for workload in shapes(3):
+        for name, arguments in workload.calls:
+            assert name == "update" or set(arguments) == described[name]
+
+
+def test_tokens_have_the_sizes_of_tokens_and_never_cut_a_marker_token():
+    for workload in shapes(0):
+        pieces = tokens(workload.text)
+        assert "".join(pieces) == workload.text
+        assert 1.8 < len(workload.text) / len(pieces) < 6
+    text = dense(SPELLINGS["glm"], 2000).text
+    assert tokens(text).count("</arg_value>") == text.count("</arg_value>") > 10
+    assert chunks("ab<tool_call>cdefg", 4, whole_markers=True) == ["ab", "<tool_call>", "cdef", "g"]
+    assert chunks("ab<tool_call>", 4) == ["ab<t", "ool_", "call", ">"]
+    assert correctness.units("a<|x y|>b", ["<|x y|>"]) == ["a", "<|x y|>", "b"]
+
+
+def test_judging_is_exact():
+    meant = [("f", {"a": 1}), ("g", {"b": [True, None, "x"]})]
+    assert judged([["f", {"a": 1}], ["g", {"b": [True, None, "x"]}]], meant) == "right"
+    assert judged([["f", {"a": 1.0}], ["g", {"b": [True, None, "x"]}]], meant) == "right"
+    assert judged([["g", {"b": [True, None, "x"]}]], meant) == "wrong: 1 of 2 calls"
+    assert judged([["g", {"b": [1, None, "x"]}], ["f", {"a": 1}]], meant) == "wrong: 1 of 2 calls, 1 others"
+    assert judged([["f", {"a": 1}]] * 3, meant[:1]) == "wrong: 1 of 1 calls, 2 others"
+    assert judged([["", {"a": 1}]], meant[:1], names=False) == "right"
+    assert not same({"a": 1}, {"a": True})
+    assert not same({"a": 1}, {"a": 1, "b": 2})
+    assert not same([1], [1, 2])
+
+
+def test_a_wrong_peer_is_marked_wrong_and_a_slow_one_times_out(fakes):
+    arena = Arena(TINY._replace(longest_seconds=3, rounds=2, budget_seconds=1), {"fake": fakes})
+    try:
+        workload = dense(SPELLINGS["hermes"], 2000, 1)
+        entrants = [Entrant(name, "fake", name) for name in NAMES]
+        number = len(workload.calls)
+        for pieces in (None, chunks(workload.text)):
+            rows = {row["reader"]: row for row in arena.contest(workload, entrants, pieces)}
+            assert {name: row["verdict"] for name, row in rows.items()} == {
+                "Right": "right",
+                "Loses": f"wrong: {number - 1} of {number} calls",
+                "Cuts": f"wrong: 0 of {number} calls, {number} others",
+                "Slow": "> 3 s",
+                "Raises": "failed: RuntimeError: no",
+                "Leaves": "failed: its process ended: goodbye",
+                **({"WholeOnly": "right"} if pieces is None else {}),
+            }
+            assert len(rows["Right"]["seconds"]) == 2
+            assert rows["Right"]["MB/s"] > 0
+            assert "MB/s" not in rows["Slow"]
+        short = arena.contest(sparse(SPELLINGS["hermes"], 100), entrants[:4])  # the process was started again
+        assert next(row["verdict"] for row in short) == "right"
+    finally:
+        arena.close()
+    arena.unavailable["gone"] = "needs something"
+    row, *rest = arena.contest(workload, [Entrant("x", "gone", "x"), Entrant("y", "not asked for", "y")])
+    assert (row["verdict"], rest) == ("not available: needs something", [])
+
+
+def test_every_part_has_callmark_right():
+    arena = Arena(TINY, {OURS: ours()})
+    versions = arena.versions()
+    assert versions[OURS]["callmark"]
+    try:
+        for part in ("whole", "stream", "sizes", "next", "many", "batch", "arguments", "hostile", "memory"):
+            rows = [row for some in getattr(arena, part)() for row in some]
+            mine = [row for row in rows if row["reader"] == CALLMARK]
+            assert mine, part
+            assert {row["verdict"] for row in mine} <= {"right", "found", ""}, part
+            if part in ("whole", "stream"):
+                assert all(row["x floor"] > 0 and row["x callmark"] == 1 for row in mine)
+    finally:
+        arena.close()
+
+
+def test_a_worker_says_what_went_wrong(fakes):
+    worker = Worker("fake", fakes, longest_seconds=20)
+    worker.load("k", text="x" * 2000)
+    try:
+        assert worker.ask("hello")["versions"]["fakes"] == "1"
+        with pytest.raises(TooSlowError, match=r"0\.2 s"):
+            worker.ask("turn", key="k", reader="Slow", limit=0.2)
+        with pytest.raises(FailedError, match="KeyError"):
+            worker.ask("turn", key="k", reader="Nobody")
+        assert worker.ask("read", key="k", reader="Right")["calls"] == []
+    finally:
+        worker.close()
+
+
+def test_deltas_are_joined_as_clients_do():
+    deltas = [(0, "f", ""), (0, None, '{"a"'), (1, "g", None), (0, None, ": 1}"), (1, None, "{")]
+    assert merged(iter(deltas)) == [("f", {"a": 1}), ("g", "{")]
+
+
+def test_an_answer_that_is_nested_too_deeply_can_still_be_sent():
+    class Deep:
+        def __init__(self, task: Task) -> None:
+            self.task = task
+
+        def whole(self):
+            return json.loads
+
+        def answer(self, result):
+            from benchmarks.peers.worker import Answer
+
+            return Answer([("f", result)])
+
+    server = Server({"deep": Deep}, {})
+    server.handle({"op": "load", "key": "k", "text": "[" * 500 + "]" * 500})
+    assert server.handle({"op": "read", "key": "k", "reader": "deep"})["calls"] == [("f", "nested too deeply")]
+    assert not server.handle({"op": "nothing"})["ok"]
+
+
+def test_ratios_are_of_turns_in_the_same_round():
+    assert against([2.0, 8.0, None], [1.0, 2.0, 4.0]) == (3.0, 2.0, 4.0)
+    assert against([3.0], [1.0, 2.0]) == (2.0, 2.0, 2.0)
+    assert exponent([1, 10, 100], [1, 100, 10_000]) == pytest.approx(2)
+    assert math.isnan(exponent([1], [1]))
+
+
+def rows() -> list[dict]:
+    def row(reader: str, verdict: str, times: float, part: str = "whole", workload: str = "dense", **more) -> dict:
+        return {"part": part, "workload": workload, "spelling": "hermes", "reader": reader, "verdict": verdict,
+                "MB/s": 8.0, "x callmark": times, "x floor": 6.0 * times, "x floor, least": 5.0, "x floor, most": 7.0,
+                "ns/chunk": 400.0, "median seconds": 0.01 * times, "calls": 100, "x callmark, least": times,
+                "x callmark, most": times,
+                "chunk": None if part == "whole" else "4", "seconds": [0.01], "characters": 80_000, **more}  # fmt: skip
+
+    stream = {"part": "stream", "workload": "argument of 1 KB"}
+    return [
+        {"part": "conditions", "commit": "abc", "python": "CPython 3", "machine": "one", "load": [0.5], "quick": False},
+        row(CALLMARK, "right", 1), row("floor", "floor", 0.1), row("sglang hermes", "right", 5),
+        row("vllm hermes", "wrong: 1 of 2 calls", 0.5), row("agent-tool-parser (Rust)", "right", 2),
+        row(CALLMARK, "right", 1, **stream), row("sglang hermes", "right", 250, **stream),
+        {**row("ai-sdk hermes (node)", "> 20 s", 1, **stream), "x callmark": None, "seconds": []},
+        {"part": "recovery", "dialect": "call", "found": "9/10"},
+        {"part": "next", "spelling": "call", "reader": CALLMARK, "already": 1000, "us/chunk": 1.0, "verdict": ""},
+        {"part": "next", "spelling": "call", "reader": CALLMARK, "already": 10_000, "us/chunk": 1.0, "verdict": ""},
+        {"part": "memory", "way": "whole", "reader": CALLMARK, "x text": 2.0, "characters": 2000, "verdict": "right"},
+        row(CALLMARK, "found", 1, part="hostile", way="whole"),
+        row("vllm hermes", "lost", 1, part="hostile", way="stream"),
+        row(CALLMARK, "right", 1, part="sizes") | {"chunk": "16"},
+        {"part": "correctness", "format": "hermes", "reader": "callmark", "calls": "3/3", "stream": "", "splits": "",
+         "clean": "3/3", "calls share": 1.0, "stream share": None, "splits share": None, "clean share": 0.5},
+    ]  # fmt: skip
+
+
+def test_a_wrong_peer_is_never_the_fastest():
+    whole = figures.of(rows(), "whole")
+    assert figures.fastest(whole, python=True)["reader"] == "sglang hermes"
+    assert figures.fastest(whole, python=False)["reader"] == "agent-tool-parser (Rust)"
+    goals = {row["goal"]: row for row in figures.targets(rows())}
+    assert (
+        goals["whole, dense, hermes: times as fast"] | {"measured": 5} == goals["whole, dense, hermes: times as fast"]
+    )
+    assert goals["whole, dense, hermes: times as fast"][""] == "ok"
+    assert goals["whole, dense, hermes: x floor"][""] == "MISS"
+    assert goals["stream, argument of 1 KB, hermes: times as fast"][""] == "MISS"
+    assert goals["recovery: share found"]["measured"] == 0.9
+
+
+def test_the_readme_block_is_made_from_results(tmp_path):
+    file = Lines(tmp_path / "deep" / "run.jsonl")
+    file.add([*rows(), {"part": "recovery", "found": "1/1", "": "ok"}])
+    assert read_lines(file.path)[-1]["verdict"] == "ok"
+    text = figures.readme(read_lines(file.path))
+    assert "commit abc, CPython 3, one, load 0.5" in text
+    assert "| vllm hermes | *0.50* |" in text
+    assert "| sglang hermes | 5.0 |" in text
+    page = tmp_path / "README.md"
+    page.write_text("a <!-- figures -->old<!-- end of figures --> b", encoding="utf-8")
+    figures.write(text, page)
+    assert page.read_text(encoding="utf-8") == f"a <!-- figures -->\n{text}\n<!-- end of figures --> b"
+    page.write_text("nothing", encoding="utf-8")
+    with pytest.raises(ValueError, match="0 places"):
+        figures.write(text, page)
+
+
+def test_plots_are_drawn_of_what_there_is(tmp_path, monkeypatch):
+    from benchmarks.plots import _STYLE, draw
+
+    monkeypatch.setitem(_STYLE, "savefig.dpi", 40)
+    drawn = draw(rows(), tmp_path / "run")
+    assert [path.name for path in drawn] == [f"run-{name}.png" for name in (
+        "whole", "stream", "chunk-lengths", "next-chunk", "attacks", "memory", "correctness")]  # fmt: skip
+    assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 1500 for path in drawn)
+    assert draw(rows()[:1], tmp_path / "none") == []
+
+
+def test_recorded_outputs_are_scored():
+    arena = Arena(TINY, {OURS: ours()})
+    arena.versions()
+    try:
+        made = [row for some in correctness.correctness(arena, every=20) for row in some]
+    finally:
+        arena.close()
+    hermes = next(row for row in made if row["format"] == "hermes (Qwen 3)" and row["reader"] == "callmark")
+    assert hermes["fixtures"] >= 2
+    assert hermes["stream"] == hermes["splits"] == f"{hermes['fixtures']}/{hermes['fixtures']}"
+    assert {row["reader"] for row in made} == {"callmark", "callmark, salvage"}
+    assert correctness.visible("thinking</think>\nso", "thinking") == "\nso"
+    assert correctness.visible("so", None) == correctness.visible("so", "x") == "so"
+
+
+def test_a_change_is_told_from_noise():
+    assert compare.verdict(1.03, 1.2, 0.02) == "SLOWER"
+    assert compare.verdict(0.9, 0.97, 0.02) == "faster"
+    assert compare.verdict(0.9, 1.1, 0.02) == ""
+    assert compare._found("103;;instructions:u;1;100.00;;\n") == 103
+    assert compare._found("==1== Collected : 2054\n") == 2054
+    assert compare._found("nothing") is None
+
+
+def test_another_callmark_can_be_laid_out_beside_this_one(tmp_path):
+    compare._lay_out(ROOT, tmp_path)
+    worker = Worker("other", ours(str(tmp_path)))
+    try:
+        worker.load("k", text="[CALL: f({'a': 1,})]")
+        assert worker.ask("read", key="k", reader=CALLMARK)["calls"] == [["f", {"a": 1}]]
+    finally:
+        worker.close()
+    where = subprocess.run([sys.executable, "-c", "import callmark; print(callmark.__file__)"], text=True,
+                           capture_output=True, check=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})  # fmt: skip
+    assert Path(where.stdout.strip()).is_relative_to(tmp_path)
+
+
+def test_peers_are_pinned_and_known(monkeypatch, tmp_path):
+    for peer in PEERS.values():
+        pins = [*peer.pins, *peer.alone, *filter(None, [peer.source])]
+        assert pins
+        assert all("@" in pin[1:] if peer.npm else "==" in pin for pin in pins)
+    assert {entrant.peer for entrants in READ_BY.values() for entrant in entrants} <= set(PEERS)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match="node"):
+        launch(PEERS["ai-sdk"])
+
+
+def test_the_command_writes_rows_and_prints_tables(tmp_path):
+    out = tmp_path / "run.jsonl"
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "batch",
+        "--quick",
+        "--no-peers",
+        "--no-plots",
+        "--out",
+        out,
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Many short texts" in done.stdout
+    made = read_lines(out)
+    assert made[0]["part"] == "conditions"
+    assert made[0]["quick"] is True
+    assert {row["part"] for row in made} == {"conditions", "batch", "time"}
