@@ -24,7 +24,7 @@ from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Argumen
 from callmark.reading import fast
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, patterns, section
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, any_of, patterns, section
 from callmark.reading.prefixes import merged, unfinished
 from callmark.reading.schemas import known_tools, scalar
 from callmark.testing import in_chunks, joined
@@ -695,6 +695,23 @@ def test_merged_patterns_match_where_one_of_them_does(together, data):
     text = data.draw(st.sampled_from([text, text[:changed] + "\u017f" + text[changed + 1 :], text[:changed].upper()]))
     expected = any(re.match(one, text) for one in together)
     assert (re.match(merged(together), text) is not None) == expected
+
+
+ODD_PATTERNS = (
+    "", "a?", "ab", "a(?:b|cd)?e", "(?>ab|a)b", "(?i:Toy)a", "(?i:sun)b", "[^a]b", "[a-c]\\d", "(?!ab)a", "(?=ab)a",
+    ".b", "a{0,2}b", "(?:a|b){0,2}c", "a*?b", "a*+b", "(?:|a)b", r"\r?\n<", "(?:(?:ab)?)c",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(ODD_PATTERNS), min_size=1), st.text("abcdetToysSuUn1<\r\n\u017f", max_size=5))
+@settings(max_examples=settings.default.max_examples * 10)
+def test_merged_patterns_of_every_kind_match_where_one_of_them_does(together, text):
+    assert (re.match(merged(together), text) is not None) == any(re.match(one, text) for one in together)
+
+
+def test_patterns_that_cannot_be_merged_are_tried_one_after_the_other():
+    either = any_of([r"(?P<name>a)(?<=a)b", "c"])
+    assert [either.match(text, 0) is not None for text in ("ab", "c", "b")] == [True, True, False]
 
 
 # The laws can fail: what a parser that breaks one of them is told.

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
 from callmark.reading.parameters import CONTAINERS, HOLD, lone_surrogate, plain_value
-from callmark.reading.patterns import Patterns
+from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.schemas import Parameters, scalar
 
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
@@ -24,12 +24,12 @@ _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
 _PAIR_KEY: Final = r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
 _PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
-_SIMPLE_PAIR = re.compile(
+_SIMPLE_PAIR: Final = Pattern(
     _PAIR_KEY + r"""(?:"([^"\\\x00-\x1f\ud800-\udfff]*+)"|'([^'"\\\x00-\x1f\ud800-\udfff]*+)'|"""
     r"""([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))""" + _PAIR_END
 )
-_BEFORE_VALUE = re.compile(_PAIR_KEY)
-_BEHIND_VALUE = re.compile(_PAIR_END)
+_BEFORE_VALUE: Final = Pattern(_PAIR_KEY)
+_BEHIND_VALUE: Final = Pattern(_PAIR_END)
 _QUOTED: Final = ('"', "{", "[")
 _WINDOW: Final = 1024  # characters of a value that are looked at first: few are longer
 _CDATA: Final = "<![CDATA["

@@ -54,6 +54,11 @@ class Pattern:
         return self._compiled.search
 
     @cached_property
+    def fullmatch(self) -> Callable[..., re.Match[str] | None]:
+        """Match a whole text: `re.Pattern.fullmatch`."""
+        return self._compiled.fullmatch
+
+    @cached_property
     def unfinished(self) -> str | None:
         """The pattern of what more text could make a match, None where none can be derived."""
         try:

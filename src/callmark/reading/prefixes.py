@@ -31,17 +31,6 @@ def unfinished(pattern: str) -> str:
     return _inside_all(list(_parser.parse(pattern)))
 
 
-def necessary(pattern: str) -> frozenset[str]:
-    r"""Return literals one of which stands in every text that `pattern` matches, look-ahead included.
-
-    The empty literal, which stands in every text, where there are none to be found.
-
-    >>> sorted(necessary(r"<a>[ ]*(?=<b=)|\r?\n<c=[a-z]"))
-    ['\n<c=', '<a>']
-    """
-    return _necessary(list(_parser.parse(pattern))) or frozenset([""])
-
-
 def merged(patterns: Sequence[str]) -> str:
     r"""Return one pattern that matches where any of `patterns` does: what they have in common is tried once.
 
@@ -124,27 +113,6 @@ def _of_both_cases(members: dict[str, None] | None) -> dict[str, None] | None:
     if members is None or not all(len(char) == 1 and char in "abcdefghjlmnopqrtuvwxyz" for char in members):
         return None
     return members | dict.fromkeys("".join(members).upper())
-
-
-def _necessary(items: list[Any]) -> frozenset[str]:
-    """Return the longest that one of `items` gives; the shortest of a set counts."""
-    found: list[frozenset[str]] = []
-    run = ""
-    for op, value in [*items, (sre.ANY, None)]:
-        if op is sre.LITERAL:
-            run += chr(value)
-            continue
-        if run:
-            found.append(frozenset([run]))
-            run = ""
-        if op is sre.BRANCH:
-            branches = [_necessary(list(branch)) for branch in value[1]]
-            found.append(frozenset().union(*branches) if all(branches) else frozenset())
-        elif op is sre.SUBPATTERN and not value[1]:
-            found.append(_necessary(list(value[3])))
-        elif op is sre.ASSERT and value[0] == 1:
-            found.append(_necessary(list(value[1])))
-    return max(found, key=lambda literals: min(map(len, literals), default=0), default=frozenset())
 
 
 def _inside_all(items: list[Any]) -> str:
