@@ -616,6 +616,37 @@ def test_a_pattern_that_does_not_compile_raises_where_it_is_used():
         parse("=> f {}", dialects=Dialect(name="wrong", title="", models="", source="", forms=(form,)))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"nonce": "a b"}, "nonce: expected 1 to 64 ASCII letters"),
+        ({"nonce": ""}, "nonce: expected 1 to 64 ASCII letters"),
+        ({"tolerance": "kind"}, "tolerance: expected"),
+    ],
+)
+def test_options_that_are_none_are_told(wrong, told):
+    with pytest.raises(UsageError, match=told):
+        Parser(**wrong)
+
+
+@pytest.mark.parametrize("text", [None, b"[CALL: f()]", 3, ["[CALL: f()]"]])
+def test_only_a_str_can_be_parsed(text):
+    with pytest.raises(UsageError, match="parse: expected a str, found " + type(text).__name__):
+        parse(text)
+
+
+def test_a_pattern_of_an_unusual_kind_is_looked_for_in_small_chunks_too():
+    form = Form(head=r"=>(?<=>) {name} (?=\{)", body="json", begins="=")
+    odd = Dialect(name="odd", title="", models="", source="", forms=(form,))
+    for length in (1, 2, 3, 5, 100):
+        parser = Parser(dialects=odd)
+        text = 'a = b, c => 1; => look {"at": 1} = =>'
+        events = [event for at in range(0, len(text), length) for event in parser.feed(text[at : at + length])]
+        events += parser.finish()
+        assert [event.name for event in events if isinstance(event, Call)] == ["look"]
+        assert "".join(event.text for event in events if isinstance(event, Text)) == "a = b, c => 1;  = =>"
+
+
 # Plug-ins.
 
 
