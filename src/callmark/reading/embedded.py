@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 OPEN, DONE, DEAD = 0, 1, 2  # status
 HELD: Final = object()
-"""What a reader's `plain` says of a chunk that it has taken, and of which nothing comes out yet."""
+"""What a reader's `stops` says of a chunk that it has taken, and of which nothing comes out yet."""
 
 
 class Embedded:

@@ -1,8 +1,9 @@
 """The fast paths: whole markers that are there to their end, read without the incremental readers.
 
 Each accepts a part of its body language with the same meaning, the same previews included (held to the grammar and to
-the readers by properties in `tests/test_laws.py`); for anything else it returns None, and the reader decides. An
-attempt ends at the first character that it does not know, so it costs no more than the reader's own way there.
+the readers by properties in `tests/test_laws.py`); for anything else it returns the index at which its attempt ended,
+and the reader decides. That is the first character that it does not know, so the attempt costs no more than the
+reader's own way there.
 """
 
 from __future__ import annotations

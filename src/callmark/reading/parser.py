@@ -463,8 +463,6 @@ class Parser(CallReading):
             self._contexts.pass_marker(raw)
         self._at = self._shown = stop
 
-    # In a call.
-
     # Between the calls of a section.
 
     def _in_section(self, final: bool) -> bool:
@@ -563,8 +561,6 @@ class Parser(CallReading):
         self._broke = self._section is not None
         self._leave(end)
         return True
-
-    # Behind arguments over the limit: text, but what stands in its strings begins no marker.
 
     # Behind a call that must be alone in its fence.
 

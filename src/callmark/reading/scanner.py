@@ -5,7 +5,7 @@ begin (openers of sections, heads of calls), and the reasoning tags. Entries are
 first that matches decides, which is how `<tool_call>` can belong to three dialects.
 
 Speed: for each character with which an entry may begin there is one pattern that begins with that very literal, so that
-`re` skips to it at memory speed (2 GB/s, where a character class or a leading alternation makes 0.3).
+`re` skips to it, several times faster than to a character class or to a leading alternation.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Entry:
 
 
 class Plan:
-    """What to look for. `begins` finds any character with which an entry may begin."""
+    """What to look for. `any` finds a character with which an entry may begin; without one, a chunk is plain text."""
 
     def __init__(self, dialects: tuple[Dialect, ...], tolerance: Tolerance) -> None:
         """Make the plan for `dialects`; a tolerant one takes loose heads and variants too."""
