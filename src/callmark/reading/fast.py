@@ -14,9 +14,10 @@ from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
-from callmark.reading.parameters import CONTAINERS, HOLD, lone_surrogate, plain_value
+from callmark.reading.parameters import CONTAINERS, HOLD, plain_value
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.values import lone_surrogate
 
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""

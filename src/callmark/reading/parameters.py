@@ -22,7 +22,7 @@ from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import Parameters, scalar
-from callmark.reading.values import ValueReader
+from callmark.reading.values import ValueReader, lone_surrogate
 
 HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""
@@ -31,7 +31,6 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
-_LONE = re.compile(r"[\ud800-\udfff]")
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _JSON_FORM = Form(head="{name}", body="json", explicit=False)
 
@@ -338,11 +337,6 @@ class ParametersReader:
         self.code = code
         self.expected = expected
         return at
-
-
-def lone_surrogate(text: str) -> re.Match[str] | None:
-    """Return where half of a surrogate pair stands in `text`, if there is one."""
-    return None if text.isascii() else _LONE.search(text)
 
 
 def _character(entity: str) -> str:

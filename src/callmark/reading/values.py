@@ -102,6 +102,11 @@ _NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "n
 """Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
 
 
+def lone_surrogate(text: str) -> re.Match[str] | None:
+    """Return where half of a surrogate pair stands in `text`, if there is one."""
+    return None if text.isascii() else _LONE.search(text)
+
+
 def holds_escape_prefix(buffer: str, at: int) -> bool:
     """Return whether more text could make an escape of JSON of what stands at index `at`."""
     return _ESCAPE_PREFIX.match(buffer, at) is not None
@@ -884,7 +889,7 @@ class ValueReader:
                     break
         if stop > at:
             piece = buffer[at:stop]
-            lone = _LONE.search(piece)
+            lone = lone_surrogate(piece)
             if lone:
                 self._put(quoted(piece[: lone.start()])[1:-1], base)
                 return self._die("lone-surrogate", "a character", at + lone.start())
