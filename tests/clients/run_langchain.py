@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import openai
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
-from scenarios import ADDRESS, TOOLS, made, report
+from scenarios import ADDRESS, TOOLS, failure, made, report
 
 model = ChatOpenAI(base_url=f"{ADDRESS}/v1", api_key="sk-test", model="m", max_retries=0, timeout=60)
 
@@ -45,16 +44,6 @@ def streamed(request):
     for chunk in chain.stream(messages):
         total = chunk if total is None else total + chunk
     return read(total)
-
-
-def failure(run):
-    try:
-        run()
-    except openai.APIStatusError as error:
-        return {"status": error.status_code, "retry": error.response.headers.get("retry-after")}
-    except openai.APIError as error:
-        return {"error": error.message}
-    return None
 
 
 report(whole, streamed, failure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import openai
-from scenarios import ADDRESS, TOOLS, made, report
+from scenarios import ADDRESS, TOOLS, failure, made, report
 
 client = openai.OpenAI(base_url=f"{ADDRESS}/v1", api_key="sk-test", max_retries=0, timeout=60)
 
@@ -42,16 +42,6 @@ def streamed(request):
         joined = message_of(stream.get_final_completion().choices[0])
     assert joined == by_hand, (joined, by_hand)
     return joined
-
-
-def failure(run):
-    try:
-        run()
-    except openai.APIStatusError as error:
-        return {"status": error.status_code, "retry": error.response.headers.get("retry-after")}
-    except openai.APIError as error:
-        return {"error": error.message}
-    return None
 
 
 report(whole, streamed, failure)

@@ -65,6 +65,19 @@ def report(
     print(json.dumps(found))
 
 
+def failure(run: Callable[[], Any]) -> dict[str, Any] | None:
+    """Run what must fail with an error of the package `openai`, which some clients raise too, and say how it failed."""
+    import openai
+
+    try:
+        run()
+    except openai.APIStatusError as error:
+        return {"status": error.status_code, "retry": error.response.headers.get("retry-after")}
+    except openai.APIError as error:
+        return {"error": error.message}
+    return None
+
+
 def made(text: str | None, calls: list[tuple[str, Any]], reason: str | None) -> dict[str, Any]:
     """Return what is compared: the text, the calls with their arguments, and why it ended."""
     return {"text": text or "", "calls": [list(call) for call in calls], "reason": reason}
