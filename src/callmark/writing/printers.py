@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,10 +26,47 @@ def gbnf(root: Node, rules: Mapping[str, Node]) -> str:
     return "".join(f"{name} ::= {text}\n" for name, text in lines.items())
 
 
-class _Gbnf:
+class _Printer(ABC):
+    """What GBNF and Lark write alike. `rules` are those that were made up for pieces, beginning with `_begin`."""
+
+    _begin: str
+
     def __init__(self) -> None:
         self.rules: dict[str, str] = {}
         self._names: dict[str, str] = {}
+
+    @abstractmethod
+    def text(self, node: Node) -> str:
+        """Return a piece as the right side of a rule."""
+
+    @abstractmethod
+    def _inner(self, node: Node) -> str:
+        """Return a piece as a part of another one."""
+
+    def _joined(self, node: Seq | Alt | Rep | Ref) -> str:
+        match node:
+            case Seq(items):
+                return " ".join(self._inner(item) for item in items if item != Lit("")) or '""'
+            case Alt(items):
+                return " | ".join(map(self.text, items))
+            case Rep(item, least, most):
+                return _repeated(self._inner(item), least, most)
+            case Ref(name):
+                return name
+
+    def _named(self, text: str) -> str:
+        if text not in self._names:
+            self._names[text] = f"{self._begin}{len(self._names)}"
+            self.rules[self._names[text]] = text
+        return self._names[text]
+
+
+def _repeated(inner: str, least: int, most: int) -> str:
+    return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+
+
+class _Gbnf(_Printer):
+    _begin = "p"
 
     def text(self, node: Node) -> str:
         match node:
@@ -36,16 +74,9 @@ class _Gbnf:
                 return '"' + "".join(_GBNF_ESCAPES.get(char, _visible(char)) for char in text) + '"'
             case Chars(ranges, negated):
                 return _class(ranges, negated, _gbnf_in_class)
-            case Seq(items):
-                return " ".join(self._inner(item) for item in items if item != Lit("")) or '""'
-            case Alt(items):
-                return " | ".join(map(self.text, items))
-            case Rep(item, least, most):
-                inner = self._inner(item)
-                return _repeated(inner, least, most)
-            case Ref(name):
-                return name
-        return f"t0 {self.text(Lit(node.until))}" if node.until else "t0"
+            case Free(until):
+                return f"t0 {self.text(Lit(until))}" if until else "t0"
+        return self._joined(node)
 
     def _inner(self, node: Node) -> str:
         text = self.text(node)
@@ -53,14 +84,7 @@ class _Gbnf:
             return text
         if len(text) <= _LONG and not (isinstance(node, Rep) and node.most > 1):
             return f"({text})"  # a repetition is a rule of its own: llama.cpp refuses large ones inside of each other
-        if text not in self._names:
-            self._names[text] = f"p{len(self._names)}"
-            self.rules[self._names[text]] = text
-        return self._names[text]
-
-
-def _repeated(inner: str, least: int, most: int) -> str:
-    return f"{inner}?" if (least, most) == (0, 1) else f"{inner}{{{least},{most}}}"
+        return self._named(text)
 
 
 def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
@@ -73,12 +97,13 @@ def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
     return "%llguidance {}\n" + "".join(f"{name}: {text}\n" for name, text in lines.items())
 
 
-class _Lark:
+class _Lark(_Printer):
     """A piece without references is one terminal: the lexer takes it at once, where rules would go by characters."""
 
+    _begin = "P"
+
     def __init__(self, forbidden: str) -> None:
-        self.rules: dict[str, str] = {}
-        self._names: dict[str, str] = {}
+        super().__init__()
         self._free = f"/(?s:.*)/ & ~/(?s:.*){forbidden}(?s:.*)/"
 
     def text(self, node: Node) -> str:
@@ -86,20 +111,9 @@ class _Lark:
             return '""'
         if isinstance(node, Free):
             return self._until(node.until)
-        if _is_regular(node):
+        if isinstance(node, Lit | Chars) or _is_regular(node):
             return self._named(f"/{_in_slashes(regex(node, {}))}/")
-        match node:
-            case Seq(items):
-                return " ".join(self._inner(item) for item in items if item != Lit(""))
-            case Alt(items):
-                return " | ".join(map(self.text, items))
-            case Rep(item, least, most):
-                inner = self._inner(item)
-                return _repeated(inner, least, most)
-            case Ref(name):
-                return name
-            case _:
-                raise AssertionError("what is regular has been printed")
+        return self._joined(node)
 
     def _inner(self, node: Node) -> str:
         text = self.text(node)
@@ -112,12 +126,6 @@ class _Lark:
             return "FREE"
         self.rules["head[lazy]"] = f"FREE /{_in_slashes(regex(Lit(until), {}))}/"
         return "head"
-
-    def _named(self, text: str) -> str:
-        if text not in self._names:
-            self._names[text] = f"P{len(self._names)}"
-            self.rules[self._names[text]] = text
-        return self._names[text]
 
 
 def _is_regular(node: Node) -> bool:
