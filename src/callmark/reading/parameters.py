@@ -21,7 +21,7 @@ from callmark.events import JsonValue, Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
-from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.schemas import NUMBER, Parameters, scalar
 from callmark.reading.values import ValueReader, lone_surrogate
 
 HOLD: Final = 4096
@@ -32,6 +32,8 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
+_QUOTED: Final = frozenset('{["')
+_WORDS: Final = frozenset({"true", "false", "null"})
 _JSON_FORM = Form(head="{name}", body="json", explicit=False)
 
 
@@ -354,7 +356,11 @@ def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) ->
     Undecodable where it names a key twice.
     """
     plain = text.strip(_BLANK)
-    if not declared and (not plain or plain[0] not in _BEGINS_JSON):
+    if not declared and (
+        not plain
+        or plain[0] not in _BEGINS_JSON
+        or (plain[0] not in _QUOTED and plain not in _WORDS and NUMBER.fullmatch(plain) is None)
+    ):
         return quoted(text), text
     if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
         try:

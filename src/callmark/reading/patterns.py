@@ -145,6 +145,8 @@ class Patterns:
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
+    simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
+               it if structure follows
     """
 
     def __init__(self, form: Form) -> None:
@@ -201,6 +203,10 @@ class Patterns:
                 self.loose_between.append(Pattern(f"(?P<tail>(?={loose[-1]}))"))
             self.stop = Stop([*ends, *rest])
             self.stop_xml = Stop([*ends, *_XML, *rest])
+            inside = "|".join(map(anonymous, rest[:-1]))
+            lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
+            value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
+            self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}")
 
 
 class Section:
