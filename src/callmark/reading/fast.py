@@ -17,7 +17,7 @@ from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
 from callmark.reading.parameters import CONTAINERS, HOLD, plain_value
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.schemas import PYTHON_LITERALS, Parameters, scalar
-from callmark.reading.values import lone_surrogate
+from callmark.reading.values import lone_surrogate, to_double
 
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""
@@ -25,8 +25,8 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
 _CONTROL: Final = r"\x00-\x1f"
-_DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.)*+"'
-_SINGLE: Final = rf"'[^'\\{_CONTROL}]*+'"
+_DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster
+_SINGLE: Final = rf"""'(?:[^'\\{_CONTROL}]++|\\[\\'"/bfnrt])*+'"""
 
 
 def _container(string: str) -> str:
@@ -143,15 +143,15 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
 
 
 def _from_python(source: str) -> str:
-    """Return the JSON of a Python string or container; in its single-quoted strings there is no backslash."""
-    if '"' not in source and not ("True" in source or "False" in source or "None" in source):
+    """Return the JSON of a Python string or container; its escapes are those of JSON."""
+    if '"' not in source and "\\" not in source and not ("True" in source or "False" in source or "None" in source):
         return source.replace("'", '"')
     return _PYTHON.sub(_python_token, source)
 
 
 def _python_token(token: re.Match[str]) -> str:
     text = token[0]
-    return quoted(text[1:-1]) if text[0] == "'" else PYTHON_LITERALS.get(text, text)
+    return f'"{to_double(text[1:-1])}"' if text[0] == "'" else PYTHON_LITERALS.get(text, text)
 
 
 def _none(_buffer: str, _at: int) -> None:

@@ -71,7 +71,6 @@ _SURROGATE_ESCAPE = Pattern(r"\\u[dD][89a-fA-F]")
 _HEX_ESCAPE = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX = Pattern(rf"\\x{_X}?\Z")
 _LONE = Pattern(r"[\ud800-\udfff]")
-_SINGLE_TOKEN = re.compile(r"\\.|\"")
 _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
 _KEY_WORD = Pattern(r"[\w.\-]++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
@@ -112,11 +111,11 @@ def holds_escape_prefix(buffer: str, at: int) -> bool:
     return _ESCAPE_PREFIX.match(buffer, at) is not None
 
 
-def _to_double(piece: str) -> str:
+def to_double(piece: str) -> str:
     r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
-    if '"' not in piece and "\\'" not in piece:
-        return piece
-    return _SINGLE_TOKEN.sub(lambda token: {'"': '\\"', "\\'": "'"}.get(token[0], token[0]), piece)
+    piece = piece.replace("\\\\", "\0")  # a control character is in no such run: what escapes a quote stands alone now
+    piece = piece.replace('\\"', '"').replace('"', '\\"').replace("\\'", "'")
+    return piece.replace("\0", "\\\\")
 
 
 class ValueReader:
@@ -802,10 +801,10 @@ class ValueReader:
                 control = self._controls.match(piece) if "\\" in piece and self._tolerant else None
                 if control is not None and self._clash("control"):
                     piece = piece[: control.end() - 2]
-                    self._put(piece if quote == '"' else _to_double(piece), base)
+                    self._put(piece if quote == '"' else to_double(piece), base)
                     return self._die_of_escapes(at + control.end() - 2)
                 if quote != '"':
-                    piece = _to_double(piece)
+                    piece = to_double(piece)
                 if self._sink is self.out:
                     self.out.append(piece)
                 else:
