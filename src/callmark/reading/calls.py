@@ -54,7 +54,7 @@ class CallReading:
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error",
         "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limits", "_mode", "_name",
         "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
-        "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools",
+        "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
@@ -84,6 +84,7 @@ class CallReading:
         self._entry: Entry = plan.first
         self._reader: Reader | None = None
         self._stops: Callable[[str], object] | None = plan.any  # finds in a chunk what does not pass as it is
+        self._waits: Callable[[str], object] | None = None  # tells of the buffer that it is still too short
         self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character
         self._body = 0  # position of its arguments' first character

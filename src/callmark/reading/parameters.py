@@ -87,6 +87,13 @@ class ParametersReader:
             return None
         return self._patterns.stops if self._is_string else self._hold
 
+    @property
+    def waits(self) -> Callable[[str], object] | None:
+        """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""
+        if self._state == _VALUE:
+            return self._stop.waits
+        return self._patterns.between.waits if self._state == _BETWEEN else None
+
     def _hold(self, chunk: str) -> object:
         if self._breaks(chunk) is not None or self._held_size + len(chunk) > HOLD:
             return chunk

@@ -24,7 +24,7 @@ from typing import Final
 
 from callmark.dialects import Form
 from callmark.events import Repair, Span
-from callmark.reading.embedded import DEAD, DONE, OPEN, Embedded
+from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.lookahead import (
     BEHIND_BARE,
     COLON_AND_VALUE,
@@ -72,6 +72,7 @@ _HEX_ESCAPE = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX = Pattern(rf"\\x{_X}?\Z")
 _LONE = Pattern(r"[\ud800-\udfff]")
 _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
+_NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD = Pattern(r"[\w.\-]++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _ARGUMENT_KEY = Pattern(r"[^\W\d][\w.\-]{0,127}+")
@@ -1045,6 +1046,15 @@ class ValueReader:
         self._word = []
         self._size = 0
         self._word_start = base + at
+        self.stops = self._hold
+
+    def _hold(self, chunk: str) -> object:
+        """Take a chunk that only makes the word longer."""
+        if _NO_WORD(chunk) is not None or self._size + len(chunk) > 128:
+            return chunk
+        self._word.append(chunk)
+        self._size += len(chunk)
+        return HELD
 
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         bare = self._stack[-1] == "R"
@@ -1092,6 +1102,7 @@ class ValueReader:
         self._mode = _STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self._gap = False
+        self.stops = None
         if bare:
             word = word.rstrip(" \t")
             if not word:
