@@ -16,34 +16,20 @@ from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
 from callmark.reading.parameters import CONTAINERS, HOLD, plain_value
 from callmark.reading.patterns import Pattern, Patterns
-from callmark.reading.schemas import PYTHON_LITERALS, Parameters, scalar
-from callmark.reading.values import lone_surrogate, to_double
+from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
+from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.values import lone_surrogate
 
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""
 
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
-_CONTROL: Final = r"\x00-\x1f"
-_DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster
-_SINGLE: Final = rf"""'(?:[^'\\{_CONTROL}]++|\\[\\'"/bfnrt])*+'"""
-
-
-def _container(string: str) -> str:
-    """Return what three levels of brackets look like, in which nothing but `string` is quoted."""
-    level = r"(?!)"
-    for _ in range(3):
-        level = rf"""[\[{{](?:[^"'\[\]{{}}()\\]++|{string}|{level})*+[\]}}]"""
-    return level
-
-
 _PAIR_KEY: Final = r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
 _PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
 _SIMPLE_PAIR: Final = Pattern(
-    rf"""{_PAIR_KEY}(?:({_DOUBLE}|{_container(_DOUBLE)})|({_SINGLE}|{_container(f"{_SINGLE}|{_DOUBLE}")})|"""
-    r"""([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))""" + _PAIR_END
+    rf"{_PAIR_KEY}(?:({DOUBLE}|{CONTAINER})|({SINGLE}|{PYTHON_CONTAINER})|({BARE})){_PAIR_END}"
 )
-_PYTHON: Final = re.compile(rf"{_SINGLE}|{_DOUBLE}|\b(?:True|False|None)\b")
 _BEFORE_VALUE: Final = Pattern(_PAIR_KEY)
 _BEHIND_VALUE: Final = Pattern(_PAIR_END)
 _QUOTED: Final = ('"', "{", "[")
@@ -119,7 +105,7 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             key, json, python, bare, more = pair.groups()
             at = pair.end()
             if python is not None:
-                json = _from_python(python)
+                json = from_python(python)
             elif json is None:
                 json = scalar(bare.rstrip(" \t"), parameters.declared(key) if parameters is not None else None)
         else:
@@ -140,18 +126,6 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
     except Undecodable:
         return at
     return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, value)
-
-
-def _from_python(source: str) -> str:
-    """Return the JSON of a Python string or container; its escapes are those of JSON."""
-    if '"' not in source and "\\" not in source and not ("True" in source or "False" in source or "None" in source):
-        return source.replace("'", '"')
-    return _PYTHON.sub(_python_token, source)
-
-
-def _python_token(token: re.Match[str]) -> str:
-    text = token[0]
-    return f'"{to_double(text[1:-1])}"' if text[0] == "'" else PYTHON_LITERALS.get(text, text)
 
 
 def _none(_buffer: str, _at: int) -> None:

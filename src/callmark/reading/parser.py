@@ -57,7 +57,6 @@ from callmark.reading.options import (
     Tolerance,
     checked_policies,
 )
-from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import HOLD_LIMIT, RECOVERY_MARGIN, Pattern
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import Entry, plan, section_heads
@@ -239,7 +238,7 @@ class Parser(CallReading):
         else:
             self._buffer = chunk[stop:]
             self._stops = None
-            self._waits = reader.waits if type(reader) is ParametersReader else None
+            self._waits = reader.waits
             if not stop:
                 return ()
             piece = chunk[:stop]

@@ -62,7 +62,7 @@ _ESCAPED = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
 _ESCAPE = rf"\\{_ESCAPED}"
 RUN_DOUBLE = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 STOPS_DOUBLE = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
-_RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
+RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
 _LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
 _ESCAPE_PREFIX = Pattern(
     rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
@@ -90,7 +90,7 @@ _COMMENT_END = Pattern(r"\*/")
 _LINE_END = Pattern(r"[\r\n]")
 _RUN_CURLY = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 _RUN_SINGLE_CURLY = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
-_RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
+_RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 _CURLY = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}  # each with the kind of string that it opens
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
@@ -126,6 +126,7 @@ class ValueReader:
     arguments (for an envelope: of its arguments member). `name` and `id` are what an envelope holds.
     """
 
+    waits = None  # as of `pairs.PairsReader`
     __slots__ = (
         "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_controls", "_delimiter",
         "_depth_limit", "_doubt", "_ended", "_equals", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held",
@@ -234,6 +235,28 @@ class ValueReader:
             reader.end = sound + 1
             if not outer:
                 reader.status = DONE
+        return reader
+
+    @classmethod
+    def behind_key(
+        cls, form: Form, start: int, key: str, *, sound: int, depth_limit: int, tolerant: bool,
+        parameters: Parameters | None = None, quote: str = "", opened: str = "",
+    ) -> ValueReader:
+        """Go on where a `pairs.PairsReader` has read an argument list so far: at the value of `key`.
+
+        In a string, `quote` began it, and `opened` is what was read of it.
+        """
+        reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
+        reader._flavour = "python"
+        reader._begun = True
+        reader._bind = ()
+        reader._key = key
+        reader._state = VALUE
+        reader.sound = sound
+        if quote:
+            reader._mode = _STRING
+            reader._sink = reader.out
+            reader._watch(quote, opened)
         return reader
 
     def feed(self, buffer: str, at: int, base: int) -> int:
