@@ -26,14 +26,14 @@ def _container(string: str) -> str:
 
 CONTAINER: Final = _container(DOUBLE)
 PYTHON_CONTAINER: Final = _container(f"{SINGLE}|{DOUBLE}")
-_TOKEN: Final = re.compile(rf"{SINGLE}|{DOUBLE}|\b(?:True|False|None)\b")
+_TOKEN: Final = rf"{SINGLE}|{DOUBLE}|\b(?:True|False|None)\b"
 
 
 def from_python(source: str) -> str:
     """Return the JSON of a Python string or container; its escapes are those of JSON."""
     if '"' not in source and "\\" not in source and not ("True" in source or "False" in source or "None" in source):
         return source.replace("'", '"')
-    return _TOKEN.sub(_token, source)
+    return re.sub(_TOKEN, _token, source)  # compiled when first needed
 
 
 def _token(token: re.Match[str]) -> str:
