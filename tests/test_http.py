@@ -322,6 +322,7 @@ def test_streams_come_and_go_in_each_form(server):
         chunks = [body[start : start + cut] for start in range(0, len(body), cut)]
         assert again(of_lines(streamed(server, chunks, {"Content-Type": "application/x-ndjson"}))) == expected
     assert of_lines(streamed(server, [b"{}"], {"Content-Type": "application/x-ndjson"})) == []
+    assert again(of_lines(streamed(server, [body], {"Content-Type": "Application/X-NDJSON"}))) == expected
     assert of_lines(streamed(server, [], {"Content-Type": "application/x-ndjson"})) == []
     found = of_lines(streamed(server, ["😀[CALL: f()]".encode()], {}, '?options={"positions":"utf-16"}'))
     assert found[-1]["span"] == {"start": 2, "end": 13}
@@ -449,6 +450,18 @@ def test_clients_that_vanish_leave_nothing_behind(server):
         url = f"ws://127.0.0.1:{server.port}/ws"
         talks = [open_talks.enter_context(connect(url, close_timeout=0.1)) for _ in range(5)]
         vanish(server, raws, talks)
+
+
+def test_a_client_that_vanishes_while_it_asks_is_counted_and_no_mistake(server, caplog):
+    def gone() -> float:
+        return server.application.state.metrics.get("callmark_requests_total", method="parse", code="gone")
+
+    before = gone()
+    with socket.create_connection(("127.0.0.1", server.port)) as raw:
+        head = b"POST /parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        raw.sendall(head + b"Content-Length: 100\r\n\r\n{")
+    wait_until(lambda: gone() == before + 1)
+    assert not caplog.records
 
 
 def vanish(server: Any, raws: list[socket.socket], talks: list[Any]) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 from openapi_spec_validator import validate
 from starlette.routing import Route
 
@@ -20,6 +20,7 @@ from test_cli import run
 from test_rpc import LOOK, PAY, TOOLS, Client
 
 OPENRPC = openrpc()
+OVER_HTTP = ("unauthorized", "forbidden-origin", "forbidden-host", "wrong-method", "wrong-media-type", "too-slow")
 
 
 def checked(value: Any, schema: Any, document: Any = OPENRPC) -> None:
@@ -51,7 +52,8 @@ def test_openrpc_has_every_method_and_resolves():
         assert each["paramStructure"] == "by-name"
         assert each["summary"]
         assert [param["name"] for param in each["params"]] == list(METHODS[each["name"]].params.__struct_fields__)
-        assert {error["code"] for error in each["errors"]} <= {kind.number for kind in KINDS.values()}
+        told = {error["data"]["code"]: error["code"] for error in each["errors"]}
+        assert told == {code: kind.number for code, kind in KINDS.items() if code not in OVER_HTTP}
     for schema in OPENRPC["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
         assert schema.get("description", "x")
@@ -75,6 +77,25 @@ def test_events_are_what_the_schema_says(key):
 def test_a_wrong_answer_would_be_seen():
     with pytest.raises(Exception, match="is not valid"):
         checked({"events": [{"type": "call"}]}, row("parse")["result"]["schema"])
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("parse", {"text": "", "contexts": {"fences": "allow"}}),
+        ("parse", {"text": "", "contexts": {"code": "sole"}}),
+        ("convert", {"text": "", "to": "call", "contexts": {"": "text"}}),
+        ("history", {"messages": [{}]}),
+        ("prompt", {"tools": ["f"], "style": "loud"}),
+        ("session/open", {"settings": {"reading": {"contexts": {"quote": "sole"}}}}),
+    ],
+)
+def test_what_is_refused_is_refused_by_the_schema_too(name, params):
+    assert Client().refused(name, **params) == "invalid-params"
+    with pytest.raises(ValidationError):
+        for param in row(name)["params"]:
+            if param["name"] in params:
+                checked(params[param["name"]], param["schema"])
 
 
 def test_answers_are_what_the_schema_says():

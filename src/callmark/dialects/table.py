@@ -230,9 +230,7 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
-                head=(
-                    r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)"
-                ),
+                head=(r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)"),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
                 loose_tail=(

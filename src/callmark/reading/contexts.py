@@ -211,4 +211,3 @@ class Contexts:
             self._sole = True
         self._line = ""
         self._code = self._runs = 0
-

@@ -27,7 +27,7 @@ from callmark.running.session import Step as SessionStep
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
 from callmark.serving import sessions as wire
-from callmark.serving.methods import State
+from callmark.serving.methods import State, fields
 from callmark.serving.problems import ServingError
 from callmark.serving.rpc import Connection, RemoteError
 from callmark.serving.texts import Halves, Tiles
@@ -231,9 +231,8 @@ class Hosted:
         for row in tools:
             if len(self.registry) >= _TOOLS:
                 raise ServingError("too-many", f"session: at most {_TOOLS} tools, found more")
-            fields = {key: value for key, value in msgspec.structs.asdict(row).items() if key != "parameters"}
             made = Tool(
-                **fields,
+                **fields(row, "parameters"),
                 parameters=row.parameters or {"type": "object", "properties": {}},
                 function=self._body(row),
                 runs_in="loop",
@@ -357,9 +356,8 @@ class Hosted:
 
 
 def _settings(given: wire.SessionSettings) -> Settings:
-    fields = msgspec.structs.asdict(given)
+    named = fields(given)
     for options in ("prompt", "reading"):
-        named = msgspec.structs.asdict(fields[options])
-        fields[options] = {key: value for key, value in named.items() if value is not None}
-    fields["only"] = None if given.only is None else tuple(given.only)
-    return Settings(mode="text", **fields)
+        named[options] = {key: value for key, value in fields(named[options]).items() if value is not None}
+    named["only"] = None if given.only is None else tuple(given.only)
+    return Settings(mode="text", **named)
