@@ -359,7 +359,7 @@ def test_headers_of_an_upstream_may_be_in_any_encoding():
     with raw_upstream(handle) as address, proxied(address, mode="text") as proxy:
         told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
         assert (told.status_code, told.headers["retry-after"]) == (429, "7")
-        assert ("x-odd".encode(), "☕é".encode()) in [(key.lower(), value) for key, value in told.headers.raw]
+        assert (b"x-odd", "☕é".encode()) in [(key.lower(), value) for key, value in told.headers.raw]
 
 
 def test_an_upstream_that_answers_a_stream_whole_is_streamed():
@@ -579,6 +579,14 @@ def test_silence_is_filled_with_comments():
                     if text.count(": keep-alive\n\n") == 2:
                         pause.set()
             assert joined(wire(text))[0]["content"] == "Well, well, well"
+
+
+def test_comments_come_while_a_call_is_written_and_held():
+    written = says(CALL, wait=lambda sent: asyncio.sleep(0.05))
+    with chain(lambda _: written, keep_alive_seconds=0.05) as (_, client):
+        told = post(client, STREAM).text
+        assert 0 < told.index(": keep-alive\n\n") < told.index("tool_calls")
+        assert joined(wire(told))[0]["finish_reason"] == "tool_calls"
 
 
 def test_no_comment_stands_in_the_middle_of_an_event():

@@ -92,10 +92,13 @@ def test_a_wrong_answer_would_be_seen():
 )
 def test_what_is_refused_is_refused_by_the_schema_too(name, params):
     assert Client().refused(name, **params) == "invalid-params"
+    ((value, schema),) = (
+        (params[param["name"]], param["schema"])
+        for param in row(name)["params"]
+        if param["name"] in params and param["name"] not in ("text", "to", "tools")
+    )
     with pytest.raises(ValidationError):
-        for param in row(name)["params"]:
-            if param["name"] in params:
-                checked(params[param["name"]], param["schema"])
+        checked(value, schema)
 
 
 def test_answers_are_what_the_schema_says():
