@@ -516,7 +516,10 @@ def test_clients_that_read_late_get_everything(server):
         (lambda raw: None, head + chunk * 200 + b"0\r\n\r\n", b"\r\n0\r\n\r\n"),
         (upgraded, calls + message, b'{"jsonrpc":"2.0","id":1,"result":{"dialects":[]}}'),
     ):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        with socket.socket() as raw:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.settimeout(WAIT_SECONDS)
+            raw.connect(("127.0.0.1", server.port))
             begin(raw)
             writer = threading.Thread(target=raw.sendall, args=[sent])
             writer.start()

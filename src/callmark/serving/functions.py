@@ -83,7 +83,7 @@ class Written(msgspec.Struct, frozen=True):
 class Messages(msgspec.Struct, frozen=True):
     """Messages of a conversation, with `role` and `content`."""
 
-    messages: list[Message]
+    messages: list[dict[str, Any]]
 
 
 # Reading.
@@ -218,14 +218,14 @@ class Taught(msgspec.Struct, frozen=True):
     reminder: str
     style: str
     tokens: int
-    messages: list[Message] | UnsetType = UNSET
+    messages: list[dict[str, Any]] | UnsetType = UNSET
 
 
 @method("prompt", Prompt, Taught, anywhere=True)
 def prompt(state: State, params: Prompt) -> Taught:
     """Return the prompt that teaches a model how to call the tools."""
     made = callmark.protocol_prompt(**fields(params, "messages", "where", "depth"))
-    messages: list[Message] | UnsetType = UNSET
+    messages: list[dict[str, Any]] | UnsetType = UNSET
     if params.messages is not None:
         messages = callmark.merge_into_messages(params.messages, made, params.where, depth=params.depth)
     return Taught(made.text, list(made.turns), made.reminder, made.style, made.tokens, messages)

@@ -96,7 +96,7 @@ class Host:
         if loop is None:
             if self._own is None:
                 self._own = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._own.run_forever, name="callmark-sessions", daemon=True)
+                self._thread = threading.Thread(target=_run, args=[self._own], name="callmark-sessions", daemon=True)
                 self._thread.start()
             loop = self._own
         return asyncio.run_coroutine_threadsafe(work, loop)
@@ -115,20 +115,12 @@ class Host:
             lambda _: loop.call_soon_threadsafe(loop.stop)
         )
         self._thread.join(2 * _WIND_UP_SECONDS)
-        if not loop.is_running():
-            loop.close()
 
     def ask(self, id: str, method: str, params: Any, answered: Callable[[Any, RemoteError | None], object]) -> None:  # noqa: A002
         """Ask the client; the answer comes in this loop."""
         loop = asyncio.get_running_loop()
 
-        def hand_over(result: Any, error: RemoteError | None) -> None:
-            try:
-                loop.call_soon_threadsafe(answered, result, error)
-            except RuntimeError:
-                pass  # the loop is closed: nobody waits
-
-        self.connection.ask(id, method, params, hand_over)
+        self.connection.ask(id, method, params, lambda *answer: loop.call_soon_threadsafe(answered, *answer))
 
     async def answer(self, method: str, params: Any, cancelled: str, cancel: Cancel) -> tuple[Any, RemoteError | None]:
         """Ask the client and wait for its answer, or for `cancel`.
@@ -157,6 +149,11 @@ class Host:
             self._generations.pop(id, None)
         else:
             self._generations[id] = generation
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
 
 
 async def _wind_up() -> None:

@@ -53,7 +53,7 @@ class Generate(msgspec.Struct, frozen=True):
     """Asks for what the model writes to these messages."""
 
     session: str
-    messages: list[Message]
+    messages: list[dict[str, Any]]
 
 
 class Generated(msgspec.Struct, frozen=True):
@@ -276,7 +276,7 @@ def session_cancel(state: State, params: SessionRef) -> Nothing:
 class SessionState(msgspec.Struct, frozen=True):
     """The messages so far, without prompts, and counts."""
 
-    messages: list[Message]
+    messages: list[dict[str, Any]]
     stats: dict[str, Any]
 
 
