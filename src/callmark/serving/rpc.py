@@ -255,8 +255,9 @@ class Connection:
             return self._waiting.pop(id, None) is not None
 
     def tell(self, method: str, params: Any) -> None:
-        """Send a notification to the client."""
-        self._send(encoded({"jsonrpc": "2.0", "method": method, "params": params}))
+        """Send a notification to the client, if it is there."""
+        if not self.closed:
+            self._send(encoded({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def _answer(self, envelope: _Envelope) -> None:
         with self._lock:
