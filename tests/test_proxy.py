@@ -802,12 +802,17 @@ def test_the_command_takes_a_file(tmp_path):
         (["--mode", "text"], "--upstream"),
         (["--config", "x.toml", "--mode", "text"], "--config"),
         (["--config", "x.toml"], "x.toml"),
+        (["--upstream", "http://h/v1", "--port", "99999"], "65535"),
+        (["--config", "keyless.toml"], "CALLMARK_NO_SUCH_KEY"),
         (["--upstream", "localhost:5001"], "http://host:port/v1"),
         (["--upstream", "http://h/v1", "--dialect", "klingon"], "klingon"),
         (["--upstream", "http://h/v1", "--style", "loud"], "style"),
     ],
 )
-def test_the_command_says_what_is_wrong(options, said):
+def test_the_command_says_what_is_wrong(options, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    keyless = '[[upstreams]]\nurl = "http://h/v1"\napi_key_env = "CALLMARK_NO_SUCH_KEY"\n'
+    (tmp_path / "keyless.toml").write_text(keyless)
     found = CliRunner().invoke(main, ["serve", *options])
     assert found.exit_code == 2
     assert said in found.output

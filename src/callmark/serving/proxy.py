@@ -46,7 +46,8 @@ _log = logging.getLogger("callmark.proxy")
 class Proxy:
     """Serves `config`. Its routes work while `lifespan` is entered; `app(routes=..., lifespan=...)` takes both.
 
-    Who may ask, and how much, is the gate's affair, which stands before all paths.
+    Who may ask, and how much, is the gate's affair, which stands before all paths. Raises UsageError where the
+    environment has not the key that an upstream is to get.
 
     >>> from callmark.serving.upstreams import make_config
     >>> proxy = Proxy(make_config({"upstreams": [{"url": "http://127.0.0.1:5001/v1"}]}))
@@ -56,6 +57,7 @@ class Proxy:
 
     def __init__(self, config: ProxyConfig) -> None:
         self.config = config
+        _ = [upstream.key for upstream in config.upstreams]  # now, and not when the server has been started
         self._nonce = new_nonce()
         self._connections: dict[int, Connection] = {}
 
