@@ -261,7 +261,7 @@ def test_notes_say_what_types_cannot():
     assert "\n  a: When (pattern ^2, length 3..)\n" in text
     assert "\n  b: items 0..2\n" in text
     assert "\n  c:" not in text
-    assert 'f(a?=string(date), b?=any[] (= ["x"]), c?=any)' in protocol_prompt(tools, "pythonic").text
+    assert "f(a?=string(date), b?=any[] (= [\"x\"]), c?=any)" in protocol_prompt(tools, "pythonic").text
 
 
 def test_a_budget_takes_the_longest_style_that_fits():

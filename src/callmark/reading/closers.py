@@ -76,7 +76,9 @@ class Endings:
             if only_tail and form.loose_tail:
                 self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(form.loose_tail)}")))
 
-    def _add_other(self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]) -> None:
+    def _add_other(
+        self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]
+    ) -> None:
         """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
         others = [
             other

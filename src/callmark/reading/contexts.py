@@ -211,3 +211,4 @@ class Contexts:
             self._sole = True
         self._line = ""
         self._code = self._runs = 0
+

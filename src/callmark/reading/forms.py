@@ -61,7 +61,9 @@ _FORMS: Final = {
 _BRACES_QUOTE: Final = '<|"|>'
 
 
-def correct_form(dialect: Dialect, name: str | None, arguments: dict[str, JsonValue], nonce: str | None = None) -> str:
+def correct_form(
+    dialect: Dialect, name: str | None, arguments: dict[str, JsonValue], nonce: str | None = None
+) -> str:
     """Return how a call of `name` with `arguments` is written in `dialect`; where that is not known, its title.
 
     >>> from callmark.dialects import select

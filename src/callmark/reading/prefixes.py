@@ -128,10 +128,8 @@ def _inside(item: Any) -> str:
     op, value = item
     if op in _SUFFIX:
         _, most, sub = value
-        return (
-            f"{_group(sub)}{_braces(0, most)}+{_inside_all(list(sub))}"
-            if len(sub) == 1
-            else (f"{_group(sub)}{_braces(0, most)}{_inside_all(list(sub))}")
+        return f"{_group(sub)}{_braces(0, most)}+{_inside_all(list(sub))}" if len(sub) == 1 else (
+            f"{_group(sub)}{_braces(0, most)}{_inside_all(list(sub))}"
         )
     if op is sre.SUBPATTERN:
         _, flags, unset, sub = value

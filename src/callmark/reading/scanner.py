@@ -120,7 +120,9 @@ class Plan:
                 self.entries.setdefault(char, []).append(entry)
         begins = "".join(re.escape(char) for char in self.entries)
         self.any = re.compile(f"[{begins}]").search
-        self.starts = {char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()}
+        self.starts = {
+            char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()
+        }
 
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
 

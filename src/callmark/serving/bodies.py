@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
@@ -142,12 +143,12 @@ class _Lines(_Pieces):
 
     def __init__(self, receive: Receive) -> None:
         super().__init__(receive)
-        self._rest = b""
+        self._complete: deque[bytes] = deque()
+        self._begun: list[bytes] = []  # the pieces of a line: it is joined once, however many they are
 
     async def head(self) -> bytes:
         """Return the first line."""
-        lines = self._lines()
-        return await anext(lines, b"{}")
+        return await anext(self._lines(), b"{}")
 
     async def chunks(self) -> AsyncIterator[str]:
         """Yield the strings."""
@@ -155,19 +156,22 @@ class _Lines(_Pieces):
             yield decoded(line, _chunk)
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        while True:
-            line, end, rest = self._rest.partition(b"\n")
-            if end:
-                self._rest = rest
-            elif self.more:
-                self._rest += await self.piece()
-                continue
-            else:
-                self._rest = b""
-                if not line:
-                    return
-            if line.strip():
-                yield line
+        while self._complete or self.more:
+            while self._complete:
+                line = self._complete.popleft()
+                if line.strip():
+                    yield line
+            if self.more:
+                self._take(await self.piece())
+
+    def _take(self, piece: bytes) -> None:
+        *lines, rest = piece.split(b"\n")
+        for line in lines:
+            self._complete.append(b"".join((*self._begun, line)))
+            self._begun.clear()
+        self._begun.append(rest)
+        if not self.more:
+            self._complete.append(b"".join(self._begun))
 
 
 class _Answer:
