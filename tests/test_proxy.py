@@ -335,7 +335,7 @@ def test_an_answer_without_choices_is_no_message():
         with chain(lambda _, told=choices: Answer([], body=json.dumps({"choices": told}).encode())) as (_, client):
             for request in (ASK, STREAM):
                 assert post(client, request).status_code == 502
-    for events in (b"data: [DONE]\n\n", b'data: {"choices": [], "usage": {}}\n\ndata: [DONE]\n\n'):
+    for events in (b"", b"\n", b"data: [DONE]\n\n", b'data: {"choices": [], "usage": {}}\n\ndata: [DONE]\n\n'):
         answer = Answer([], body=events, headers={"content-type": "text/event-stream"})
         with chain(lambda _, answer=answer: answer) as (_, client):
             assert wire(post(client, STREAM).text)[-1]["error"]["code"] == "upstream_closed"

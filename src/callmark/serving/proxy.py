@@ -224,13 +224,12 @@ def _say(model: str, mode: str, status: int, started: float) -> None:
 
 async def _begun(response: httpx.Response) -> tuple[bytes, AsyncGenerator[bytes, None]]:
     """Return the beginning of an answer, as soon as it is more than white space, and what follows."""
-    head, rest = b"", pieces_of(response)
-    while not head:
-        piece = await anext(rest, None)
-        if piece is None:
-            break
+    rest = pieces_of(response)
+    async for piece in rest:
         head = piece.lstrip()
-    return head, rest
+        if head:
+            return head, rest
+    return b"", rest
 
 
 def _are_events(head: bytes, media_type: str) -> bool:
