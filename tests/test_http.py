@@ -521,9 +521,13 @@ def test_clients_that_read_late_get_everything(server):
             raw.settimeout(WAIT_SECONDS)
             raw.connect(("127.0.0.1", server.port))
             begin(raw)
+            before = server.application.state.metrics.text()
             writer = threading.Thread(target=raw.sendall, args=[sent])
             writer.start()
-            time.sleep(0.3)  # until then the server has more to say than is taken
+            wait_until(lambda before=before: server.application.state.metrics.text() != before)
+            seen = ""
+            while seen != (seen := server.application.state.metrics.text()):
+                time.sleep(0.3)  # until the server has more to say than is taken, and waits
             tail = b""
             while not tail.endswith(last):
                 tail = (tail + raw.recv(1 << 20))[-200:]

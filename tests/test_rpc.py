@@ -650,4 +650,6 @@ def test_who_is_gone_takes_sessions_along():
     assert "callmark-sessions" not in [thread.name for thread in threading.enumerate()]
     while not client.inbox.empty():
         assert "id" not in client.next()
+    client.connection.tell("session/event", {})
+    assert client.inbox.empty()
     Client().connection.close()
