@@ -395,6 +395,15 @@ TestBulkhead = BulkheadMachine.TestCase
 TestBulkhead.settings = STEPS
 
 
+def test_one_who_waits_and_raises_takes_nobodys_place():
+    bulkhead = Bulkhead(writes=1)
+    first, second = bulkhead.enter("write"), bulkhead.enter("write", lambda: 1 // 0)
+    bulkhead.leave(first)
+    assert second.inside
+    bulkhead.leave(second)
+    assert bulkhead.running("write") == 0
+
+
 def test_a_bulkhead_without_room_is_misuse():
     for options in ({"reads": 0}, {"writes": 0}, {"waiting": -1}):
         with pytest.raises(UsageError, match="at least 1 read and 1 write"):

@@ -188,6 +188,10 @@ def test_the_audit_log_survives_a_torn_line(tmp_path):
         file.write('{"tool": "torn')
     assert [(each["tool"], each.get("code")) for each in read_audit_log(path)] == [("a", None), ("b", "x")]
     assert path.stat().st_mode & 0o777 == 0o600
+    log = AuditLog(path)  # what the next process writes is not part of the torn line
+    log(record(tool="c"))
+    log.close()
+    assert [each["tool"] for each in read_audit_log(path)] == ["a", "b", "c"]
 
 
 def test_spans_follow_the_conventions():

@@ -11,6 +11,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Final
@@ -22,17 +23,17 @@ from callmark.events import Call
 from callmark.running import jobs as words
 from callmark.running.breaker import Breaker
 from callmark.running.bulkhead import Bulkhead, Place
-from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups, unserialisable
+from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups
 from callmark.running.ledger import Ledger, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
-from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT
+from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
 from callmark.running.signals import Bell, Cancel, unless
 from callmark.running.workers import Delivery, Workers, side_by_side
-from callmark.tools.context import Invocation
+from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome, attempt_async
 from callmark.tools.registry import Registry, body_of, copied
-from callmark.tools.results import Failure, Result, canonical
+from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -212,10 +213,11 @@ class Executor:
             for group in groups(jobs):
                 await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
         finally:
-            for job in jobs:  # of what a cancellation interrupts, no claim is left behind
-                self._settle(job)
             if asked is not given and isinstance(asked.cancel, Cancel):
                 asked.cancel.leave()
+            with ExitStack() as each:  # of what is interrupted no claim is left behind, whichever the ledger fails at
+                for job in jobs:
+                    each.callback(self._settle, job)
         return [job.result for job in jobs if job.result is not None]
 
     def _within(self, asked: Invocation) -> Invocation:
@@ -249,7 +251,7 @@ class Executor:
             return
         attempts = [
             Attempt(
-                key=canonical([job.call.name, job.call.arguments]),
+                key=call_key("", "", 0, job.call.name, job.call.arguments),  # wherever it stands
                 mode="read" if job.tool is None else job.tool.mode,
                 polling=job.tool is not None and job.tool.polling,
             )
@@ -315,26 +317,29 @@ class Executor:
     async def _run_one(self, job: Job, context: Invocation, alone: bool) -> Failure | None:
         """Take a call through the gates; return what stopped it. Its value is in `job.result` otherwise."""
         try:
-            job.tool, job.arguments = self.registry.prepared(job.call.name, job.call.arguments)
+            found, job.arguments = self.registry.prepared(job.call.name, job.call.arguments)
         except ToolError as error:
-            return Failure(kind=_KINDS.get(error.code, error.code), message=error.message, hint=error.hint)
+            kind = _KINDS.get(error.code, error.code)
+            return Failure(kind=kind, message=cut_text(error.message, ERROR_LIMIT), hint=error.hint)
+        if job.tool is not found:  # its name meant nothing, or another tool, when this message was judged
+            return words.NOT_OFFERED
         outer = _outer()
         if outer is not None and outer.depth >= NESTING_LIMIT:
             return words.NESTED
-        refused = await self._consent(job.tool, job.arguments, context)
+        refused = await self._consent(found, job.arguments, context)
         if refused is not None:
             return refused
-        breaker = self.breaker(job.tool.qualified_name)
+        breaker = self.breaker(found.qualified_name)
         ticket = breaker.admit()
         if isinstance(ticket, Failure):
             return ticket
         cancel = Cancel(_cancel_of(context))
         bell = Bell()
-        room = self._bulkhead.enter(job.tool.mode, bell.ring)
+        room = self._bulkhead.enter(found.mode, bell.ring)
         try:
             if isinstance(room, Failure):
                 return room
-            held = outer is not None and (id(self._bulkhead), job.tool.mode) in outer.held
+            held = outer is not None and (id(self._bulkhead), found.mode) in outer.held
             if not room.inside and not held:
                 cancel.listen(bell.ring)
                 await bell.wait(self._remaining(context))
@@ -346,7 +351,7 @@ class Executor:
                 stopped = words.UNKNOWN  # another process took the call over
             if stopped is not None:
                 return stopped
-            content = await self._body(job, job.tool, context, cancel, alone)
+            content = await self._body(job, found, context, cancel, alone)
             if content.failure is None:
                 job.result = job.succeeded(content.data, content.truncated, self._clock())
             if content.broke:
@@ -374,20 +379,27 @@ class Executor:
 
     async def _asked(self, approve: Approver, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Any:
         """Return what the approver says."""
-        message = ""
-        if tool.format_message is not None:  # a tool's own code: it may hang
-            bell, made = Bell(), tool.format_message
-            delivery = Delivery(bell.ring)
-            try:
-                self._workers.in_thread(lambda: made(copied(arguments)), lambda told: told, delivery, Cancel())
-            except RuntimeError:
-                delivery.give_up()
-            else:
-                await bell.wait(MESSAGE_SECONDS)
-            told = delivery.content.value.value if not delivery.give_up() and delivery.content is not None else None
-            message = told if isinstance(told, str) else ""
+        message = await self._message(tool, arguments)
         answer = await attempt_async(approve, Approval(tool, copied(arguments), message, context))
         return answer.value
+
+    async def _message(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        """Return what the tool says that it is about to do, "" where it says nothing. Its code may hang, as any."""
+        made = tool.format_message
+        if made is None or self.abandoned >= self._abandoned_limit:
+            return ""
+        bell = Bell()
+        delivery = Delivery(bell.ring)
+        try:
+            worker = self._workers.in_thread(lambda: made(copied(arguments)), words.told, delivery, Cancel())
+        except RuntimeError:
+            return ""
+        try:
+            await bell.wait(MESSAGE_SECONDS)
+        finally:
+            if delivery.give_up():
+                self._workers.abandon(worker)
+        return delivery.content or ""
 
     async def _body(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
         """Run a tool's body within its time and return what it came to."""
@@ -395,7 +407,13 @@ class Executor:
         seconds = tool.timeout_seconds or self._timeout_seconds
         seconds = seconds if left is None else min(seconds, left)
         own = replace(
-            context, idempotency_key=job.key, cancel=cancel, clock=self._clock, deadline=self._clock() + seconds
+            context,
+            idempotency_key=job.key,
+            cancel=cancel,
+            clock=self._clock,
+            deadline=self._clock() + seconds,
+            messages=apart(list(context.messages)),  # a tool that changes what it is told changes no other's
+            caller=apart(context.caller),
         )
         run = body_of(tool, simulate=self._review)
         bell = Bell()
@@ -421,8 +439,8 @@ class Executor:
                 self._workers.abandon(worker)
             job.began = cancel.began
         if not late:
-            outcome = delivery.content
-            return outcome.value if outcome.error is None else unserialisable(outcome.error)
+            content: Content = delivery.content
+            return content
         if cancelled:
             return Content(failure=words.STOPPED if job.began else words.CANCELLED)
         hint = "try something smaller" if tool.mode == "read" else "it may still happen; find out before you try again"

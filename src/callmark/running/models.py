@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
-from callmark.running.signals import Bell, Cancel
+from callmark.running.signals import Bell, Cancel, leave_behind
 from callmark.tools.foreign import attempt
 from callmark.tools.shapes import Host
 
@@ -77,7 +77,7 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     finally:
         stop.cancel()
         if step is not None and not step.done():
-            step.cancel()
+            leave_behind(step)
             await asyncio.wait((step,), timeout=1.0)  # a model that will not be cancelled is left behind
         elif hasattr(iterator, "aclose"):
             await iterator.aclose()

@@ -121,12 +121,16 @@ class AuditLog:
     >>> [record["tool"] for record in read_audit_log(path)]
     ['look']
 
-    Each line is written whole and at once, so that several processes may share a file and a crash tears at most
-    the last line, which `read_audit_log` leaves out. Raises OSError where the file cannot be opened.
+    Each line is written whole and at once, so that several processes may share a file and a crash tears at most one
+    line, which `read_audit_log` leaves out. Raises OSError where the file cannot be opened.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        if os.fstat(self._file).st_size:
+            os.lseek(self._file, -1, os.SEEK_END)
+            if os.read(self._file, 1) != b"\n":  # a line that a crash tore goes on no further
+                os.write(self._file, b"\n")
 
     def __call__(self, record: Record) -> None:
         """Append a record."""
@@ -144,11 +148,14 @@ class AuditLog:
 
 
 def read_audit_log(path: str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yield the records of an audit log; a last line that was torn is left out."""
+    """Yield the records of an audit log; lines that were torn are left out."""
     with open(path, "rb") as lines:
         for line in lines:
-            if line.endswith(b"\n"):
-                yield msgspec.json.decode(line)
+            try:
+                record = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                continue
+            yield record
 
 
 def spans(tracer: Any = None) -> Observer:
