@@ -1318,6 +1318,26 @@ def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch)
     assert said == [""] * 10
 
 
+def test_what_people_are_shown_while_a_tool_runs_comes_before_it_does():
+    said: list[Any] = []
+    reads = body("read", lambda *_: said.append("ran"), format_message=lambda arguments: f"reading {arguments['n']}")
+    writes = body("save", lambda *_: said.append("saved"), mode="write", format_message=lambda arguments: "saving")
+    plain = body("plain", lambda *_: said.append("plain"), format_message=lambda arguments: 3)
+
+    def announce(starting):
+        said.append((starting.tool.name, starting.message))
+        starting.arguments.clear()
+        raise ValueError("the host's own")
+
+    calls = [call("read", n=1), call("save", 1), call("plain", 2), call("none", 3)]
+    executor = Executor(Registry([reads, writes, plain]), announce=announce)
+    assert [result.outcome for result in executor.run_sync(calls)] == ["ok", "denied", "ok", "unknown-tool"]
+    assert said == [("read", "reading 1"), "ran", ("plain", ""), "plain"]
+    silent = Executor(Registry([reads]))
+    assert silent.run_sync(calls[:1])[0].ok
+    assert said[4:] == ["ran"]
+
+
 def test_a_host_that_raises_at_progress_is_not_the_tools_failure():
     def report(arguments, context):
         context.report("half")

@@ -31,7 +31,7 @@ from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT
 from callmark.running.signals import Bell, Cancel, unless
 from callmark.running.workers import Delivery, Workers, side_by_side
 from callmark.tools.context import Invocation, apart
-from callmark.tools.foreign import Outcome, attempt_async
+from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.registry import Registry, body_of, copied
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
@@ -62,6 +62,7 @@ class Executor:
 
     approve            asked for each call of a tool that needs consent (by default, each that writes), sync or async;
                        only True is a yes, and without an approver the answer is no
+    announce           told of each call whose body is about to run, with what the tool says of it; must be quick
     timeout_seconds    for tools that have no limit of their own; counted from when the body starts
     result_limit       characters of JSON that a result may have
     error_text         whether the model is told what exceptions say, beside their type; they may hold secrets
@@ -93,6 +94,7 @@ class Executor:
         registry: Registry,
         *,
         approve: Approver | None = None,
+        announce: Callable[[Approval], Any] | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
         result_limit: int = RESULT_LIMIT,
         error_text: bool = False,
@@ -113,6 +115,7 @@ class Executor:
         self.registry = registry
         self.ledger = Ledger() if ledger is None else ledger
         self._approve = approve
+        self._announce = announce
         self._timeout_seconds = timeout_seconds
         self._result_limit = result_limit
         self._error_text = error_text
@@ -326,7 +329,12 @@ class Executor:
         outer = _outer()
         if outer is not None and outer.depth >= NESTING_LIMIT:
             return words.NESTED
-        refused = await self._consent(found, job.arguments, context)
+        asks = found.needs_approval and not (self._review and found.mode == "write")
+        message = ""
+        if self._announce is not None or (asks and self._approve is not None):
+            saying = self._message(found, job.arguments)
+            message = await unless(_cancel_of(context), saying, self._remaining(context)) or ""
+        refused = await self._consent(found, job.arguments, message, context) if asks else None
         if refused is not None:
             return refused
         breaker = self.breaker(found.qualified_name)
@@ -351,6 +359,8 @@ class Executor:
                 stopped = words.UNKNOWN  # another process took the call over
             if stopped is not None:
                 return stopped
+            if self._announce is not None:
+                attempt(self._announce, Approval(found, copied(job.arguments), message, context))
             content = await self._body(job, found, context, cancel, alone)
             if content.failure is None:
                 job.result = job.succeeded(content.data, content.truncated, self._clock())
@@ -365,23 +375,17 @@ class Executor:
             if isinstance(room, Place):
                 self._bulkhead.leave(room)
 
-    async def _consent(self, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Failure | None:
-        if not tool.needs_approval or (self._review and tool.mode == "write"):
-            return None
+    async def _consent(
+        self, tool: Tool, arguments: dict[str, Any], message: str, context: Invocation
+    ) -> Failure | None:
         if self._approve is None:
             return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
-        cancel = _cancel_of(context)
-        answer = await unless(cancel, self._asked(self._approve, tool, arguments, context), self._remaining(context))
+        asking = attempt_async(self._approve, Approval(tool, copied(arguments), message, context))
+        answer = await unless(_cancel_of(context), asking, self._remaining(context))
         stopped = self._stopped(context)
-        if stopped is not None or answer is True:
+        if stopped is not None or (answer is not None and answer.value is True):
             return stopped
         return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
-
-    async def _asked(self, approve: Approver, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Any:
-        """Return what the approver says."""
-        message = await self._message(tool, arguments)
-        answer = await attempt_async(approve, Approval(tool, copied(arguments), message, context))
-        return answer.value
 
     async def _message(self, tool: Tool, arguments: dict[str, Any]) -> str:
         """Return what the tool says that it is about to do, "" where it says nothing. Its code may hang, as any."""
