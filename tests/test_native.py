@@ -280,23 +280,18 @@ def test_what_a_server_calls_an_error_is_one(chunk):
         Assembler().feed(chunk)
 
 
+WORDS = """
+type index delta message content parts text thinking functionCall name args id function arguments item tool_calls
+output_index output content_block input partial_json reasoning finish_reason response
+"""
+KINDS = """
+content_block_start content_block_delta content_block_stop message_delta tool-call-start tool-call-end x
+response.output_item.added response.output_item.done response.function_call_arguments.delta response.completed
+"""
 JUNK = st.recursive(
     st.none() | st.integers(0, 2) | st.sampled_from(["f", "text", "tool_use", "function_call", "{}"]),
-    lambda inner: st.lists(inner, max_size=2)
-    | st.dictionaries(
-        st.sampled_from(
-            "type index delta message content parts text thinking functionCall name args id function arguments item "
-            "tool_calls output_index output content_block input partial_json reasoning finish_reason response".split()
-        ),
-        inner,
-        max_size=4,
-    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(WORDS.split()), inner, max_size=4),
     max_leaves=12,
-)
-KINDS = st.sampled_from(
-    "content_block_start content_block_delta content_block_stop message_delta tool-call-start tool-call-end "
-    "response.output_item.added response.output_item.done response.function_call_arguments.delta "
-    "response.completed x".split()
 )
 
 
@@ -307,7 +302,8 @@ KINDS = st.sampled_from(
         | st.fixed_dictionaries({"candidates": st.lists(st.fixed_dictionaries({"content": JUNK}), max_size=2)})
         | st.fixed_dictionaries({"object": st.just("response"), "output": JUNK, "incomplete_details": JUNK})
         | st.fixed_dictionaries(
-            {"type": KINDS}, optional=dict.fromkeys(("index", "output_index", "delta", "content_block", "item"), JUNK)
+            {"type": st.sampled_from(KINDS.split())},
+            optional=dict.fromkeys(("index", "output_index", "delta", "content_block", "item"), JUNK),
         ),
         max_size=4,
     )

@@ -703,6 +703,19 @@ def test_a_model_that_will_not_be_cancelled_is_left_behind():
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("answer", [None, 5, ["a", None], [5]])
+def test_what_is_no_answer_of_a_model_is_misuse(answer):
+    async def chunks():
+        for chunk in answer:
+            yield chunk
+
+    with pytest.raises(UsageError, match=r"expected (a text or chunks|decoded events)"):
+        play(Session(Registry()), lambda request: answer)
+    if isinstance(answer, list):
+        with pytest.raises(UsageError, match="expected decoded events"):
+            play(Session(Registry()), lambda request: chunks())
+
+
 @pytest.mark.parametrize("seconds", [0.0, 1.05])
 def test_what_a_model_says_when_it_is_left_behind_is_in_no_log(seconds, caplog):
     async def rude(request: Request) -> Any:

@@ -120,7 +120,7 @@ def digest(result: Result) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Approval:
-    """A call that waits for consent, or is about to run. `arguments` is a copy: changing it changes nothing that runs."""
+    """A call that waits for consent, or is about to run. Changing `arguments`, a copy, changes nothing that runs."""
 
     tool: Tool
     arguments: dict[str, Any]
