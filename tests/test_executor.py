@@ -995,6 +995,12 @@ def test_a_tool_that_changes_its_context_changes_no_others():
     assert (context.caller, context.messages[0]["content"]) == ({"role": "guest"}, "said")
 
 
+def test_a_name_that_is_no_text_is_a_result_too():
+    odd = Call(Span(0, 0), "", 0, "\ud800", {}, "", "openai", (), "\udc00")
+    (result,) = Executor(Registry([returning(1)])).run_sync([odd])
+    assert (result.outcome, result.name, result.id) == ("unknown-tool", "\ufffd", "\ufffd")
+
+
 def test_a_refusal_is_no_longer_than_what_a_tool_may_say():
     made = body("take", lambda *_: 1, parameters={"type": "object", "additionalProperties": {"type": "integer"}})
     asked = Call(Span(0, 0), "", 0, "take", {"k" * 100_000: "no integer"}, "", "call", (), None)

@@ -322,6 +322,27 @@ def test_after_kill_9_no_write_runs_twice_and_interrupted_ones_are_unknown(tmp_p
     ledger.close()
 
 
+def test_processes_that_share_a_file_may_be_killed_at_any_time(tmp_path):
+    randomness = random.Random(8)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects")]
+    for last in (False, True):
+        crowd = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        for process in crowd:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in () if last else crowd:
+            time.sleep(randomness.uniform(0.0, 0.03))
+            process.kill()
+        outputs = [process.communicate(timeout=60)[0] for process in crowd]
+        assert {process.returncode for process in crowd} <= ({0} if last else {0, -signal.SIGKILL})
+    effects = Counter((tmp_path / "effects").read_text().split())
+    assert max(effects.values()) == 1
+    for said in outputs:
+        for line in said.splitlines():
+            number, outcome, _ = line.split()
+            assert (outcome == "ok" and effects[number] == 1) or outcome == "outcome-unknown"
+
+
 FORKS = """
 import os, sys, threading
 from callmark import SqliteLedger, Ledger

@@ -29,6 +29,7 @@ from callmark import (
     parse,
 )
 from callmark.running.jobs import Approval
+from callmark.running.ledger import Claim, Row
 from callmark.running.models import OpenAIModel, Request
 from callmark.running.observing import Record, read_audit_log, spans
 from callmark.running.session import Step
@@ -93,6 +94,7 @@ def test_no_secret_is_in_logs_representations_or_exceptions(tmp_path, caplog, ca
     assert CANARY in json.dumps(results[0].to_dict())  # the results themselves have it: it was there to be leaked
     shown = [
         *results, *records, executor, session, executor.registry, executor.ledger, context, log, session.settings,
+        Claim("finished", CANARY.encode()), Row("finished", "t", "f", CANARY.encode()),
         Approval(TOOLS[0], {"key": CANARY}, CANARY, context), Step("answer", CANARY),
         Request(messages=[{"content": CANARY}]),
         OpenAIModel("http://127.0.0.1/v1", "m", key=CANARY, password=CANARY), Failure(kind="denied", message=CANARY),
@@ -224,16 +226,21 @@ def test_spans_follow_the_conventions():
 
 
 def test_states_of_guards_are_in_the_stats_of_a_session():
-    session = Session(Executor(Registry(TOOLS), ledger=Ledger()), guard=LoopGuard(rounds=3), settings=Settings())
+    seen: list[Any] = []
+    watch = Tool(name="watch", function=lambda *_: seen.append(session.stats), mode="read")
+    registry = Registry([*TOOLS, watch])
+    session = Session(Executor(registry, ledger=Ledger()), guard=LoopGuard(rounds=3), settings=Settings())
 
     async def play() -> None:
-        answers = ["[CALL: gives()]", "Done."]
+        answers = ["[CALL: gives()] [CALL: watch()]", "Done."]
         async for _ in session.run(lambda request: answers.pop(0), "Go", cancel=Cancel()):
             pass
 
     asyncio.run(play())
-    assert (session.stats.rounds_left, session.stats.calls_left, session.stats.turns) == (2, 15, 1)
+    assert (session.stats.rounds_left, session.stats.calls_left, session.stats.turns) == (2, 14, 1)
     assert session.stats.tools["gives"].breaker == "closed"
+    assert seen[0].running >= 1
+    assert (session.stats.running, session.stats.waiting, session.stats.abandoned) == (0, 0, 0)
 
 
 def test_nothing_in_the_guards_reads_the_wall_clock():

@@ -137,6 +137,16 @@ class Executor:
         return self._workers.abandoned
 
     @property
+    def running(self) -> int:
+        """How many calls are inside the bulkhead."""
+        return self._bulkhead.running("read") + self._bulkhead.running("write")
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait before the bulkhead."""
+        return self._bulkhead.waiting("read") + self._bulkhead.waiting("write")
+
+    @property
     def broken_observers(self) -> int:
         """How often an observer raised."""
         return self._watch.broken_observers

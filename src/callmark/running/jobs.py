@@ -14,7 +14,7 @@ from callmark.errors import ToolError
 from callmark.events import Call
 from callmark.running.loop_guard import LoopTicket
 from callmark.running.observing import Record
-from callmark.running.rendering import ERROR_LIMIT, NAME_LIMIT, cut_text, rendered
+from callmark.running.rendering import ERROR_LIMIT, NAME_LIMIT, clean, cut_text, rendered
 from callmark.tools.context import Invocation
 from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.results import Failure, Result
@@ -40,7 +40,7 @@ NESTED: Final = Failure(
 TOO_LATE: Final = Failure(kind="timeout", message="there was no time left to begin the call", hint="try again")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Job:
     """A call, the key by which the ledger knows it, and what the gates have found."""
 
@@ -64,8 +64,10 @@ class Job:
 
     def _result(self, now: float, **fields: Any) -> Result:
         stealth = self.tool is not None and self.tool.stealth
-        call = self.call
-        return Result(index=call.index, id=call.id, name=call.name, stealth=stealth, seconds=now - self.asked, **fields)
+        own_id = None if self.call.id is None else clean(self.call.id)
+        name = clean(self.call.name)  # a server may send any text as one
+        seconds = now - self.asked
+        return Result(index=self.call.index, id=own_id, name=name, stealth=stealth, seconds=seconds, **fields)
 
     def replayed(self, stored: bytes) -> Result:
         """Return the result that the call came to when it ran, for the call as it stands here."""

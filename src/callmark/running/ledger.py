@@ -54,6 +54,9 @@ class Claim(NamedTuple):
     state: Literal["mine", "running", "finished", "unknown"]
     result: bytes = b""
 
+    def __repr__(self) -> str:
+        return f"Claim({self.state})"
+
 
 class Row(NamedTuple):
     """One call: its state, who works on it, its tool and its result."""
@@ -62,6 +65,9 @@ class Row(NamedTuple):
     token: str
     name: str
     result: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"Row({self.name}, {self.state})"
 
 
 class Ledger:
@@ -72,8 +78,8 @@ class Ledger:
     ('mine', 'running')
     >>> ledger.start("key"), ledger.finish("key", b"seen")
     (True, None)
-    >>> ledger.claim("key", "look")
-    Claim(state='finished', result=b'seen')
+    >>> ledger.claim("key", "look").result
+    b'seen'
 
     It grows with each call; `forget` drops rows.
     """
@@ -295,7 +301,7 @@ def _after_fork() -> None:
     _forking.release()
 
 
-def _after_fork_in_child() -> None:
+def _after_fork_in_child() -> None:  # pragma: no cover  # tested, in children that leave without a word to coverage
     for ledger in _held:
         ledger._begin()
     _held.clear()
