@@ -6,11 +6,13 @@ import asyncio
 import json
 import logging
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from callmark import (
     AuditLog,
@@ -26,6 +28,7 @@ from callmark import (
     Settings,
     Tool,
     ToolError,
+    UsageError,
     parse,
 )
 from callmark.running.jobs import Approval
@@ -223,6 +226,12 @@ def test_spans_follow_the_conventions():
     assert (full.start_time, full.end_time) == (8_500_000_000, 9_000_000_000)
     assert all(CANARY not in span.to_json() for span in (gave, failed))
     assert spans() is not None  # with the global tracer, which does nothing by default
+
+
+def test_without_opentelemetry_there_are_no_spans(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(UsageError, match="the extra `otel`"):
+        spans()
 
 
 def test_states_of_guards_are_in_the_stats_of_a_session():

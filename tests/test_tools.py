@@ -164,6 +164,14 @@ def test_a_tool_says_what_is_wrong_with_it():
         Tool(name="x", function="y")  # type: ignore[arg-type]
     with pytest.raises(ToolsError, match="expected a JSON Schema, found list"):
         plain(parameters=[])
+    for field, value in (
+        *(("simulate", 5), ("should_register", True), ("format_message", "x"), ("description", None)),
+        *(("approval", ""), ("approval", 0), ("stealth", "false"), ("polling", 1), ("tags", "abc"), ("metadata", None)),
+        ("timeout_seconds", "5"),
+    ):
+        with pytest.raises(ToolsError, match=f"tool look, {field}: expected .*, found {type(value).__name__}"):
+            plain(**{field: value})
+    assert plain(tags=["a", "b", "a"]).tags == frozenset("ab")
     assert plain("天气", owner="eyes").qualified_name == "eyes:天气"
 
 
@@ -708,8 +716,8 @@ def test_tools_are_exported_to_every_host():
         ({"enum": [None]}, {}),
         ({"$ref": "#anchor"}, {"type": "OBJECT"}),
         ({"$ref": "#/no/where"}, {"type": "OBJECT"}),
-        ({"$ref": "#/$defs/a%20b/0", "$defs": {"a b": [{"type": "null"}, {}]}}, {"nullable": True}),
-        ({"$ref": "#/$defs/a%20b/2", "$defs": {"a b": [{}, {}]}}, {"type": "OBJECT"}),
+        ({"$ref": "#/$defs/a~1b/0", "$defs": {"a/b": [{"type": "null"}, {}]}}, {"nullable": True}),
+        ({"$ref": "#/$defs/a~1b/2", "$defs": {"a/b": [{}, {}]}}, {"type": "OBJECT"}),
         ({"enum": ["a", None]}, {"type": "STRING", "enum": ["a"]}),
         ({"type": "array", "items": {"type": "number"}}, {"type": "ARRAY", "items": {"type": "NUMBER"}}),
         ({"minimum": 1, "additionalProperties": False, "title": "t"}, {"minimum": 1, "title": "t"}),

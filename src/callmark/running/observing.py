@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from callmark.errors import UsageError
 from callmark.events import JsonValue
 from callmark.tools.foreign import attempt
 
@@ -162,9 +163,12 @@ def spans(tracer: Any = None) -> Observer:
     """Return an observer that makes an OpenTelemetry span of each call: `execute_tool NAME`, with start and end.
 
     Names and outcomes are those of the semantic conventions for generative AI; contents are in it where the records
-    have them. Wants the extra `otel`. `tracer` defaults to the global one, named `callmark`.
+    have them. `tracer` defaults to the global one, named `callmark`. Raises UsageError without the extra `otel`.
     """
-    from opentelemetry import trace
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        raise UsageError("spans: expected OpenTelemetry to be installed (the extra `otel`); it is not") from None
 
     used = tracer or trace.get_tracer("callmark")
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
-from urllib.parse import unquote
 
 from callmark.errors import ToolError, ToolsError
 from callmark.tools.context import Invocation
@@ -164,7 +163,7 @@ def _target(reference: str, root: Any) -> Mapping[str, Any] | None:
     """Return the schema that a pointer leads to from the root, None where it leads to none: an anchor, say."""
     if reference != "#" and not reference.startswith("#/"):
         return None
-    for step in unquote(reference).split("/")[1:]:
+    for step in reference.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(root, list) and key.isdecimal():
             root = dict(enumerate(root)).get(int(key))
