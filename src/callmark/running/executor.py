@@ -443,7 +443,7 @@ class Executor:
         finally:
             _inside.reset(token)
         try:
-            await bell.wait(seconds)
+            await bell.wait(own.remaining_seconds())  # starting a thread took some of them
         finally:
             inner.over = True
             cancelled = cancel.is_set()
