@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -200,7 +201,7 @@ def test_shorter_styles_are_that_much_shorter(tools):
 
 def test_signatures_say_types():
     def of(schema, **options):
-        (spec,) = tool_specs({"f": {"properties": {"a": schema}, "$defs": {"me": {"$ref": "#/$defs/me"}}}})
+        (spec,) = tool_specs({"f": {"properties": {"a": schema}, "$defs": {"me": {"anyOf": [{"$ref": "#/$defs/me"}]}}}})
         return signature(spec, **options)[len('f({"a"?: ') : -len("})")] if not options else signature(spec, **options)
 
     assert of({"type": "integer", "minimum": 1}) == "integer 1.."
@@ -339,10 +340,21 @@ def test_nonces_are_new_and_wanted():
         ({"f": {"properties": {"a": 7}}}, "tool 'f': parameters.properties.a: expected a schema, found int"),
         ({"f": {"properties": {7: {}}}}, "tool 'f': parameters.properties: expected names with schemas"),
         ({"f": {7: 1}}, "tool 'f': parameters: expected keys that are strings"),
-        ({"f": {"anyOf": {}}}, "tool 'f': parameters.anyOf: expected a list of schemas, found dict"),
+        ({"f": {"anyOf": {}}}, "tool 'f': parameters.anyOf: expected a list of schemas, found {}"),
         ({"f": {"required": "a"}}, "tool 'f': parameters.required: expected a list of names, found str"),
         ({"f": {"required": [7]}}, "tool 'f': parameters.required: expected a list of names, found"),
         ({"f": {"enum": "a"}}, "tool 'f': parameters.enum: expected a list, found str"),
+        ({"f": {"anyOf": []}}, r"tool 'f': parameters.anyOf: expected a list of schemas, found \[\]"),
+        ({"f": {"minItems": "x"}}, "tool 'f': parameters.minItems: expected a count, found 'x'"),
+        ({"f": {"maxLength": -1}}, "tool 'f': parameters.maxLength: expected a count, found -1"),
+        ({"f": {"maximum": "x"}}, "tool 'f': parameters.maximum: expected a number, found 'x'"),
+        ({"f": {"pattern": 7}}, "tool 'f': parameters.pattern: expected a text, found int"),
+        ({"f": {"$ref": "#/$defs/x"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
+        ({"f": {"$ref": "https://x/y"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
+        ({"f": {"$ref": "#"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
+        ({"f": {"default": object}}, "tool 'f': expected what JSON can hold, found: Object of type type"),
+        ({"f": {"maximum": float("nan")}}, "tool 'f': expected what JSON can hold, found: Out of range"),
+        ([{"name": "f", "description": "\ud800"}], "tool 'f': expected what JSON can hold, found: 'utf-8' codec"),
     ],
 )  # fmt: skip
 def test_broken_tools_are_refused_by_name(tools, expected):
@@ -372,6 +384,10 @@ def test_tools_come_in_many_shapes():
         [{"type": "function", "name": "look", "parameters": schema}],
         [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": schema}]}],
         {"functionDeclarations": [{"name": "look", "parameters": {"properties": {"at": {"type": "STRING"}}}}]},
+        [{"function_declarations": [{"name": "look", "parameters_json_schema": schema}]}],
+        {"type": "function", "function": {"name": "look", "parameters": schema}},
+        SimpleNamespace(tools=[SimpleNamespace(name="look", description=None, inputSchema=schema)]),
+        [SimpleNamespace(function_declarations=[SimpleNamespace(name="look", description="", parameters=schema)])],
     ):  # fmt: skip
         (spec,) = tool_specs(tools)
         assert (spec.name, spec.schema["properties"]) == ("look", {"at": {"type": "string"}})
@@ -389,7 +405,12 @@ def test_schemas_are_brought_into_one_form():
                 "d": {"type": "any"},
                 "e": {"type": ["any", "null"]},
                 "g": {"type": ["str", "string"], "nullable": True},
+                "h": {"type": "ARRAY", "items": {"type": "TYPE_UNSPECIFIED"}, "minItems": "1", "maximum": "1.5"},
+                "i": {"type": "STRING", "enum": None, "items": None, "description": None, "default": None},
+                "j": {"allOf": [{"$ref": "#/properties/b/items/0"}], "description": "x"},
             },
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "dependencies": {"a": ["b"], "b": {"required": ["a"]}},
         }
     })  # fmt: skip
     assert json.dumps(spec.schema["properties"]) == json.dumps({
@@ -399,8 +420,11 @@ def test_schemas_are_brought_into_one_form():
         "d": {},
         "e": {},
         "g": {"type": ["string", "null"], "nullable": True},
+        "h": {"type": "array", "items": {}, "minItems": 1, "maximum": 1.5},
+        "i": {"type": "string", "default": None},
+        "j": {"$ref": "#/properties/b/items/0", "description": "x"},
     })  # fmt: skip
-    assert "required" not in spec.schema
+    assert spec.schema.keys() == {"type", "properties", "dependentRequired", "dependentSchemas"}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, Form, Writing, expand, select
 from callmark.errors import UsageError
-from callmark.writing.toolset import ToolSpec, declared_types, tool_specs
+from callmark.toolshapes import declared_types
+from callmark.writing.toolset import ToolSpec, tool_specs
 from callmark.writing.values import (
     LENGTH_LIMIT,
     NESTING_LIMIT,
@@ -99,8 +100,10 @@ def _written(call: WrittenCall, row: Dialect, writing: Writing, index: int, nonc
         raise UsageError(f"name: expected a str, found {type(call.name).__name__}")
     arguments: dict[str, Any] = checked(dict(call.arguments), NESTING_LIMIT)
 
+    schema = spec.schema if spec is not None else {}
+
     def declared(key: str) -> frozenset[str]:
-        return declared_types(spec, key) if spec is not None else frozenset()
+        return declared_types(schema.get("properties", {}).get(key), schema)
 
     places = {
         "name": call.name,

@@ -221,9 +221,9 @@ class _Writer:
 
     def _has_optional(self) -> bool:
         return any(
-            key not in spec.schema.get("required", ())
+            key not in spec.arguments.get("required", ())
             for spec in self._specs
-            for key in spec.schema.get("properties", ())
+            for key in spec.arguments.get("properties", ())
         )
 
     def _header(self) -> str:
