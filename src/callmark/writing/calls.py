@@ -98,6 +98,8 @@ def _written(call: WrittenCall, row: Dialect, writing: Writing, index: int, nonc
         raise UsageError(f"arguments: expected a JSON object, found {type(call.arguments).__name__}")
     if not isinstance(call.name, str):
         raise UsageError(f"name: expected a str, found {type(call.name).__name__}")
+    if not isinstance(call.id, str | None):
+        raise UsageError(f"id: expected a str, found {type(call.id).__name__}")
     arguments: dict[str, Any] = checked(dict(call.arguments), NESTING_LIMIT)
 
     schema = spec.schema if spec is not None else {}
@@ -123,7 +125,8 @@ def _written(call: WrittenCall, row: Dialect, writing: Writing, index: int, nonc
             raise Unwritable(f"expected arguments of at most {LENGTH_LIMIT} characters, found {len(body)}")
         if _is_named(form, before, body + after, call.name, nonce):
             return before + body + after
-    raise Unwritable("expected a name that is read as it is, found one that the dialect would read as another")
+    allowed = "1 to 128 characters" if form.body == "envelope" else "a letter or `_`, then letters, digits and `_-./:`"
+    raise Unwritable(f"expected a name that is read as it is ({allowed}), found one that is not")
 
 
 def _is_named(form: Form, before: str, behind: str, name: str, nonce: str) -> bool:

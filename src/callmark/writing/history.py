@@ -14,6 +14,7 @@ from callmark.dialects import Dialect
 from callmark.errors import UsageError
 from callmark.languages import Language
 from callmark.writing.calls import WrittenCall, render_calls
+from callmark.writing.messages import checked_message
 from callmark.writing.results import render_result
 
 Message: TypeAlias = dict[str, Any]
@@ -68,9 +69,7 @@ def render_history(
         waiting.clear()
 
     for message in messages:
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
-        role, content = message["role"], message.get("content")
+        role, content = checked_message(message)["role"], message.get("content")
         parts = content if isinstance(content, list) else []
         if role in ("tool", "function"):
             name = message.get("name") or ""
@@ -81,7 +80,7 @@ def render_history(
         if found and len(found) == len(parts):
             continue
         write_results()
-        kept = {key: value for key, value in message.items() if key != "tool_calls"}
+        kept = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
         calls = _calls(message, parts)
         if calls or found:
             names.update({call.id: call.name for call in calls if call.id})
@@ -99,7 +98,8 @@ def _kind(part: Any) -> Any:
 
 def _calls(message: Mapping[str, Any], parts: list[Any]) -> list[WrittenCall]:
     calls = []
-    for call in message.get("tool_calls") or ():
+    before = message.get("function_call")  # as OpenAI gave a call before there were several
+    for call in [*(message.get("tool_calls") or ()), *([{"function": before}] if before else [])]:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise UsageError(f"tool_calls: expected calls with a function that has a name, found {call!r:.80}")
@@ -118,10 +118,14 @@ def _arguments(given: Any) -> dict[str, Any]:
     if not given:
         return {}
     try:
-        value = json.loads(given)
+        value = json.loads(given, parse_constant=_refuse)
     except (TypeError, ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"_raw": given if isinstance(given, str) else repr(given)}
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"expected JSON, found {word}")
 
 
 def _plain(content: Any) -> Any:
