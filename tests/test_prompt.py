@@ -129,7 +129,7 @@ def shown_prompt(options) -> str:
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_prompts_are_those_that_were_reviewed(name):
-    """`python tests/test_prompt.py` writes them anew; look at what changed before you commit it."""
+    """`PYTHONPATH=. python tests/test_prompt.py` writes them anew; look at what changed before you commit it."""
     assert shown_prompt(GOLDENS[name]) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 
 

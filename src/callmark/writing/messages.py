@@ -73,7 +73,8 @@ def checked_message(message: Any) -> Mapping[str, Any]:
     """Return a message of a conversation. Raises UsageError where it is none."""
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
-    if not isinstance(message.get("content"), str | list | None):
+    of_a_tool = message["role"] in ("tool", "function")  # whose result may be any JSON
+    if not of_a_tool and not isinstance(message.get("content"), str | list | None):
         raise UsageError(f"messages: expected content that is text or a list of parts, found {message!r:.80}")
     return message
 
