@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
 import jsonschema
 import pytest
 from hypothesis import event, given
 
+from callmark.functions import read_signature
 from callmark.writing.examples import example_arguments
 from callmark.writing.signatures import signature
 from callmark.writing.toolset import tool_specs
@@ -89,6 +95,17 @@ def test_schemas_in_the_wild_are_shown_whole_and_have_an_example(schema, written
     example = example_arguments(spec)
     assert example is not None
     assert list(jsonschema.validators.validator_for(schema)(schema).iter_errors(example)) == []
+
+
+def test_examples_are_what_functions_take():
+    def call(
+        at: dt.datetime, day: dt.date, clock: dt.time, length: dt.timedelta, price: Decimal, data: bytes, id: UUID,  # noqa: A002
+        pair: tuple[int, str], words: set[str], table: dict[str, list[float]], kind: Literal["a", 1, None],
+    ): ...  # fmt: skip
+
+    example = example_arguments(tool_specs([call])[0])
+    assert read_signature(call).bind(example, None).keys() == example.keys()
+    assert len(example) == 11
 
 
 def test_a_schema_that_holds_itself_gets_the_shortest_example():

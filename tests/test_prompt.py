@@ -23,7 +23,8 @@ from callmark.writing.toolset import tool_specs
 from writing import toolsets
 
 GOLDEN = Path(__file__).parent / "prompts"
-NAMES = [dialect.name for dialect in dialects()]
+dialects_by_name = {dialect.name: dialect for dialect in dialects()}
+NAMES = list(dialects_by_name)
 WEATHER = {
     "type": "function",
     "function": {
@@ -263,6 +264,35 @@ def test_notes_say_what_types_cannot():
     assert "\n  b: items 0..2\n" in text
     assert "\n  c:" not in text
     assert "f(a?=string(date), b?=any[] (= [\"x\"]), c?=any)" in protocol_prompt(tools, "pythonic").text
+
+
+def test_notes_reach_the_parts_of_an_argument():
+    part = {"type": "object", "properties": {"sku": {"type": "string", "description": "number of the article"}}}
+    node = {"type": "object", "description": "A node.", "properties": {"next": {"$ref": "#/$defs/node"}}}
+    tools = {
+        "order": {"properties": {"items": {"type": "array", "description": "What", "items": part}}},
+        "walk": {"properties": {"from": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}},
+    }
+    text = protocol_prompt(tools).text
+    assert "\n  items: What\n  items[].sku: number of the article\n- walk(" in text
+    assert text.count("A node.") == 4  # as deep as the signature goes
+
+
+def test_tables_have_the_syntax_of_calls():
+    tools = {"f": {"properties": {"a": {"type": "string"}}}, "g": None}
+    assert '| f | "a"?: string |  |\n| g | {} |  |' in protocol_prompt(tools, style="table").text
+    assert "| f | a?=string |  |\n| g |  |  |" in protocol_prompt(tools, "pythonic", style="table").text
+
+
+def test_who_must_call_is_not_told_otherwise():
+    words = language_of("en")
+    for choice in (*CHOICES, "translate"):
+        text = protocol_prompt(TOOLS, tool_choice=choice).text
+        assert (words.missing in text) == (choice == "auto")
+        assert (words.parallel in text) == (choice in ("auto", "required"))
+    for dialect in NAMES:
+        tagged = bool(dialects_by_name[dialect].writing.parameter)
+        assert (language_of("zh-Hans").marks in protocol_prompt(TOOLS, dialect, language="zh-Hans").text) != tagged
 
 
 def test_a_budget_takes_the_longest_style_that_fits():

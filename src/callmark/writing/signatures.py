@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from callmark.languages import Language
@@ -43,7 +44,7 @@ def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, *, 
             lines = [
                 f"| {language.tool_column} | {language.arguments_column} | {language.purpose_column} |",
                 "|---|---|---|",
-                *(_row(spec) for spec in specs),
+                *(_row(spec, pairs) for spec in specs),
             ]
         case "signature":
             lines = [line for spec in specs for line in _with_notes(spec, pairs)]
@@ -76,21 +77,32 @@ def _line(spec: ToolSpec, purpose: str, pairs: bool) -> str:
 def _with_notes(spec: ToolSpec, pairs: bool) -> list[str]:
     lines = [_line(spec, _one_line(spec.description), pairs)]
     for key, schema in _properties(spec).items():
-        notes = _notes(schema, spec.schema)
-        if notes:
-            lines.append(f"  {key}: {notes}")
+        lines += [f"  {place}: {notes}" for place, notes in _noted(key, schema, spec.schema, 1)]
     return lines
 
 
-def _row(spec: ToolSpec) -> str:
+def _noted(place: str, schema: Any, root: Schema, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield what types cannot say of an argument and of the parts of it that a signature shows, with their places."""
+    schema = resolved(schema, root)
+    notes = _notes(schema, root)
+    if notes:
+        yield place, notes
+    if depth < _DEPTH:
+        for key, inner in list(schema.get("properties", {}).items())[:_MEMBERS]:
+            yield from _noted(f"{place}.{key}", inner, root, depth + 1)
+        yield from _noted(f"{place}[]", schema.get("items", {}), root, depth + 1)
+
+
+def _row(spec: ToolSpec, pairs: bool) -> str:
     cells = []
     required = spec.schema.get("required", [])
     for key, schema in _properties(spec).items():
         mark = "" if key in required else "?"
         notes = _notes(schema, spec.schema)
         kind = _type(schema, spec.schema, 1) + _default(schema, spec.schema)
-        cells.append(f'"{key}"{mark}: {kind}' + (f" ({notes})" if notes else ""))
-    columns = (spec.name, "; ".join(cells) or "{}", _one_line(spec.description))
+        shown = f"{key}{mark}={kind}" if pairs else f"{_json(key)}{mark}: {kind}"
+        cells.append(shown + (f" ({notes})" if notes else ""))
+    columns = (spec.name, "; ".join(cells) or ("" if pairs else "{}"), _one_line(spec.description))
     return "| " + " | ".join(column.replace("|", "\\|") for column in columns) + " |"
 
 
