@@ -39,7 +39,8 @@ README = ROOT / "README.md"
 FLOORS = (
     ("events", "errors"),
     ("functions",),
-    ("dialects", "grammars", "languages", "toolshapes"),
+    ("toolshapes",),
+    ("dialects", "grammars", "languages"),
     ("reading", "writing"),
     ("tools", "conversion"),
     ("running", "nonces"),

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
 from callmark.dialects import expand
+from callmark.dialects.values import anonymous
 from callmark.reading.scanner import _REASONING, plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral
 from callmark.writing.neutral import SPECIAL_TOKENS, neutralized_inside
-from callmark.writing.values import anonymous
 from strategies import HOSTILE, MARKERS, cut_texts, hostile_texts, mutated
 from test_cases import CASES
 from writing import json_values

@@ -22,12 +22,12 @@ from callmark import (
     render_call,
     render_calls,
 )
+from callmark.dialects import values
+from callmark.dialects.rendering import WrittenCall
 from callmark.reading.parameters import HOLD
 from callmark.reading.schemas import Parameters
 from callmark.testing import check_grammar, check_inverse
 from callmark.toolshapes import declared_types
-from callmark.writing import values
-from callmark.writing.calls import WrittenCall
 from callmark.writing.toolset import tool_specs
 from writing import CLOSERS, hostile_objects, hostile_strings, json_values, names, objects, schemas
 

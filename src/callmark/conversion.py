@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from callmark.dialects import Dialect, select
+from callmark.dialects.rendering import WrittenCall
 from callmark.events import Call, Malformed, Markup, Text
 from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects
 from callmark.reading.whole import parse
-from callmark.writing.calls import WrittenCall, render_calls
+from callmark.writing.calls import render_calls
 from callmark.writing.messages import checked_message
 from callmark.writing.results import header_pattern
 

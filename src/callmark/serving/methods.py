@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import callmark
 from callmark.dialects import dialects
+from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, Event, Malformed, Notice
 from callmark.languages import BuiltIn
@@ -22,7 +23,6 @@ from callmark.reading.options import ContextPolicy, Limits, Tolerance
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
 from callmark.serving.streams import Streams
 from callmark.serving.texts import Positions, Units
-from callmark.writing.calls import WrittenCall
 
 PROTOCOL_VERSION: Final = 1
 

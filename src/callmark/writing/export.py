@@ -11,6 +11,7 @@ import re
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
+from callmark.dialects.rendering import WrittenCall, fill
 from callmark.errors import UsageError
 from callmark.toolshapes import type_of
 from callmark.writing.automata import (
@@ -28,7 +29,7 @@ from callmark.writing.automata import (
     text_rules,
     times,
 )
-from callmark.writing.calls import WrittenCall, fill, render_calls
+from callmark.writing.calls import render_calls
 from callmark.writing.printers import gbnf, lark, regex
 from callmark.writing.schema_rules import STRING_LIMIT, Values, members
 from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs

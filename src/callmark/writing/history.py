@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect
+from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.languages import Language
-from callmark.writing.calls import WrittenCall, render_calls
+from callmark.writing.calls import render_calls
 from callmark.writing.messages import checked_message
 from callmark.writing.results import render_result
 

@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, dialects, select
+from callmark.dialects.values import anonymous, is_json
 from callmark.errors import UsageError
 from callmark.writing.infixes import continuation
-from callmark.writing.values import anonymous, is_json
 
 if TYPE_CHECKING:
     import regex

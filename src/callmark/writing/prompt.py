@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, Writing, select
+from callmark.dialects.rendering import WrittenCall, fill
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
-from callmark.writing.calls import WrittenCall, fill, render_calls
+from callmark.writing.calls import render_calls
 from callmark.writing.examples import example_arguments
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import header, render_result
