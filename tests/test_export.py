@@ -243,14 +243,42 @@ def test_schemas_become_pieces(schema, good, bad):
         ({"type": "array", "uniqueItems": True}, ("f.a: uniqueItems",)),
         ({"oneOf": [{"type": "null"}]}, ("f.a: oneOf (more than one may fit)",)),
         ({"type": "object"}, ("f.a: keys that differ",)),
-        ({"allOf": [{"type": "null"}, {"type": "string"}]}, ("f.a: allOf.type",)),
-        ({"anyOf": [{"type": "null"}], "properties": {}}, ("f.a: properties",)),
+        ({"allOf": [{"type": "null"}, {"type": "string"}]}, ("f.a: allOf",)),
+        ({"anyOf": [{"type": "null"}], "minProperties": 1}, ("f.a: minProperties",)),
+        ({"$ref": "#/$defs/x", "minimum": 7}, ("f.a: minimum",)),
         ({"type": "string", "x-note": 1}, ()),
     ],
     ids=str,
 )
 def test_what_is_not_enforced_is_told(schema, expected):
-    assert property_of(schema).unenforced == expected
+    assert property_of(schema, **{"$defs": {"x": {"const": 7}}}).unenforced == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"allOf": [{"properties": {"a": {"const": 1}}, "required": ["a"]}, {"required": ["b"]}]},
+         ['{"a": 1, "b": "x"}'], ["{}", '{"a": 1}']),
+        ({"properties": {"c": {"const": 2}},
+          "anyOf": [{"properties": {key: {"const": 1}}, "required": [key]} for key in "ab"]},
+         ['{"c": 2, "a": 1}', '{"b": 1}'], ["{}", '{"c": 2}']),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {"const": 1}}, "required": ["a"]}}},
+         ['{"a": 1}'], ["{}"]),
+        ({"properties": {"a": {"const": 1}, "b": False}}, ['{"a": 1}', "{}"], ['{"b": 1}']),
+        ({"additionalProperties": {"const": 1}}, ['{"x": 1}', "{}"], ['{"x": 2}']),
+        ({"properties": {"a": {"type": "array", "minItems": "1", "items": {"const": 1}}}, "required": ["a"]},
+         ['{"a": [1]}'], ['{"a": []}']),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_arguments_are_held_to_the_whole_schema(schema, good, bad):
+    for dialect in ("call", "glm", "pythonic"):
+        export_grammar({"f": schema}, dialect)
+    pattern = export_grammar({"f": schema}, target="regex", free_text=False).text
+    for text in good:
+        assert re.fullmatch(pattern, f"[CALL: f({text})]"), text
+    for text in bad:
+        assert not re.fullmatch(pattern, f"[CALL: f({text})]"), text
 
 
 def test_schemas_that_hold_themselves_are_rules():
@@ -332,7 +360,11 @@ def test_misuse_raises():
         ({"$ref": "#/x"}, "found '#/x'"),
     ):
         with pytest.raises(UsageError, match=expected):
-            export_grammar({"f": {"properties": {"a": schema}}})
+            export_grammar({"f": {"properties": {"a": schema}, "required": ["a"]}})
+    twice = {"allOf": [{"$ref": "#/$defs/x"}, {"type": "object"}]}
+    endless = {"allOf": [{"$ref": "#/$defs/x"}, {"properties": {"a": twice}}]}
+    with pytest.raises(UsageError, match="tool 'f': expected a schema that ends"):
+        export_grammar({"f": {**endless, "$defs": {"x": endless}}})
     own = Dialect(name="own", title="", models="", source="", forms=(Form(head="<x>{name}(?=\\{)", body="json"),))
     with pytest.raises(UsageError, match="a dialect for reading only"):
         export_grammar([], own, tool_choice="none")

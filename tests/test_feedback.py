@@ -278,7 +278,7 @@ def test_a_form_reads_as_the_call(dialect, arguments):
 
 def test_a_form_that_would_not_read_so_is_the_title():
     assert correct_form(NAMED["gemma4"], "f", {"a": '<|"|>'}) == NAMED["gemma4"].title
-    assert correct_form(NAMED["qwen_xml"], "f", {"a": "1"}) == NAMED["qwen_xml"].title
+    assert '\n"1"\n' in correct_form(NAMED["qwen_xml"], "f", {"a": "1"})
     assert correct_form(NAMED["call"], "not a name", {}) == NAMED["call"].title
     assert correct_form(NAMED["call"], None, {}) == NAMED["call"].title
 

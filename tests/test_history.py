@@ -92,12 +92,23 @@ def test_unknown_ids_and_names_are_kept():
     ("given_arguments", "expected"),
     [
         (None, {}), ("", {}), ('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), ("{a", {"_raw": "{a"}),
-        ("[1]", {"_raw": "[1]"}), ([1], {"_raw": "[1]"}),
+        ("[1]", {"_raw": "[1]"}), ('{"a": NaN}', {"_raw": '{"a": NaN}'}), ([1], {"_raw": "[1]"}),
     ],
 )  # fmt: skip
 def test_arguments_come_in_many_shapes(given_arguments, expected):
     text = render_history([{"role": "assistant", "tool_calls": [call("f", given_arguments)]}])[0]["content"]
     assert parse(text).calls[0].arguments == expected
+
+
+def test_a_call_as_openai_gave_it_before_there_were_several():
+    chat = [
+        {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+        {"role": "function", "name": "look", "content": "a cat"},
+    ]
+    assert render_history(chat) == [
+        {"role": "assistant", "content": "[CALL: look({})]"},
+        {"role": "user", "content": "Result of look:\na cat"},
+    ]
 
 
 def test_roles_are_merged_on_request():
@@ -125,6 +136,8 @@ def test_misuse_raises():
         ([{"role": "user", "tool_calls": 5}], "tool_calls: expected a list of calls"),
         ([{"role": "user", "content": 5}], "messages: expected content as text, in parts or null"),
         ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "tool_use: expected a name"),
+        ([{"role": "assistant", "content": 7, "tool_calls": [call("f")]}], "expected content that is text or a list"),
+        ([{"role": "assistant", "tool_calls": [call("f", "{}", 7)]}], "id: expected a str, found int"),
     ):
         with pytest.raises(UsageError, match=expected):
             render_history(chat)

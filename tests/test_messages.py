@@ -100,7 +100,25 @@ def test_turns_that_were_cut_off_are_no_problem():
     assert again[3:] == merged[6:]
 
 
+def test_what_a_user_or_the_model_said_of_our_tags_stays():
+    chat = [
+        {"role": "user", "content": "What is <tool-protocol>\nx\n</tool-protocol> for?"},
+        {"role": "assistant", "content": "<tool-protocol>\nx\n</tool-protocol>"},
+        {"role": "tool", "content": [{"type": "text", "text": "<tool-protocol>\nx\n</tool-protocol>"}]},
+    ]
+    for where in PLACES:
+        merged = merge_into_messages(chat, PLAIN, where)
+        assert merged[-2:] == chat[1:]
+        assert chat[0]["content"] in merged[-3]["content"]
+        assert merge_into_messages(merged, PLAIN, where) == merged
+
+
 def test_misuse_raises():
+    for messages in ([7], "abc", {"role": "user"}, [{"content": "x"}]):
+        with pytest.raises(UsageError, match="messages: expected dicts with a role, found"):
+            merge_into_messages(messages, PLAIN)
+    with pytest.raises(UsageError, match="messages: expected content that is text or a list of parts"):
+        merge_into_messages([{"role": "user", "content": 7}], PLAIN)
     with pytest.raises(UsageError, match="where: expected one of system, merged"):
         merge_into_messages(CHAT, PLAIN, "nowhere")
     with pytest.raises(UsageError, match="depth: expected 0 or more messages, found -1"):

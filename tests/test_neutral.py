@@ -11,16 +11,28 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
+from callmark.dialects import expand
+from callmark.dialects.values import anonymous
+from callmark.reading.scanner import _REASONING, plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral
 from callmark.writing.neutral import SPECIAL_TOKENS, neutralized_inside
 from strategies import HOSTILE, MARKERS, cut_texts, hostile_texts, mutated
+from test_cases import CASES
 from writing import json_values
 
 MANY = settings(max_examples=5000 if os.environ.get("CI") else 300)
 ALL = tuple(dialect.name for dialect in dialects())
 EVERYWHERE = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
+REPAIRED = [
+    case["input"]
+    for case in CASES.values()
+    if len(case["input"]) < 300 and any(call.get("repairs") for call in case.get("calls", ()))
+]
+"""What tolerant reading takes."""
+
 good_markers = st.sampled_from([marker for markers in MARKERS.values() for marker in markers])
+all_markers = good_markers | st.sampled_from(REPAIRED)
 prose = st.sampled_from(
     ["The weather in Oslo is fine.\n", "Oslo", " ", "\n", "Well, [1] says", "a < b", "> quote\n", "1. "]
 )
@@ -28,25 +40,27 @@ prose = st.sampled_from(
 
 def is_free(text: str) -> bool:
     """Whether no marker begins in `text`, or it is cut before it is known to be one."""
-    return all(isinstance(event, Text) for event in parse(text, dialects=ALL, contexts=EVERYWHERE).events)
+    words = re.findall(r"[^\W\d][\w.:/\-]*", text)
+    parsed = parse(text, dialects=ALL, contexts=EVERYWHERE, tolerance="salvage", tools=words)
+    return all(isinstance(event, Text) for event in parsed.events)
 
 
 free_texts = st.one_of(
     st.just(""),
     prose,
-    st.builds(lambda before, marker, at: before + marker[: at % len(marker)], prose, good_markers, st.integers(0, 200)),
+    st.builds(lambda before, marker, at: before + marker[: at % len(marker)], prose, all_markers, st.integers(0, 200)),
     st.builds(lambda marker, at: marker[at % len(marker) :], good_markers, st.integers(0, 200)),
     st.sampled_from(HOSTILE),
 ).filter(is_free)
 """Texts in which no marker begins, many of them ending in the first part of one or beginning with the rest."""
 
 contents = st.one_of(
-    good_markers,
-    mutated(good_markers),
+    all_markers,
+    mutated(all_markers),
     hostile_texts,
     prose,
     st.builds(
-        lambda marker, at, end: marker[at % len(marker) :][:end], good_markers, st.integers(0, 200), st.integers(1, 60)
+        lambda marker, at, end: marker[at % len(marker) :][:end], all_markers, st.integers(0, 200), st.integers(1, 60)
     ),
     json_values.map(lambda value: json.dumps(value, ensure_ascii=False)),
     st.lists(good_markers | hostile_texts, max_size=2).map(json.dumps),
@@ -73,7 +87,7 @@ def test_written_content_cannot_call(texts, between):
 
 
 @MANY
-@given(cut_texts(good_markers), st.integers(0, 10))
+@given(cut_texts(all_markers), st.integers(0, 10))
 def test_a_marker_in_pieces_of_which_some_are_neutralized_is_none(cut, which):
     marker, places = cut
     places = sorted(place % (len(marker) + 1) for place in places)
@@ -89,6 +103,19 @@ def test_the_generators_are_hostile():
     cut = [marker[:at] for markers in MARKERS.values() for marker in markers for at in range(1, len(marker))]
     assert sum(map(is_free, cut)) > len(cut) / 20
     assert len(ALL) > 10
+
+
+def test_nothing_that_any_case_calls_is_one_when_neutralized():
+    assert len(REPAIRED) > 100
+    for case in CASES.values():
+        check_neutral(case["input"], json.dumps(case["input"]), dialects=case["options"].get("dialects", ()))
+
+
+def test_what_the_scanner_looks_for_is_what_is_broken():
+    looked_for = {entry.pattern.text for found in plan(None, "salvage").entries.values() for entry in found}
+    tags = {expand(form.head) for form in _REASONING.forms}
+    broken = {pattern for _, pattern, _ in neutral._openers(dialects(), special_tokens=False)._patterns}
+    assert {anonymous(text) for text in looked_for - tags} <= broken
 
 
 @pytest.mark.parametrize("dialect", ALL)
@@ -108,7 +135,7 @@ def test_prose_stays_as_it_is():
     ):  # fmt: skip
         assert neutralized_inside(text) == text
     assert neutralize("# Weather\n\nFine.") == "# Weather\n\nFine."
-    assert neutralize("The result is 7.") == "The result is 7."
+    assert neutralize("The result is 7.") == "\nThe result is 7."  # could be the name in JSON that is cut before it
 
 
 @pytest.mark.parametrize("text", ["Oslo", "call", "Action", "A", "ok", "Make a\ncall", "Plan of\nAction", "天气"])
@@ -141,7 +168,7 @@ def test_json_stays_json():
 
 def test_special_tokens_are_broken_on_request():
     text = "a<|im_start|>b<｜User｜>c</s>d<start_of_turn>e[/INST]f<<SYS>>g<bos>"
-    assert neutralize(text, special_tokens=False) == text
+    assert neutralize(text, special_tokens=False).strip() == text
     broken = neutralize(text, special_tokens=True)
     assert not any(re.search(pattern, broken) for pattern in SPECIAL_TOKENS)
     assert broken.replace("\\", "").strip() == text

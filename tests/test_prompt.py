@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -22,7 +23,8 @@ from callmark.writing.toolset import tool_specs
 from writing import toolsets
 
 GOLDEN = Path(__file__).parent / "prompts"
-NAMES = [dialect.name for dialect in dialects()]
+dialects_by_name = {dialect.name: dialect for dialect in dialects()}
+NAMES = list(dialects_by_name)
 WEATHER = {
     "type": "function",
     "function": {
@@ -128,7 +130,7 @@ def shown_prompt(options) -> str:
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_prompts_are_those_that_were_reviewed(name):
-    """`python tests/test_prompt.py` writes them anew; look at what changed before you commit it."""
+    """`PYTHONPATH=. python tests/test_prompt.py` writes them anew; look at what changed before you commit it."""
     assert shown_prompt(GOLDENS[name]) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 
 
@@ -200,7 +202,7 @@ def test_shorter_styles_are_that_much_shorter(tools):
 
 def test_signatures_say_types():
     def of(schema, **options):
-        (spec,) = tool_specs({"f": {"properties": {"a": schema}, "$defs": {"me": {"$ref": "#/$defs/me"}}}})
+        (spec,) = tool_specs({"f": {"properties": {"a": schema}, "$defs": {"me": {"anyOf": [{"$ref": "#/$defs/me"}]}}}})
         return signature(spec, **options)[len('f({"a"?: ') : -len("})")] if not options else signature(spec, **options)
 
     assert of({"type": "integer", "minimum": 1}) == "integer 1.."
@@ -262,6 +264,35 @@ def test_notes_say_what_types_cannot():
     assert "\n  b: items 0..2\n" in text
     assert "\n  c:" not in text
     assert "f(a?=string(date), b?=any[] (= [\"x\"]), c?=any)" in protocol_prompt(tools, "pythonic").text
+
+
+def test_notes_reach_the_parts_of_an_argument():
+    part = {"type": "object", "properties": {"sku": {"type": "string", "description": "number of the article"}}}
+    node = {"type": "object", "description": "A node.", "properties": {"next": {"$ref": "#/$defs/node"}}}
+    tools = {
+        "order": {"properties": {"items": {"type": "array", "description": "What", "items": part}}},
+        "walk": {"properties": {"from": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}},
+    }
+    text = protocol_prompt(tools).text
+    assert "\n  items: What\n  items[].sku: number of the article\n- walk(" in text
+    assert text.count("A node.") == 4  # as deep as the signature goes
+
+
+def test_tables_have_the_syntax_of_calls():
+    tools = {"f": {"properties": {"a": {"type": "string"}}}, "g": None}
+    assert '| f | "a"?: string |  |\n| g | {} |  |' in protocol_prompt(tools, style="table").text
+    assert "| f | a?=string |  |\n| g |  |  |" in protocol_prompt(tools, "pythonic", style="table").text
+
+
+def test_who_must_call_is_not_told_otherwise():
+    words = language_of("en")
+    for choice in (*CHOICES, "translate"):
+        text = protocol_prompt(TOOLS, tool_choice=choice).text
+        assert (words.missing in text) == (choice == "auto")
+        assert (words.parallel in text) == (choice in ("auto", "required"))
+    for dialect in NAMES:
+        tagged = bool(dialects_by_name[dialect].writing.parameter)
+        assert (language_of("zh-Hans").marks in protocol_prompt(TOOLS, dialect, language="zh-Hans").text) != tagged
 
 
 def test_a_budget_takes_the_longest_style_that_fits():
@@ -339,10 +370,21 @@ def test_nonces_are_new_and_wanted():
         ({"f": {"properties": {"a": 7}}}, "tool 'f': parameters.properties.a: expected a schema, found int"),
         ({"f": {"properties": {7: {}}}}, "tool 'f': parameters.properties: expected names with schemas"),
         ({"f": {7: 1}}, "tool 'f': parameters: expected keys that are strings"),
-        ({"f": {"anyOf": {}}}, "tool 'f': parameters.anyOf: expected a list of schemas, found dict"),
+        ({"f": {"anyOf": {}}}, "tool 'f': parameters.anyOf: expected a list of schemas, found {}"),
         ({"f": {"required": "a"}}, "tool 'f': parameters.required: expected a list of names, found str"),
         ({"f": {"required": [7]}}, "tool 'f': parameters.required: expected a list of names, found"),
         ({"f": {"enum": "a"}}, "tool 'f': parameters.enum: expected a list, found str"),
+        ({"f": {"anyOf": []}}, r"tool 'f': parameters.anyOf: expected a list of schemas, found \[\]"),
+        ({"f": {"minItems": "x"}}, "tool 'f': parameters.minItems: expected a count, found 'x'"),
+        ({"f": {"maxLength": -1}}, "tool 'f': parameters.maxLength: expected a count, found -1"),
+        ({"f": {"maximum": "x"}}, "tool 'f': parameters.maximum: expected a number, found 'x'"),
+        ({"f": {"pattern": 7}}, "tool 'f': parameters.pattern: expected a text, found int"),
+        ({"f": {"$ref": "#/$defs/x"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
+        ({"f": {"$ref": "https://x/y"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
+        ({"f": {"$ref": "#"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
+        ({"f": {"default": object}}, "tool 'f': expected what JSON can hold, found: Object of type type"),
+        ({"f": {"maximum": float("nan")}}, "tool 'f': expected what JSON can hold, found: Out of range"),
+        ([{"name": "f", "description": "\ud800"}], "tool 'f': expected what JSON can hold, found: 'utf-8' codec"),
     ],
 )  # fmt: skip
 def test_broken_tools_are_refused_by_name(tools, expected):
@@ -372,6 +414,10 @@ def test_tools_come_in_many_shapes():
         [{"type": "function", "name": "look", "parameters": schema}],
         [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": schema}]}],
         {"functionDeclarations": [{"name": "look", "parameters": {"properties": {"at": {"type": "STRING"}}}}]},
+        [{"function_declarations": [{"name": "look", "parameters_json_schema": schema}]}],
+        {"type": "function", "function": {"name": "look", "parameters": schema}},
+        SimpleNamespace(tools=[SimpleNamespace(name="look", description=None, inputSchema=schema)]),
+        [SimpleNamespace(function_declarations=[SimpleNamespace(name="look", description="", parameters=schema)])],
     ):  # fmt: skip
         (spec,) = tool_specs(tools)
         assert (spec.name, spec.schema["properties"]) == ("look", {"at": {"type": "string"}})
@@ -389,7 +435,12 @@ def test_schemas_are_brought_into_one_form():
                 "d": {"type": "any"},
                 "e": {"type": ["any", "null"]},
                 "g": {"type": ["str", "string"], "nullable": True},
+                "h": {"type": "ARRAY", "items": {"type": "TYPE_UNSPECIFIED"}, "minItems": "1", "maximum": "1.5"},
+                "i": {"type": "STRING", "enum": None, "items": None, "description": None, "default": None},
+                "j": {"allOf": [{"$ref": "#/properties/b/items/0"}], "description": "x"},
             },
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "dependencies": {"a": ["b"], "b": {"required": ["a"]}},
         }
     })  # fmt: skip
     assert json.dumps(spec.schema["properties"]) == json.dumps({
@@ -399,8 +450,11 @@ def test_schemas_are_brought_into_one_form():
         "d": {},
         "e": {},
         "g": {"type": ["string", "null"], "nullable": True},
+        "h": {"type": "array", "items": {}, "minItems": 1, "maximum": 1.5},
+        "i": {"type": "string", "default": None},
+        "j": {"$ref": "#/properties/b/items/0", "description": "x"},
     })  # fmt: skip
-    assert "required" not in spec.schema
+    assert spec.schema.keys() == {"type", "properties", "dependentRequired", "dependentSchemas"}
 
 
 if __name__ == "__main__":

@@ -128,7 +128,21 @@ def test_docstrings_of_three_styles_say_the_same():
     for text in (google, numpy, sphinx):
         assert read_docstring(text) == ("Look.", {"city": "where to look", "days": "how far"}), text
     assert read_docstring("Note that it is slow.") == ("Note that it is slow.", {})
-    assert read_docstring("Notes: slow.") == ("", {})
+    assert read_docstring("Look.\n\nNote: slow.\n\nNotes:\n    Made of glass.") == ("Look.\n\nNote: slow.", {})
+
+
+def test_docstrings_in_the_wild():
+    one_two = {"a": "one", "b": "two"}
+    for text in (
+        'Args:\n    a (dict[str, tuple[int, int]]): one\n    b (Literal["(", ")"], optional): two',
+        "Args:\n    a (list(int)): one\nKeyword Args:\n    b: two\nNote:\n    Slow.",
+        "@param a: one\n@type a: int\n@param b: two\n@return: it",
+        "Parameters\n---\na : int\n    one\n\nOther Parameters\n---\nb : {'x', 'y'}\n    two\n\nSee Also\n---\nc : d",
+        "\tArgs:\r\n\t\ta: one\r\n\t\tb: two",
+    ):
+        assert read_docstring(f"Look.\n\n{text}") == ("Look.", one_two), text
+    both = read_docstring("Parameters\n---\nx, *y : int\n    where")
+    assert both == ("", {"x": "where", "y": "where"})
 
 
 def test_functions_that_cannot_be_tools_are_refused():

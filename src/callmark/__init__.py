@@ -36,6 +36,7 @@ from callmark.reading.whole import Parsed, SnapshotFeeder, detect, parse
 
 if TYPE_CHECKING:
     from callmark.conversion import convert, restore_history
+    from callmark.dialects.rendering import WrittenCall
     from callmark.languages import Language, load_language
     from callmark.nonces import new_nonce
     from callmark.reading.feedback import feedback
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from callmark.tools.registry import Registry
     from callmark.tools.results import Failure, Result
     from callmark.tools.tool import Tool, tool
-    from callmark.writing.calls import WrittenCall, render_call, render_calls
+    from callmark.writing.calls import render_call, render_calls
     from callmark.writing.export import Grammar, export_grammar
     from callmark.writing.history import render_history
     from callmark.writing.messages import merge_into_messages
@@ -86,7 +87,7 @@ _LATER = {
     "Result": "callmark.tools.results",
     "Tool": "callmark.tools.tool",
     "tool": "callmark.tools.tool",
-    "WrittenCall": "callmark.writing.calls",
+    "WrittenCall": "callmark.dialects.rendering",
     "render_call": "callmark.writing.calls",
     "render_calls": "callmark.writing.calls",
     "Grammar": "callmark.writing.export",

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from callmark.dialects import Dialect, select
-from callmark.errors import UsageError
+from callmark.dialects.rendering import WrittenCall
 from callmark.events import Call, Malformed, Markup, Text
 from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects
 from callmark.reading.whole import parse
-from callmark.writing.calls import WrittenCall, render_calls
+from callmark.writing.calls import render_calls
+from callmark.writing.messages import checked_message
 from callmark.writing.results import header_pattern
 
 Message: TypeAlias = dict[str, Any]
@@ -102,9 +103,7 @@ def restore_history(
     open_calls: list[Message] = []
     number = 0
     for message in messages:
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
-        role, content = message["role"], message.get("content")
+        role, content = checked_message(message)["role"], message.get("content")
         if role == "assistant" and isinstance(content, str):
             parsed = parse(content, dialects=dialect, nonce=nonce, tools=tools)
             open_calls = []

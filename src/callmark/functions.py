@@ -10,17 +10,26 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
+import msgspec.inspect
 
 from callmark.errors import ToolError, ToolsError
 
-_SECTION = re.compile(r"(Args|Arguments|Parameters|Params|Returns?|Raises|Yields?|Examples?|Notes?|See Also)(?::|$)")
-_ARGUMENTS = ("Args", "Arguments", "Parameters", "Params")
-_FIELD = re.compile(r"\s*:(?:param|parameter|arg)\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)")
-_OTHER_FIELD = re.compile(r"\s*:\w+[^:]*:")
-_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+_ARGUMENTS = (
+    "Args", "Arguments", "Keyword Args", "Keyword Arguments", "Other Parameters", "Parameters", "Params",
+)  # fmt: skip
+_SECTION = re.compile(
+    rf"({'|'.join(_ARGUMENTS)}|Returns?|Raises|Yields?|Warns)(?::|$)"
+    r"|(Attributes|Examples?|Notes?|References|See Also|Todo|Warnings?):{0,2}$"  # else words: `Note: it is slow.`
+)
+_FIELD = re.compile(r"\s*[:@](?:param|parameter|arg|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)")
+_OTHER_FIELD = re.compile(r"\s*(?::\w+[^:]*|@(?:type|returns?|rtype|raises?)\b[^:]*):")
+_ITEM = re.compile(r"(\*{0,2}\w+(?:,\s*\*{0,2}\w+)*)\s*(?:\(.*?\))?\s*:\s*(.*)")
+
+_FORMATS: Final = {msgspec.inspect.DateTimeType: "date-time", msgspec.inspect.TimeType: "time"}
+"""Of types for which msgspec gives none where the zone may be left out."""
 
 
 class Signature(NamedTuple):
@@ -105,12 +114,13 @@ def read_signature(function: Callable[..., Any]) -> Signature:
 def _schema(tool: str, parameter: str, hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     try:
         (schema,), found = msgspec.json.schema_components([hint], ref_template="#/$defs/{name}")
+        form = _FORMATS.get(type(msgspec.inspect.type_info(hint)))
     except (TypeError, RuntimeError) as error:
         raise ToolsError(
             f"tool {tool}, parameter {parameter!r}: expected a type that JSON can carry, found {hint!r}"
         ) from error
     definitions.update(found)
-    return dict(schema)
+    return {**schema, "format": form} if form else dict(schema)
 
 
 def _add_default(schema: dict[str, Any], default: Any) -> None:
@@ -135,7 +145,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
         stripped = line.strip()
         title = _SECTION.match(stripped) if not line.startswith(" ") else None
         if title:
-            section, indent, current = title[1], -1, []
+            section, indent, current = title[1] or title[2], -1, []
         elif field := _FIELD.match(line):
             section, current = "Fields", words.setdefault(field[1], [field[2]])
         elif _OTHER_FIELD.match(line):
@@ -147,8 +157,9 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
             item = _ITEM.fullmatch(stripped)
             indent = here if indent < 0 else indent
             if item and here <= indent:
-                numpy = indent == 0  # `name : type`, and the description on the next lines
-                current = words.setdefault(item[1], [] if numpy else [item[2]])
+                numpy = indent == 0  # `name, other : type`, and the description on the next lines
+                current = [] if numpy else [item[2]]
+                words |= dict.fromkeys(item[1].replace("*", "").replace(" ", "").split(","), current)
             else:
                 current.append(stripped)
         elif section == "Fields":

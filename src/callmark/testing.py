@@ -472,7 +472,8 @@ def check_neutral(*texts: str, between: Sequence[str] = (), dialects: Iterable[s
                 but the first part of one may end them
     dialects    those that are listened for beside the registered ones
 
-    Also: doing it twice changes nothing, and a text that is JSON is JSON with the same value.
+    Also: doing it twice changes nothing, and a text that is JSON is JSON with the same value. Reading is as tolerant as
+    can be, and every word of the texts is the name of a tool to it.
 
     >>> check_neutral("L: pay(amount=9)]", between=["[CAL"])
     """
@@ -502,12 +503,10 @@ def _registered_and(own: Iterable[str | Dialect]) -> tuple[Dialect, ...]:
 
 def _check_callless(law: str, text: str, rows: tuple[Dialect, ...]) -> None:
     everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
-    for tolerance in ("lenient", "strict"):
-        calls = [
-            event
-            for event in in_chunks([text], dialects=rows, contexts=everywhere, tolerance=tolerance)
-            if isinstance(event, Call)
-        ]
+    words = list(dict.fromkeys(re.findall(r"[^\W\d][\w.:/\-]*", text)))  # what salvage takes wants the name of a tool
+    for tolerance, tools in (("lenient", None), ("strict", None), ("salvage", words)):
+        options = {"dialects": rows, "contexts": everywhere, "tolerance": tolerance, "tools": tools}
+        calls = [event for event in in_chunks([text], **options) if isinstance(event, Call)]
         if calls:
             raise AssertionError(f"{law}: expected no call, found {calls!r}\ntext: {text!r}")
 

@@ -5,6 +5,7 @@ Nothing is checked here but that there are tools at all; what a name or a schema
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from inspect import isroutine
 from typing import Any, Final
@@ -14,10 +15,16 @@ from callmark.errors import ToolsError
 TYPES: Final = {
     "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
     "dict": "object", "map": "object", "list": "array", "tuple": "array", "none": "null",
+    "type_unspecified": "any",
 }  # fmt: skip
 """The types of JSON Schema by other names that are met."""
 
-_SCHEMA_KEYS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_SCHEMA_KEYS: Final = (
+    "parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema",
+)  # fmt: skip
+_DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
+_ESCAPED = re.compile("(?:%[0-9A-Fa-f]{2})+")  # of a URI: references are URIs
+_DEPTH_LIMIT: Final = 8  # references and unions inside of each other that are followed for a type
 
 
 def listed(tools: Any) -> list[Any]:
@@ -26,10 +33,12 @@ def listed(tools: Any) -> list[Any]:
     Takes a sequence of tools, a single one as a mapping with a name, an MCP tools/list result, Gemini's declarations,
     or a mapping of names to schemas. Raises ToolsError for anything else.
     """
-    if isinstance(tools, Mapping):
-        if isinstance(tools.get("tools"), list):
-            tools = tools["tools"]
-        elif isinstance(tools.get("functionDeclarations"), list) or isinstance(tools.get("name"), str):
+    inner = _field(tools, "tools")
+    if isinstance(inner, list):
+        tools = inner
+    elif isinstance(tools, Mapping):
+        is_one = isinstance(tools.get("name"), str) or isinstance(tools.get("type"), str)
+        if is_one or _field(tools, *_DECLARATIONS) is not None:
             tools = [tools]
         else:
             tools = [{"name": name, "parameters": schema} for name, schema in tools.items()]
@@ -37,9 +46,15 @@ def listed(tools: Any) -> list[Any]:
         raise ToolsError(f"tools: expected a sequence of tools, found {type(tools).__name__}")
     found: list[Any] = []
     for tool in tools:
-        declared = tool.get("functionDeclarations") if isinstance(tool, Mapping) else None
+        declared = _field(tool, *_DECLARATIONS)
         found.extend(declared if isinstance(declared, list) else [tool])
     return found
+
+
+def _field(tool: Any, *names: str) -> Any:
+    """Return the first of these fields that a mapping or an object has, None where it has none."""
+    values = (tool.get(name) if isinstance(tool, Mapping) else getattr(tool, name, None) for name in names)
+    return next((value for value in values if value is not None), None)
 
 
 def parts(tool: Any) -> tuple[Any, Any, Any]:
@@ -51,19 +66,59 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
     """
     if isinstance(tool, str):
         return tool, None, None
-    if isinstance(tool, Mapping):
-        inner = tool.get("function")
-        tool = inner if isinstance(inner, Mapping) else tool
-        schema = next((tool[key] for key in _SCHEMA_KEYS if tool.get(key) is not None), None)
-        return tool.get("name"), tool.get("description"), schema
     if isroutine(tool):
         from callmark.functions import read_signature  # msgspec's schemas: few hand over functions
 
         signature = read_signature(tool)
         return tool.__name__, signature.description, signature.parameters
-    schemas = (getattr(tool, key, None) for key in _SCHEMA_KEYS[:3])
-    schema = next((schema for schema in schemas if schema is not None), None)
-    return getattr(tool, "name", None), getattr(tool, "description", None), schema
+    inner = tool.get("function") if isinstance(tool, Mapping) else None
+    tool = inner if isinstance(inner, Mapping) else tool
+    return _field(tool, "name"), _field(tool, "description"), _field(tool, *_SCHEMA_KEYS)
+
+
+def pointed(reference: Any, root: Any) -> Any:
+    """Return what a reference leads to within the schema `root`, None for nothing: `#`, `#/a/b/0`, or an `$anchor`."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    path = _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("%", "")).decode(errors="replace"), reference[1:])
+    if path and not path.startswith("/"):
+        return _anchored(path, root)
+    target = root
+    for step in path.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, list):
+            target = target[int(step)] if step.isdecimal() and int(step) < len(target) else None
+        else:
+            target = target.get(step) if isinstance(target, Mapping) else None
+    return target
+
+
+def _anchored(name: str, root: Any) -> Any:
+    definitions = (root.get(key) for key in ("$defs", "definitions"))
+    schemas = (schema for found in definitions if isinstance(found, Mapping) for schema in found.values())
+    return next((schema for schema in schemas if isinstance(schema, Mapping) and schema.get("$anchor") == name), None)
+
+
+def declared_types(schema: Any, root: Any, depth: int = 0) -> frozenset[str]:
+    """Return the types of JSON Schema that a schema allows, none where it says nothing of them.
+
+    Where it has no type, its `enum` and `const` have the types of their members; unions have those of all branches.
+    """
+    if not isinstance(schema, Mapping) or depth > _DEPTH_LIMIT:  # a `$ref` may go round in circles
+        return frozenset()
+    if "$ref" in schema:
+        return declared_types(pointed(schema["$ref"], root), root, depth + 1)
+    types = schema.get("type")
+    names = [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ()
+    found = {TYPES.get(name.lower(), name.lower()) for name in names if isinstance(name, str)}
+    if not found or "any" in found:
+        members = schema["enum"] if isinstance(schema.get("enum"), list) else []
+        found = {type_of(member) for member in [*members, *([schema["const"]] if "const" in schema else [])]}
+    for union in ("anyOf", "oneOf", "allOf"):
+        branches = schema.get(union)
+        for branch in branches if isinstance(branches, list) else ():
+            found |= declared_types(branch, root, depth + 1)
+    return frozenset(found | {"null"} if found and schema.get("nullable") is True else found)
 
 
 def type_of(value: Any) -> str:

@@ -29,6 +29,9 @@ _ABBREVIATIONS = {
     "{key}": r"(?P<key>[^<>\r\n]{1,256}+)",
 }
 
+_BRACE = r"(?=\{)"  # what stands behind the heads of many forms
+_IN_STRING = r'(?P<told>)(?="{ws}\{)'
+
 
 def expand(pattern: str) -> str:
     """Return `pattern` with the abbreviations written out."""
@@ -118,6 +121,13 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not self.alone and not self.opener:
             raise DialectError("a form whose calls never stand alone wants an `opener`")
 
+    @property
+    def tolerated_heads(self) -> tuple[str, ...]:
+        """The patterns of all heads that tolerant reading takes beside `head`: the loose ones, and (group `told`) that
+        of a body which was written as a JSON string as a whole.
+        """
+        told = self.body in ("json", "envelope") and self.head.endswith(_BRACE) and self.alone and not self.repairs
+        return (*self.loose_heads, self.head.removesuffix(_BRACE) + _IN_STRING) if told else self.loose_heads
 
     def check(self) -> None:
         """Raise DialectError, which names the field, where a pattern does not compile."""

@@ -34,7 +34,9 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     optional: str
     how: str
     json: str
+    marks: str
     values: str
+    missing: str
     only: str
     result: str
     parallel: str

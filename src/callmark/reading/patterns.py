@@ -137,9 +137,6 @@ RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
-_BRACE: Final = r"(?=\{)"
-_IN_STRING: Final = r'(?P<told>)(?="[ \t\r\n]{0,64}+\{)'
-"""What stands behind the heads of many forms; and instead of it where the whole body was written as a JSON string."""
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
@@ -173,9 +170,7 @@ class Patterns:
         self.form = form
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
-        self.loose = tuple(Pattern(expand(text)) for text in form.loose_heads)
-        if form.body in ("json", "envelope") and head.endswith(_BRACE) and form.alone and not form.repairs:
-            self.loose += (Pattern(head.removesuffix(_BRACE) + _IN_STRING),)
+        self.loose = tuple(Pattern(expand(text)) for text in form.tolerated_heads)
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []

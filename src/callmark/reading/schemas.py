@@ -24,7 +24,7 @@ from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
-from callmark.toolshapes import TYPES, listed, parts, type_of
+from callmark.toolshapes import declared_types, listed, parts
 
 DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -84,33 +84,8 @@ class Parameters:
     def declared(self, key: str) -> frozenset[str] | None:
         """Return the declared JSON Schema types of a parameter, None where nothing is declared."""
         if key not in self._types:
-            self._types[key] = self._find(self._properties.get(key), 0) or None
+            self._types[key] = declared_types(self._properties.get(key), self._schema) or None
         return self._types[key]
-
-    def _find(self, schema: Any, depth: int) -> frozenset[str]:
-        if not isinstance(schema, Mapping) or depth > 8:  # a `$ref` may go round in circles
-            return frozenset()
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#/"):
-            target: Any = self._schema
-            for step in reference[2:].split("/"):
-                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
-            return self._find(target, depth + 1)
-        found: set[str] = set()
-        types = schema.get("type")
-        for name in [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ():
-            if isinstance(name, str):
-                found.add(TYPES.get(name.lower(), name.lower()))
-        if not found:
-            members = schema["enum"] if isinstance(schema.get("enum"), list) else []
-            found |= {type_of(member) for member in [*members, *([schema["const"]] if "const" in schema else [])]}
-        for union in ("anyOf", "oneOf", "allOf"):
-            branches = schema.get(union)
-            for branch in branches if isinstance(branches, list) else ():
-                found |= self._find(branch, depth + 1)
-        if found and schema.get("nullable") is True:
-            found.add("null")
-        return frozenset(found)
 
 
 def known_tools(tools: Any) -> dict[str, Parameters] | None:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import callmark
 from callmark.dialects import dialects
+from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, Event, Malformed, Notice
 from callmark.reading.options import Limits, Tolerance
@@ -36,7 +37,6 @@ from callmark.serving.methods import (
     method,
 )
 from callmark.serving.texts import Positions, Units
-from callmark.writing.calls import WrittenCall
 from callmark.writing.export import Target
 from callmark.writing.signatures import Style
 

@@ -1,43 +1,15 @@
-"""Writes calls as the text of a dialect: the inverse of reading (law 6).
-
-What is written is checked before it is handed over: that the dialect's own patterns find the name where it stands, and
-that no value ends early. A call that a dialect cannot express raises; a wrong text is never written.
-"""
+"""Writes calls as the text of a dialect: the inverse of reading (law 6)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any
 
-from callmark.dialects import Dialect, Form, Writing, expand, select
-from callmark.errors import UsageError
-from callmark.writing.toolset import ToolSpec, declared_types, tool_specs
-from callmark.writing.values import (
-    LENGTH_LIMIT,
-    NESTING_LIMIT,
-    Declared,
-    Unwritable,
-    as_json,
-    as_pairs,
-    checked,
-    in_braces,
-    in_cdata,
-    in_parameters,
-)
-
-_PLACE: Final = re.compile(r"\{([a-z_]+)\}")
-_LONE: Final = re.compile(r"[\ud800-\udfff]")
-_NONCE: Final = re.compile(r"[0-9A-Za-z_\-]{1,64}")
-
-
-class WrittenCall(NamedTuple):
-    """A call that is to be written: name, arguments, and the id that a host gave it."""
-
-    name: str
-    arguments: Any
-    id: str | None = None
+from callmark.dialects import Dialect, select
+from callmark.dialects.rendering import WrittenCall, written
+from callmark.dialects.values import Declared
+from callmark.toolshapes import declared_types
+from callmark.writing.toolset import tool_specs
 
 
 def render_call(
@@ -73,85 +45,10 @@ def render_calls(
 ) -> str:
     """Return several calls of one message as the text of a dialect; see `render_call`. No calls give no text."""
     (row,) = select(dialect)
-    writing = row.writing
-    if writing is None:
-        raise UsageError(f"dialect {row.name}: expected templates (field `writing`), found a dialect for reading only")
-    if nonce is not None:
-        if not writing.nonce:
-            raise UsageError(f"nonce: expected a dialect that can carry one, found {row.name}")
-        if not _NONCE.fullmatch(nonce):
-            raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r:.80}")
-    specs = {spec.name: spec for spec in tool_specs(tools)} if tools is not None else {}
-    texts = []
-    for index, call in enumerate(calls):
-        try:
-            texts.append(_written(call, row, writing, index, nonce or "", specs.get(call.name)))
-        except Unwritable as error:
-            raise UsageError(f"dialect {row.name} cannot express this call of {call.name!r:.80}: {error}") from None
-    return writing.opener + writing.separator.join(texts) + writing.closer if texts else ""
+    schemas = {spec.name: spec.schema for spec in tool_specs(tools)} if tools is not None else {}
 
+    def declared(name: str) -> Declared:
+        schema = schemas.get(name, {})
+        return lambda key: declared_types(schema.get("properties", {}).get(key), schema)
 
-def _written(call: WrittenCall, row: Dialect, writing: Writing, index: int, nonce: str, spec: ToolSpec | None) -> str:
-    form = row.forms[writing.form]
-    if not isinstance(call.arguments, Mapping):
-        raise UsageError(f"arguments: expected a JSON object, found {type(call.arguments).__name__}")
-    if not isinstance(call.name, str):
-        raise UsageError(f"name: expected a str, found {type(call.name).__name__}")
-    arguments: dict[str, Any] = checked(dict(call.arguments), NESTING_LIMIT)
-
-    def declared(key: str) -> frozenset[str]:
-        return declared_types(spec, key) if spec is not None else frozenset()
-
-    places = {
-        "name": call.name,
-        "quoted_name": as_json(call.name),
-        "index": str(index),
-        "nonce": fill(writing.nonce, {"nonce": nonce}) if nonce else "",
-    }
-    default = fill(writing.default_id, places)
-    given = []
-    if call.id and writing.id and not _LONE.search(call.id):
-        given.append(fill(writing.id, {"id": call.id, "quoted_id": as_json(call.id)}))
-    for id_text in [*given, default]:  # an id that the dialect cannot carry is left out: it is no part of the call
-        head, _, behind = writing.call.partition("{arguments}")
-        before, after = (fill(part, {**places, "id": id_text}) for part in (head, behind))
-        body = _body(arguments, form, writing, after + writing.closer, declared)
-        if len(body) > LENGTH_LIMIT:
-            raise Unwritable(f"expected arguments of at most {LENGTH_LIMIT} characters, found {len(body)}")
-        if _is_named(form, before, body + after, call.name, nonce):
-            return before + body + after
-    raise Unwritable("expected a name that is read as it is, found one that the dialect would read as another")
-
-
-def _is_named(form: Form, before: str, behind: str, name: str, nonce: str) -> bool:
-    """Whether the form's head is read in `before`, the text up to the arguments, with this name and this nonce."""
-    if form.body == "envelope":
-        return 1 <= len(name) <= 128 and not _LONE.search(name)
-    found = _head(form).match(before + behind)
-    if found is None or found["name"] != name or (nonce and found["nonce"] != nonce):
-        return False
-    return form.body == "parameters" or found.end() == len(before)
-
-
-@cache
-def _head(form: Form) -> re.Pattern[str]:
-    return re.compile(expand(form.head))
-
-
-def _body(arguments: dict[str, Any], form: Form, writing: Writing, behind: str, declared: Declared) -> str:
-    match form.body:
-        case "arguments" if writing.pairs:
-            return as_pairs(arguments, declared)
-        case "braces":
-            return in_braces(arguments, form.quote)
-        case "parameters" if writing.parameter:
-            return in_parameters(arguments, form, writing.parameter, behind, declared, fill)
-        case "parameters":
-            return in_cdata(arguments)
-        case _:
-            return as_json(arguments)
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return a template with its {places} filled in, in one pass: what is filled in is never filled in again."""
-    return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
+    return written(calls, row, nonce, declared)

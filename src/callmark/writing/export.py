@@ -11,6 +11,7 @@ import re
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
+from callmark.dialects.rendering import WrittenCall, fill
 from callmark.errors import UsageError
 from callmark.toolshapes import type_of
 from callmark.writing.automata import (
@@ -28,9 +29,9 @@ from callmark.writing.automata import (
     text_rules,
     times,
 )
-from callmark.writing.calls import WrittenCall, fill, render_calls
+from callmark.writing.calls import render_calls
 from callmark.writing.printers import gbnf, lark, regex
-from callmark.writing.schema_rules import STRING_LIMIT, Values
+from callmark.writing.schema_rules import STRING_LIMIT, Values, members
 from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
@@ -115,6 +116,7 @@ class _Export:
             )
         self._writing: Writing = row.writing
         self._form = row.forms[self._writing.form]
+        self._keyed = self._form.body == "parameters" and bool(row.writing.parameter)
         self._nonce = nonce
 
     def unenforced(self) -> tuple[str, ...]:
@@ -184,27 +186,31 @@ class _Export:
 
     def _arguments(self, spec: ToolSpec, number: int) -> Node:
         body, writing = self._form.body, self._writing
-        keyed = body == "parameters" and bool(writing.parameter)
-        cdata = body == "parameters" and not keyed
+        cdata = body == "parameters" and not self._keyed
         values = Values(
             spec.name, spec.schema, python=writing.pairs, quote=self._form.quote if body == "braces" else "",
             closed=">" if cdata else "",
         )  # fmt: skip
         self._values.append(values)
-        schema = resolved(spec.schema, spec.schema)
-        properties = {**{name: {} for name in schema.get("required", ())}, **schema.get("properties", {})}
-        ordered = {name: properties[name] for name in [*schema.get("properties", {}), *properties]}
-        if keyed:
-            node = self._parameters(values, ordered, schema)
-        elif writing.pairs:
-            if not all(re.fullmatch(r"[^\W\d]\w{0,127}", name) for name in ordered):
-                raise UsageError(f"tool {spec.name!r}: expected parameters that are names in dialect {self._row.name}")
-            node = values.members(ordered, schema, "", equals=True)
-        else:
-            closed = {**schema, "additionalProperties": False} if not ordered else schema
-            node = values.object(closed, "")
+        try:
+            node = alt(self._way(values, spec, way) for way in values.ways(spec.arguments, "") or [spec.arguments])
+        except RecursionError:
+            raise UsageError(
+                f"tool {spec.name!r}: expected a schema that ends, or holds itself by a $ref alone, found another"
+            ) from None
         self.rules |= {f"v{number}{name}": _renamed(rule, f"v{number}") for name, rule in values.rules.items()}
         return _renamed(node, f"v{number}")
+
+    def _way(self, values: Values, spec: ToolSpec, schema: Schema) -> Node:
+        """Return arguments in one of the ways that a schema allows."""
+        ordered = members(schema)
+        if self._keyed:
+            return self._parameters(values, ordered, schema)
+        if self._writing.pairs:
+            if not all(re.fullmatch(r"[^\W\d]\w{0,127}", name) for name in ordered):
+                raise UsageError(f"tool {spec.name!r}: expected parameters that are names in dialect {self._row.name}")
+            return values.members(ordered, schema, "", equals=True)
+        return values.object({"additionalProperties": False, **schema}, "")
 
     def _parameters(self, values: Values, ordered: Schema, schema: Schema) -> Node:
         required = schema.get("required", ())

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect
+from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.languages import Language
-from callmark.writing.calls import WrittenCall, render_calls
+from callmark.writing.calls import render_calls
+from callmark.writing.messages import checked_message
 from callmark.writing.results import render_result
 
 Message: TypeAlias = dict[str, Any]
@@ -68,11 +70,7 @@ def render_history(
         waiting.clear()
 
     for message in messages:
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
-        role, content = message["role"], message.get("content")
-        if not isinstance(content, str | list | None) and role not in ("tool", "function"):
-            raise UsageError(f"messages: expected content as text, in parts or null, found {content!r:.80}")
+        role, content = checked_message(message)["role"], message.get("content")
         parts = content if isinstance(content, list) else []
         if role in ("tool", "function"):
             name = message.get("name") or ""
@@ -83,7 +81,7 @@ def render_history(
         if found and len(found) == len(parts):
             continue
         write_results()
-        kept = {key: value for key, value in message.items() if key != "tool_calls"}
+        kept = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
         calls = _calls(message, parts)
         if calls or found:
             names.update({call.id: call.name for call in calls if call.id})
@@ -101,10 +99,11 @@ def _kind(part: Any) -> Any:
 
 def _calls(message: Mapping[str, Any], parts: list[Any]) -> list[WrittenCall]:
     calls = []
+    before = message.get("function_call")  # as OpenAI gave a call before there were several
     listed = message.get("tool_calls") or []
     if not isinstance(listed, list | tuple):
         raise UsageError(f"tool_calls: expected a list of calls, found {listed!r:.80}")
-    for call in listed:
+    for call in [*listed, *([{"function": before}] if before else [])]:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise UsageError(f"tool_calls: expected calls with a function that has a name, found {call!r:.80}")
@@ -123,10 +122,14 @@ def _arguments(given: Any) -> dict[str, Any]:
     if not given:
         return {}
     try:
-        value = json.loads(given)
+        value = json.loads(given, parse_constant=_refuse)
     except (TypeError, ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"_raw": given if isinstance(given, str) else repr(given)}
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"expected JSON, found {word}")
 
 
 def _plain(content: Any) -> Any:

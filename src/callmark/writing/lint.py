@@ -51,7 +51,7 @@ def _of_tool(spec: ToolSpec) -> list[tuple[str, str]]:
     elif len(spec.description) > LENGTH_LIMIT:
         message = f"expected a description of at most {LENGTH_LIMIT} characters, found {len(spec.description)}"
         found.append(("long-description", message))
-    properties = spec.schema.get("properties", {})
+    properties = spec.arguments.get("properties", {})
     if len(properties) > PARAMETERS_LIMIT:
         message = f"expected at most {PARAMETERS_LIMIT} parameters, found {len(properties)}: split the tool"
         found.append(("too-many-parameters", message))
@@ -61,7 +61,7 @@ def _of_tool(spec: ToolSpec) -> list[tuple[str, str]]:
             found.append(("undescribed-parameter", f"{key}: expected a description of what it means, with its unit"))
         if not schema.keys() & {"type", "enum", "const", "anyOf", "oneOf", "allOf", "properties"}:
             found.append(("untyped-parameter", f"{key}: expected a type; without one a model guesses"))
-    for key in spec.schema.get("required", ()):
+    for key in spec.arguments.get("required", ()):
         if key not in properties:
             found.append(("unknown-required", f"{key}: expected a property of this name, as it is required"))
     depth = _depth(spec.schema, spec.schema, 0)

@@ -44,7 +44,7 @@ def merge_into_messages(
         raise UsageError(f"where: expected one of {', '.join(PLACES)}, found {where!r:.80}")
     if depth < 0:
         raise UsageError(f"depth: expected 0 or more messages, found {depth}")
-    result = _without([dict(message) for message in messages])
+    result = _without([dict(checked_message(message)) for message in messages])
     lead = next((n for n, message in enumerate(result) if message.get("role") not in _LEADING), len(result))
     turns = [dict(turn) for turn in prompt.turns]
     text = _wrapped(prompt.text, turns)
@@ -67,6 +67,16 @@ def merge_into_messages(
         lead += 1
     result[lead:lead] = turns
     return result
+
+
+def checked_message(message: Any) -> Mapping[str, Any]:
+    """Return a message of a conversation. Raises UsageError where it is none."""
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
+    of_a_tool = message["role"] in ("tool", "function")  # whose result may be any JSON
+    if not of_a_tool and not isinstance(message.get("content"), str | list | None):
+        raise UsageError(f"messages: expected content that is text or a list of parts, found {message!r:.80}")
+    return message
 
 
 def _wrapped(text: str, turns: list[Message]) -> str:
@@ -94,14 +104,14 @@ def _without(messages: list[Message]) -> list[Message]:
     found: list[re.Match[str]] = []
     result = []
     for message in messages:
-        content = message.get("content")
+        role, content = message["role"], message.get("content")
         if isinstance(content, list):
-            parts = [_part_without(part, found) for part in content]
+            parts = [_part_without(part, role, found) for part in content]
             kept: Any = [part for part in parts if part is not None]
         else:
-            kept = _text_without(content, found) if isinstance(content, str) else content
+            kept = _text_without(content, role, found) if isinstance(content, str) else content
         if kept != content:
-            if not kept and message.get("role") in _LEADING:
+            if not kept and role in _LEADING:
                 continue
             message = {**message, "content": kept}
         result.append(message)
@@ -111,17 +121,24 @@ def _without(messages: list[Message]) -> list[Message]:
     return result
 
 
-def _part_without(part: Any, found: list[re.Match[str]]) -> Any:
+def _part_without(part: Any, role: str, found: list[re.Match[str]]) -> Any:
     """Return a part without our text, None where nothing else was in it."""
     if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
         return part
-    text = _text_without(part["text"], found)
+    text = _text_without(part["text"], role, found)
     return part if text == part["text"] else ({**part, "text": text} if text else None)
 
 
-def _text_without(text: str, found: list[re.Match[str]]) -> str:
-    found.extend(_OURS.finditer(text))
-    return _OURS.sub("", text)
+def _text_without(text: str, role: str, found: list[re.Match[str]]) -> str:
+    """Return a text without what stands between our tags: in a user's own words only where we put it, at an end."""
+    pieces = []
+    done = 0
+    for match in _OURS.finditer(text):
+        if role in _LEADING or (role == "user" and (match.start() == 0 or match.end() == len(text))):
+            found.append(match)
+            pieces.append(text[done : match.start()])
+            done = match.end()
+    return "".join([*pieces, text[done:]])
 
 
 def _without_turns(messages: list[Message], count: int, checksum: str) -> list[Message]:

@@ -1,23 +1,24 @@
 """Makes content harmless: text that is shown to a model and must not be read as a call, wherever it ends up (law 9).
 
 A marker begins with an opener, and the openers are those of the dialects' rows, the very patterns that the scanner
-looks for: each that stands in a text is broken behind its first character, by a backslash in prose and by an escape of
-JSON in the strings of a JSON text, whose value stays as it is. So is one that the end of the text cuts. And where the
-beginning of a text would go on with an opener that was cut in another one, it is set off from it by blanks, which are
-nothing to JSON, or by what nobody sees.
+looks for, however tolerant it is. Each that stands in a text is broken: behind its first character by a backslash in
+prose, and by an escape of JSON in the strings of a JSON text, whose value stays as it is. So is one that the end of the
+text cuts. And where the beginning of a text would go on with an opener that was cut in another one, it is set off from
+it by blanks, which are nothing to JSON, or by what nobody sees.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, dialects, select
+from callmark.dialects.values import anonymous, is_json
 from callmark.errors import UsageError
 from callmark.writing.infixes import continuation
-from callmark.writing.values import anonymous, is_json
 
 if TYPE_CHECKING:
     import regex
@@ -122,9 +123,9 @@ class Openers:
         pieces = []
         done = 0
         end = ""
-        for start, stop in self._found(text):
+        for start in self._found(text):
             first = text[start]
-            if stop == len(text) and first.isalpha() and not self._is_opener(text[start:] + _UNSEEN):
+            if first.isalpha() and len(text) - start <= WINDOW and not self._is_opener(text[start:] + _UNSEEN):
                 end = _UNSEEN  # a word that could go on: what it is not is said behind it, and it stays a word
                 continue
             behind = text[start + 1 : start + WINDOW]
@@ -135,38 +136,31 @@ class Openers:
         return "".join([*pieces, text[done:], end])
 
     def escaped(self, text: str) -> str | None:
-        """Return JSON with an escape in every opener, None where one stands outside of strings."""
+        """Return JSON with an escape in or behind each opener, None where one stands as it does for all that."""
         found = list(self._found(text))
         if not found:
             return text
-        places = {
+        places = [
             string.start() + 1 + inner.start()
             for string in _IN_STRINGS.finditer(text)
             for inner in _CHARACTERS.finditer(string[0][1:-1])
             if len(inner[0]) == 1
-        }
-        escapes = set()
-        for start, end in found:
-            place = next((at for at in range(start, end) if at in places), None)
-            if place is None:
-                return None
-            escapes.add(place)
+        ]
+        escapes = {place for start in found for place in places[bisect_left(places, start) :][:1]}
         pieces = []
         done = 0
         for place in sorted(escapes):
             pieces += [text[done:place], f"\\u{ord(text[place]):04x}"]
             done = place + 1
-        return "".join([*pieces, text[done:]])
+        written = "".join([*pieces, text[done:]])
+        return None if next(self._found(written), None) is not None else written
 
-    def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the range of each opener; one that the end of the text cuts reaches to the end."""
-        for candidate in self._candidates(text):
-            start = candidate.start()
-            end = self._end(text, start)
-            if end > start:
-                yield start, end
+    def _found(self, text: str) -> Iterator[int]:
+        """Yield where each opener begins, one that the end of the text cuts among them."""
+        return (found.start() for found in self._candidates(text) if self._is_opener(text, found.start()))
 
-    def _end(self, text: str, start: int) -> int:
+    def _is_opener(self, text: str, start: int = 0) -> bool:
+        """Whether an opener stands at a place, or the beginning of one that the end of the text cuts."""
         first = text[start]
         if first not in self._whole:
             import regex  # as above
@@ -174,15 +168,9 @@ class Openers:
             source = "|".join(f"(?:{pattern})" for begins, pattern, _ in self._patterns if first in begins)
             self._whole[first] = re.compile(source).match
             self._cut[first] = regex.compile(source, regex.VERSION0)
-        found = self._whole[first](text, start)
-        if found is not None:
-            return max(found.end(), start + 1)
-        if len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None:
-            return len(text)
-        return start
-
-    def _is_opener(self, text: str) -> bool:
-        return self._end(text, 0) > 0
+        if self._whole[first](text, start) is not None:
+            return True
+        return len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None
 
 
 def _any_of(chars: set[str]) -> str:
@@ -203,11 +191,15 @@ def _openers_for(extra: Iterable[str | Dialect] | str | Dialect | None, special_
 def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
     patterns = []
     starts = []
-    for form in (form for row in rows for form in row.forms):
-        for pattern in (form.opener, form.head if form.alone else "", *form.loose_heads):
-            if pattern:
-                patterns.append((form.begins, anonymous(pattern), form.line_start))
-        starts += [form.head if form.alone else form.opener + "{ws}" + form.head, *form.loose_heads]
+    for form in (form for row in rows for form in (*row.forms, *row.variants)):
+        openers = [form.opener, *form.loose_openers] if form.opener else []
+        heads = [form.head, *form.tolerated_heads]
+        patterns += [(form.begins, anonymous(pattern), form.line_start) for pattern in openers]
+        if form.alone:
+            patterns += [(form.begins, anonymous(pattern), form.line_start) for pattern in heads]
+            starts += heads
+        else:
+            starts += [opener + "{ws}" + head for opener in openers for head in heads]
     if special_tokens:
         patterns += [("<[", pattern, False) for pattern in SPECIAL_TOKENS]
         starts += SPECIAL_TOKENS

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, Writing, select
+from callmark.dialects.rendering import WrittenCall, fill
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
-from callmark.writing.calls import WrittenCall, fill, render_calls
+from callmark.writing.calls import render_calls
 from callmark.writing.examples import example_arguments
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import header, render_result
@@ -153,7 +154,8 @@ class _Writer:
         writing = dialect.writing or Writing(call="")
         body = dialect.forms[writing.form].body
         self._pairs = writing.pairs
-        self._in_json = not writing.pairs and body != "braces" and not writing.parameter
+        self._in_marks = not writing.parameter  # but in tags
+        self._in_json = self._in_marks and not writing.pairs and body != "braces"
 
     def _rendered(self, call: WrittenCall, tools: Any) -> str:
         return render_calls([call], self._dialect, nonce=self._nonce, tools=tools)
@@ -180,7 +182,7 @@ class _Writer:
         words = self._words
         first = self._calls[:1]
         marker = self._rendered(first[0], self._tools) if first else ""
-        intro = words.schemas if style == "schema" else words.tools
+        intro = words.schemas if style == "schema" else words.optional if self._has_optional() else words.tools
         listed = f"{intro}\n{described(self._specs, style, words, pairs=self._pairs)}"
         turns = self._turns()
         wanted = bool(marker) and self._choice != "none"
@@ -190,7 +192,7 @@ class _Writer:
                 "title": words.title,
                 "tools": listed,
                 "how": f"{words.how}\n{marker}" if wanted else "",
-                "rules": "\n".join(f"- {rule}" for rule in self._rules(style)),
+                "rules": "\n".join(f"- {rule}" for rule in self._rules()),
                 "examples": self._inline(turns) if self._examples == "inline" else "",
             },
         )
@@ -201,19 +203,20 @@ class _Writer:
         tokens = count(text) + sum(count(turn["content"]) for turn in shown)
         return Prompt(text, shown, reminder, calls, style, tokens)
 
-    def _rules(self, style: Style) -> list[str]:
+    def _rules(self) -> list[str]:
         words = self._words
         if self._choice == "none":
             return [words.none]
-        choice = words.named.replace("{name}", self._choice)
+        free, named = self._choice == "auto", self._choice not in CHOICES
         rules = [
             words.json if self._in_json else "",
-            words.optional if style != "schema" and self._has_optional() else "",
+            words.marks if self._in_marks else "",
             words.values,
+            words.missing if free else "",  # who must call cannot ask
             words.only,
             words.result.replace("{header}", self._header()),
-            words.parallel if self._parallel else words.single,
-            getattr(words, self._choice) if self._choice in CHOICES else choice,
+            words.parallel if self._parallel and not named else words.single,
+            words.named.replace("{name}", self._choice) if named else getattr(words, self._choice),
             words.reasoning if self._reasoning else "",
             words.nonce.replace("{nonce}", self._nonce) if self._nonce else "",
         ]
@@ -221,9 +224,9 @@ class _Writer:
 
     def _has_optional(self) -> bool:
         return any(
-            key not in spec.schema.get("required", ())
+            key not in spec.arguments.get("required", ())
             for spec in self._specs
-            for key in spec.schema.get("properties", ())
+            for key in spec.arguments.get("properties", ())
         )
 
     def _header(self) -> str:

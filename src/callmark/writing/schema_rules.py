@@ -8,12 +8,12 @@ are bounded, or a weak model goes on for ever.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, Final
 
 from callmark.errors import UsageError
+from callmark.toolshapes import pointed
 from callmark.writing.automata import Alt, Chars, Lit, Node, Ref, Rep, alt, maybe, seq, times
-from callmark.writing.toolset import Schema, resolved
+from callmark.writing.toolset import ANNOTATIONS, Schema, branches, resolved
 
 STRING_LIMIT: Final = 512  # characters of a string for which the schema gives no maxLength
 ITEMS_LIMIT: Final = 32  # items of a list for which it gives no maxItems
@@ -33,11 +33,17 @@ _FRACTION: Final = seq(
     maybe(seq(Chars((("e", "e"), ("E", "E"))), maybe(Chars((("+", "+"), ("-", "-")))), Rep(_DIGIT, 1, 2))),
 )
 _ENFORCED: Final = {
-    "$defs", "$id", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "default",
-    "definitions", "deprecated", "description", "enum", "example", "examples", "id", "items", "maxItems",
-    "maxLength", "minItems", "minLength", "nullable", "prefixItems", "properties", "required", "strict",
-    "title", "type", "$comment",
+    *ANNOTATIONS, "$anchor", "$defs", "$id", "additionalProperties", "anyOf", "const", "definitions", "enum", "id",
+    "items", "maxItems", "maxLength", "minItems", "minLength", "nullable", "oneOf", "prefixItems", "properties",
+    "required", "strict", "type",
 }  # fmt: skip
+
+
+def members(schema: Schema) -> Schema:
+    """Return the properties of a schema in its order, and behind them those that are only required."""
+    required, properties = schema.get("required", ()), schema.get("properties", {})
+    possible = {name: inner for name, inner in properties.items() if inner is not False or name in required}
+    return {**possible, **{name: {} for name in required if name not in properties}}
 
 
 class Values:
@@ -56,7 +62,7 @@ class Values:
         self._python = python
         self._quote = quote
         self._closed = closed
-        self._named: dict[int, str] = {}
+        self._named: dict[str, str] = {}
 
     def value(self, schema: Any, where: str) -> Node:
         """Return what a value that satisfies `schema` looks like."""
@@ -68,17 +74,16 @@ class Values:
             )
         if "$ref" in schema:
             return self._reference(schema, where)
-        schema = self._merged(schema, where)
-        self._tell(where, sorted(schema.keys() - _ENFORCED - self._said_by_number(schema)))
+        schema = resolved(schema, self._root)
+        ways = self.ways(schema, where)
+        if ways:
+            return alt(self.value(way, where) for way in ways)
         if "const" in schema:
             return Lit(self.literal(schema["const"]))
         if "enum" in schema:
             if not schema["enum"]:
                 raise UsageError(f"tool {self._tool!r}: {where}.enum: expected at least one value, found none")
             return alt(self.literal(member) for member in schema["enum"])
-        if schema.get("anyOf"):
-            self._tell(where, sorted(schema.keys() & {"properties", "items", "required"}))
-            return alt(self.value(branch, f"{where}.anyOf") for branch in schema["anyOf"])
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if kinds is None:
             return self._any(_ANY_DEPTH)
@@ -125,36 +130,19 @@ class Values:
         return {"minimum"} if least == 0 else set()
 
     def _reference(self, schema: Schema, where: str) -> Node:
-        target = resolved(schema, self._root)
-        if not target:
-            raise UsageError(
-                f"tool {self._tool!r}: {where}: expected a reference to a schema, found {schema['$ref']!r}"
-            )
-        name = self._named.get(id(target))
+        self._tell(where, sorted(schema.keys() - ANNOTATIONS - {"$ref"}))
+        name = self._named.get(schema["$ref"])
         if name is None:
-            name = self._named[id(target)] = f"r{len(self._named)}"
+            name = self._named[schema["$ref"]] = f"r{len(self._named)}"
             self.rules[name] = Lit("")  # its place, before those of the rules that it needs
-            self.rules[name] = self.value(target, f"{where}.$ref")
+            self.rules[name] = self.value(pointed(schema["$ref"], self._root), where)
         return Ref(name)
 
-    def _merged(self, schema: Schema, where: str) -> Schema:
-        """Return a schema with what its `allOf` and `oneOf` say as far as one schema can say it."""
-        if "oneOf" in schema:
-            self._tell(where, ["oneOf (more than one may fit)"])
-            schema = {**schema, "anyOf": schema["oneOf"]}
-            del schema["oneOf"]
-        for branch in schema.get("allOf", ()):
-            branch = self._merged(resolved(branch, self._root), where)
-            both = {**schema, **branch}
-            if "properties" in schema and "properties" in branch:
-                both["properties"] = {**schema["properties"], **branch["properties"]}
-            both["required"] = list(dict.fromkeys([*schema.get("required", ()), *branch.get("required", ())]))
-            lost = [
-                key for key in schema.keys() & branch.keys() - {"properties", "required"} if schema[key] != branch[key]
-            ]
-            self._tell(where, [f"allOf.{key}" for key in sorted(lost)])
-            schema = both
-        return {key: value for key, value in schema.items() if key != "allOf"}
+    def ways(self, schema: Schema, where: str) -> list[Schema]:
+        """Return the schemas of which a resolved one is a union, and note what of it no grammar says."""
+        self._tell(where, sorted(schema.keys() - _ENFORCED - self._said_by_number(schema)))
+        self._tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
+        return branches(schema, self._root)
 
     def _of_kind(self, kind: str, schema: Schema, where: str) -> Node:
         match kind:
@@ -197,10 +185,9 @@ class Values:
         first = [piece for number, node in enumerate(head) for piece in ([comma] * bool(number) + [node])]
         return seq("[", *first, items, "]")
 
-    def object(self, schema: Schema, where: str, key: Callable[[str], str] | None = None) -> Node:
+    def object(self, schema: Schema, where: str) -> Node:
         """Return an object with the schema's properties, in its order."""
-        properties = {**{name: {} for name in schema.get("required", ())}, **schema.get("properties", {})}
-        ordered = {name: properties[name] for name in [*schema.get("properties", {}), *properties]}
+        ordered = members(schema)
         if not ordered and schema.get("additionalProperties", True) is not False:
             return self._free_object(schema, where)
         return seq("{", self.members(ordered, schema, where), "}")

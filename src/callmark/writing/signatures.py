@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from callmark.languages import Language
 from callmark.writing.neutral import neutralized_inside
-from callmark.writing.toolset import Schema, ToolSpec, resolved
+from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 
 Style: TypeAlias = Literal["signature", "brief", "compact", "table", "schema"]
 
@@ -43,7 +44,7 @@ def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, *, 
             lines = [
                 f"| {language.tool_column} | {language.arguments_column} | {language.purpose_column} |",
                 "|---|---|---|",
-                *(_row(spec) for spec in specs),
+                *(_row(spec, pairs) for spec in specs),
             ]
         case "signature":
             lines = [line for spec in specs for line in _with_notes(spec, pairs)]
@@ -60,15 +61,8 @@ def signature(spec: ToolSpec, *, pairs: bool = False) -> str:
     >>> signature(ToolSpec("look", "", {"properties": {"at": {"type": "string"}}, "required": ["at"]}))
     'look({"at": string})'
     """
-    schema = resolved(spec.schema, spec.schema)
-    if not pairs:
-        return f"{spec.name}({_object(schema, spec.schema, 0)})"
-    required = schema.get("required", [])
-    arguments = (
-        f"{key}{'' if key in required else '?'}={_type(inner, spec.schema, 1)}{_default(inner, spec.schema, ' (= {})')}"
-        for key, inner in schema.get("properties", {}).items()
-    )
-    return f"{spec.name}({', '.join(arguments)})"
+    written = ((_pairs if pairs else _object)(way, spec.schema) for way in _ways(spec))
+    return " | ".join(dict.fromkeys(f"{spec.name}({arguments})" for arguments in written))
 
 
 def _as_schema(spec: ToolSpec) -> str:
@@ -83,32 +77,47 @@ def _line(spec: ToolSpec, purpose: str, pairs: bool) -> str:
 def _with_notes(spec: ToolSpec, pairs: bool) -> list[str]:
     lines = [_line(spec, _one_line(spec.description), pairs)]
     for key, schema in _properties(spec).items():
-        notes = _notes(schema, spec.schema)
-        if notes:
-            lines.append(f"  {key}: {notes}")
+        lines += [f"  {place}: {notes}" for place, notes in _noted(key, schema, spec.schema, 1)]
     return lines
 
 
-def _row(spec: ToolSpec) -> str:
+def _noted(place: str, schema: Any, root: Schema, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield what types cannot say of an argument and of the parts of it that a signature shows, with their places."""
+    schema = resolved(schema, root)
+    notes = _notes(schema, root)
+    if notes:
+        yield place, notes
+    if depth < _DEPTH:
+        for key, inner in list(schema.get("properties", {}).items())[:_MEMBERS]:
+            yield from _noted(f"{place}.{key}", inner, root, depth + 1)
+        yield from _noted(f"{place}[]", schema.get("items", {}), root, depth + 1)
+
+
+def _row(spec: ToolSpec, pairs: bool) -> str:
     cells = []
     required = spec.schema.get("required", [])
     for key, schema in _properties(spec).items():
         mark = "" if key in required else "?"
         notes = _notes(schema, spec.schema)
         kind = _type(schema, spec.schema, 1) + _default(schema, spec.schema)
-        cells.append(f'"{key}"{mark}: {kind}' + (f" ({notes})" if notes else ""))
-    columns = (spec.name, "; ".join(cells) or "{}", _one_line(spec.description))
+        shown = f"{key}{mark}={kind}" if pairs else f"{_json(key)}{mark}: {kind}"
+        cells.append(shown + (f" ({notes})" if notes else ""))
+    columns = (spec.name, "; ".join(cells) or ("" if pairs else "{}"), _one_line(spec.description))
     return "| " + " | ".join(column.replace("|", "\\|") for column in columns) + " |"
 
 
 def _properties(spec: ToolSpec) -> dict[str, Any]:
-    properties: dict[str, Any] = resolved(spec.schema, spec.schema).get("properties", {})
-    return properties
+    return {key: inner for way in reversed(_ways(spec)) for key, inner in way.get("properties", {}).items()}
+
+
+def _ways(spec: ToolSpec) -> list[Schema]:
+    """Return the objects of which the arguments are one."""
+    return branches(spec.arguments, spec.schema)[:_MEMBERS] or [spec.arguments]
 
 
 def _notes(schema: Any, root: Schema) -> str:
     """Return what a type cannot say of an argument."""
-    schema = {**resolved(schema, root), **(schema if isinstance(schema, dict) else {})}
+    schema = resolved(schema, root)
     notes = []
     description = schema.get("description")
     if isinstance(description, str) and description.strip():
@@ -117,8 +126,10 @@ def _notes(schema: Any, root: Schema) -> str:
     if isinstance(schema.get("pattern"), str):
         details.append(f"pattern {_one_line(schema['pattern'])}")
     for least, most, unit in (("minLength", "maxLength", "length"), ("minItems", "maxItems", "items")):
-        if least in schema or most in schema:
+        if (least in schema or most in schema) and "prefixItems" not in schema:
             details.append(f"{unit} {schema.get(least, 0)}..{schema.get(most, '')}")
+    if "multipleOf" in schema:
+        details.append(f"multiple of {_json(schema['multipleOf'])}")
     if details:
         notes.append(f"({', '.join(details)})" if notes else ", ".join(details))
     return " ".join(notes)
@@ -126,40 +137,56 @@ def _notes(schema: Any, root: Schema) -> str:
 
 def _type(schema: Any, root: Schema, depth: int) -> str:
     """Return a schema as a type in TypeScript's words."""
+    if schema is False:
+        return "never"
     schema = resolved(schema, root)
     if "const" in schema:
         return _json(schema["const"])
     if "enum" in schema:
         members = [_json(member) for member in schema["enum"][:_MEMBERS]]
         return " | ".join(members + ["..."] * (len(schema["enum"]) > _MEMBERS)) or "never"
-    for union in ("anyOf", "oneOf"):
-        if schema.get(union):
-            kinds = (
-                [_type(branch, root, depth + 1) for branch in schema[union][:_MEMBERS]] if depth < _DEPTH else ["any"]
-            )
-            return " | ".join(dict.fromkeys(kinds))
+    ways = branches(schema, root)
+    if ways:
+        kinds = [_type(way, root, depth + 1) for way in ways[:_MEMBERS]] if depth < _DEPTH else ["any"]
+        return " | ".join(dict.fromkeys(kinds))
     kinds = schema.get("type", "object" if "properties" in schema else "any")
     return " | ".join(_named(kind, schema, root, depth) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
 
 def _named(kind: str, schema: Schema, root: Schema, depth: int) -> str:
+    if kind == "array" and "prefixItems" in schema:
+        kinds = [_type(inner, root, depth + 1) if depth < _DEPTH else "any" for inner in schema["prefixItems"]]
+        return "[" + ", ".join(kinds + ["..."] * (schema.get("items") is not False)) + "]"
     if kind == "array":
         inner = _type(schema.get("items", {}), root, depth + 1) if depth < _DEPTH else "any"
         return f"({inner})[]" if " | " in inner else f"{inner}[]"
-    if kind == "object" and schema.get("properties") and depth < _DEPTH:
+    if kind == "object" and depth < _DEPTH and (schema.get("properties") or schema.get("additionalProperties")):
         return _object(schema, root, depth)
-    if kind == "string" and isinstance(schema.get("format"), str):
-        return f"string({_one_line(schema['format'])})"
+    encoding = schema.get("format", schema.get("contentEncoding"))
+    if kind == "string" and isinstance(encoding, str):
+        return f"string({_one_line(encoding)})"
     if kind in ("integer", "number"):
         least, most = schema.get("minimum"), schema.get("maximum")
         if least is not None or most is not None:
-            return f"{kind} {'' if least is None else _json(least)}..{'' if most is None else _json(most)}"
+            kind += f" {'' if least is None else _json(least)}..{'' if most is None else _json(most)}"
+        for bound, sign in (("exclusiveMinimum", ">"), ("exclusiveMaximum", "<")):
+            kind += f" {sign}{_json(schema[bound])}" if bound in schema else ""
     return kind
 
 
-def _object(schema: Schema, root: Schema, depth: int) -> str:
+def _pairs(schema: Schema, root: Schema) -> str:
+    required = schema.get("required", [])
+    return ", ".join(
+        f"{key}{'' if key in required else '?'}={_type(inner, root, 1)}{_default(inner, root, ' (= {})')}"
+        for key, inner in schema.get("properties", {}).items()
+    )
+
+
+def _object(schema: Schema, root: Schema, depth: int = 0) -> str:
     required = schema.get("required", [])
     properties = schema.get("properties", {})
+    if not properties and schema.get("additionalProperties"):
+        return f"Record<string, {_type(schema['additionalProperties'], root, depth + 1)}>"
     items = [
         f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1)}{_default(inner, root)}"
         for key, inner in list(properties.items())[:_MEMBERS]
@@ -170,7 +197,7 @@ def _object(schema: Schema, root: Schema, depth: int) -> str:
 
 def _default(schema: Any, root: Schema, form: str = " = {}") -> str:
     """Return ` = value` where a schema has a default; null is none, as leaving the argument out says it too."""
-    schema = {**resolved(schema, root), **(schema if isinstance(schema, dict) else {})}
+    schema = resolved(schema, root)
     return "" if schema.get("default") is None else form.format(_json(schema["default"]))
 
 

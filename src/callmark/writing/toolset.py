@@ -2,16 +2,19 @@
 
 Schemas come in several drafts and accents. They are made one here, so that nothing behind this module has to know
 them: types in lower case and under their JSON Schema names, `nullable` as the type null, draft-04's boolean
-`exclusiveMinimum` as a number, tuple `items` as `prefixItems`. References stay; `resolved` follows local ones.
+`exclusiveMinimum` as a number, tuple `items` as `prefixItems`, bounds that Gemini gives as text as numbers. References
+and `allOf` stay; `resolved` gives what they come to.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from callmark.errors import ToolsError
-from callmark.toolshapes import TYPES, listed, parts, type_of
+from callmark.toolshapes import TYPES, listed, parts, pointed
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -25,6 +28,11 @@ _ONE: Final = (
     "items", "additionalItems", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else",
     "unevaluatedProperties",
 )  # fmt: skip
+_TEXTS: Final = ("description", "title", "pattern", "format", "$ref")
+_NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_COUNTS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+ANNOTATIONS: Final = {"$comment", "default", "deprecated", "description", "example", "examples", "title"}
+_MERGED_LIMIT: Final = 4  # `allOf`s inside of each other: each may hold several, and itself
 
 
 class ToolSpec(NamedTuple):
@@ -33,6 +41,11 @@ class ToolSpec(NamedTuple):
     name: str
     description: str
     schema: Schema
+
+    @property
+    def arguments(self) -> Schema:
+        """The schema of the arguments as it comes out: see `resolved`."""
+        return resolved(self.schema, self.schema)
 
 
 def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
@@ -52,7 +65,11 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
             raise ToolsError(f"tool {name!r}: expected a name that no other tool has, found it twice")
         if not isinstance(description, str | None):
             raise ToolsError(f"tool {name!r}: expected a description in words, found {type(description).__name__}")
-        specs[name] = ToolSpec(name, (description or "").strip(), _object_schema(name, schema))
+        specs[name] = spec = ToolSpec(name, (description or "").strip(), _object_schema(name, schema))
+        try:
+            json.dumps(spec, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise ToolsError(f"tool {name!r}: expected what JSON can hold, found: {error}") from error
     return tuple(specs.values())
 
 
@@ -61,14 +78,16 @@ def _object_schema(name: str, schema: Any) -> Schema:
         return {"type": "object", "properties": {}}
     if not isinstance(schema, Mapping):
         raise ToolsError(f"tool {name!r}: expected a JSON Schema of its arguments, found {type(schema).__name__}")
-    result: Schema = normalized(schema, f"tool {name!r}: parameters")
-    kinds = result.setdefault("type", "object")
-    if kinds != "object" and "object" not in kinds:
+    result: Schema = normalized(schema, f"tool {name!r}: parameters", schema)
+    kinds = result.get("type")
+    if kinds is None:
+        result = {"type": "object", **result}
+    elif kinds != "object" and "object" not in kinds:
         raise ToolsError(f"tool {name!r}: expected a schema of type object, found type {kinds!r}")
     return result
 
 
-def normalized(schema: Any, where: str, depth: int = 0) -> Any:
+def normalized(schema: Any, where: str, root: Any, depth: int = 0) -> Any:
     """Return a copy of a schema in normal form. Raises ToolsError that says where something is no schema."""
     if isinstance(schema, bool):
         return schema
@@ -77,26 +96,58 @@ def normalized(schema: Any, where: str, depth: int = 0) -> Any:
     if depth > DEPTH_LIMIT:
         raise ToolsError(f"{where:.200}: expected a schema nested at most {DEPTH_LIMIT} deep, found one that goes on")
     result: Schema = {}
+    needs = schema.get("dependencies")
+    if isinstance(needs, Mapping):  # which later drafts write as two
+        required = {name: need for name, need in needs.items() if isinstance(need, list)}
+        schemas = {name: need for name, need in needs.items() if name not in required}
+        schema = {**schema, "dependencies": None, "dependentRequired": required, "dependentSchemas": schemas}
     for key, value in schema.items():
         if not isinstance(key, str):
             raise ToolsError(f"{where}: expected keys that are strings, found {key!r:.80}")
         place = f"{where}.{key}"
+        if key == "$schema" or (value is None and key not in ("const", "default")):
+            continue  # what is written is of no draft but ours; and many serializers write null for nothing
         if key in _MAPS:
             if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
                 raise ToolsError(f"{place}: expected names with schemas, found {value!r:.80}")
-            result[key] = {name: normalized(inner, f"{place}.{name}", depth + 1) for name, inner in value.items()}
+            result[key] = {name: normalized(inner, f"{place}.{name}", root, depth + 1) for name, inner in value.items()}
         elif key in _LISTS or (key == "items" and isinstance(value, list)):
-            if not isinstance(value, list):
-                raise ToolsError(f"{place}: expected a list of schemas, found {type(value).__name__}")
+            if not isinstance(value, list) or not value:
+                raise ToolsError(f"{place}: expected a list of schemas, found {value!r:.80}")
             target = "prefixItems" if key == "items" else key
-            result[target] = [normalized(inner, f"{place}[{n}]", depth + 1) for n, inner in enumerate(value)]
+            result[target] = [normalized(inner, f"{place}[{n}]", root, depth + 1) for n, inner in enumerate(value)]
         elif key in _ONE:
-            result[key] = normalized(value, place, depth + 1)
+            result[key] = normalized(value, place, root, depth + 1)
         elif key == "type":
             result[key] = _types(value, place)
         else:
-            result[key] = value
+            result[key] = _plain(key, value, place, root)
     return _modern(result, where)
+
+
+def _plain(key: str, value: Any, place: str, root: Any) -> Any:
+    """Return what is no schema: checked, where it is known what it must be."""
+    if key in _TEXTS and not isinstance(value, str):
+        raise ToolsError(f"{place}: expected a text, found {type(value).__name__}")
+    if key == "$ref" and not _leads_somewhere(value, root):
+        raise ToolsError(f"{place}: expected a reference to what is in the schema (#/...), found {value!r:.80}")
+    if key in _NUMBERS or key in _COUNTS:
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?", value):
+            value = float(value) if "." in value else int(value)
+        if not isinstance(value, int | float) or (key in _COUNTS and (value < 0 or value != int(value))):
+            raise ToolsError(f"{place}: expected a {'count' if key in _COUNTS else 'number'}, found {value!r:.80}")
+        if key in _COUNTS:
+            value = int(value)
+    return value
+
+
+def _leads_somewhere(reference: str, root: Any) -> bool:
+    for _ in range(16):
+        target = pointed(reference, root)
+        if not isinstance(target, Mapping) or "$ref" not in target:
+            return isinstance(target, Mapping | bool)
+        reference = target["$ref"]
+    return False
 
 
 def _types(value: Any, place: str) -> Any:
@@ -111,7 +162,7 @@ def _types(value: Any, place: str) -> Any:
     return unique[0] if len(unique) == 1 else unique
 
 
-def _modern(schema: Schema, where: str) -> Schema:
+def _modern(schema: Schema, where: str) -> Any:
     """Turn what older drafts and Gemini say into what draft 2020-12 says, in place."""
     kinds = schema.get("type")
     if kinds is not None and ("any" in kinds if isinstance(kinds, list) else kinds == "any"):
@@ -124,6 +175,9 @@ def _modern(schema: Schema, where: str) -> Schema:
             schema[exclusive] = schema.pop(plain)
     if "prefixItems" in schema and "additionalItems" in schema:
         schema["items"] = schema.pop("additionalItems")
+    if len(schema.get("allOf", ())) == 1 and schema.keys() - {"allOf"} <= ANNOTATIONS:
+        (branch,) = schema.pop("allOf")  # as older drafts wrote a reference with a description beside it
+        return {**branch, **schema} if isinstance(branch, dict) else branch
     if isinstance(schema.get("required"), bool):  # draft-03, and templates that took it for one
         del schema["required"]
     for key, kind, what in (("enum", list, "a list"), ("required", list, "a list of names")):
@@ -134,39 +188,54 @@ def _modern(schema: Schema, where: str) -> Schema:
     return schema
 
 
-def resolved(schema: Any, root: Schema) -> Schema:
-    """Return the schema that `schema` stands for: itself, or what its local references lead to; {} for none."""
+def resolved(schema: Any, root: Schema, depth: int = 0) -> Schema:
+    """Return the schema that `schema` stands for: where its references lead, with what its `allOf` says beside it.
+
+    {} where it says nothing. Branches of an `allOf` that contradict what stands beside them stay there.
+    """
     for _ in range(16):  # references may go round in circles
-        reference = schema.get("$ref") if isinstance(schema, dict) else None
-        if not isinstance(reference, str):
-            return schema if isinstance(schema, dict) else {}
-        target: Any = root if reference.startswith("#") else None
-        for step in reference[2:].split("/") if len(reference) > 1 else ():
-            step = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(step) if isinstance(target, dict) else None
-        schema = target
+        if not isinstance(schema, dict):
+            return {}
+        if "$ref" not in schema:
+            return _merged(schema, root, depth)
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = pointed(schema["$ref"], root)
+        if beside and isinstance(schema, dict):
+            schema = {**beside, "allOf": [*beside.get("allOf", ()), schema]}
     return {}
 
 
-def declared_types(spec: ToolSpec, key: str) -> frozenset[str]:
-    """Return the JSON Schema types that a parameter may have, none where nothing is declared: as reading sees them."""
-    properties = spec.schema.get("properties", {})
-    return frozenset(_declared(properties.get(key), spec.schema, 0))
+def _merged(schema: Schema, root: Schema, depth: int) -> Schema:
+    if "allOf" not in schema:
+        return schema
+    result = {key: value for key, value in schema.items() if key != "allOf"}
+    left = []
+    for branch in schema["allOf"]:
+        inner = resolved(branch, root, depth + 1) if depth < _MERGED_LIMIT else {}
+        keys = result.keys() & inner.keys() - ANNOTATIONS - {"properties", "required"}
+        if any(result[key] != inner[key] for key in keys):
+            left.append(branch)
+            continue
+        both = {**inner, **result}
+        properties = dict(result.get("properties", {}))
+        for key, value in inner.get("properties", {}).items():
+            properties[key] = {"allOf": [properties[key], value]} if key in properties else value
+        if properties:
+            both["properties"] = properties
+        if "required" in both:
+            both["required"] = list(dict.fromkeys([*result.get("required", ()), *inner.get("required", ())]))
+        result = both
+    return {**result, "allOf": left} if left else result
 
 
-def _declared(schema: Any, root: Schema, depth: int) -> set[str]:
-    if not isinstance(schema, dict) or depth > 8:
-        return set()
-    if "$ref" in schema:
-        return _declared(resolved(schema, root), root, depth + 1)
-    kinds = schema.get("type", [])
-    found = {kinds} if isinstance(kinds, str) else set(kinds)
-    if not found:
-        members = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
-        found = {type_of(member) for member in members}
-    for union in ("anyOf", "oneOf", "allOf"):
-        for branch in schema.get(union, ()):
-            found |= _declared(branch, root, depth + 1)
-    if found and schema.get("nullable") is True:
-        found.add("null")
-    return found
+def branches(schema: Schema, root: Schema) -> list[Any]:
+    """Return the schemas of which a resolved one is a union, each with all that stands beside them; [] for no union.
+
+    `anyOf` and `oneOf` are the same here: what is wanted is a value of one of the branches.
+    """
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            beside = {key: value for key, value in schema.items() if key != union}
+            plain = beside.keys() <= ANNOTATIONS
+            return [branch if plain else resolved({"allOf": [beside, branch]}, root) for branch in schema[union]]
+    return []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-from callmark.dialects import Form, expand
+from callmark.dialects.model import Form, expand
 from callmark.errors import UsageError
 from callmark.toolshapes import type_of
 
