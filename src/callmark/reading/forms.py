@@ -1,64 +1,19 @@
 """Shows how a call is written in a dialect: the correct form, for messages to a model.
 
-Not promised: that every call can be shown. What is shown has been read back as that very call, without repairs; where
-a dialect cannot hold the arguments, or is one of the caller's own, its title stands in the form's place.
+What is shown is made from the row's own templates (`Dialect.writing`), in the plainest way there is; writing proper is
+for `callmark.writing`. Not promised: that every call can be shown. What is shown has been read back as that very call,
+without repairs; where a dialect cannot hold the arguments, or has no templates, its title stands in the form's place.
 """
 
 from __future__ import annotations
 
 import json
-from string import Template
-from typing import Final, NamedTuple
+import re
 
-from callmark.dialects import Dialect
+from callmark.dialects import Dialect, Writing
 from callmark.events import JsonValue
 from callmark.reading.whole import parse
-
-
-class _Form(NamedTuple):
-    """How a call is written: `$name`, `$arguments`, `$nonce`; and where the arguments are no JSON object, each.
-
-    value   how a value is written: as JSON; as "raw" text, where a string stands for itself; in "braces"
-    section what stands before calls that never stand alone, as some of the dialect's do
-    """
-
-    call: str
-    argument: str = ""
-    between: str = ""
-    value: str = "json"
-    section: str = ""
-
-
-_FORMS: Final = {
-    "call": _Form("[CALL$nonce: $name($arguments)]"),
-    "hermes": _Form('<tool_call>\n{"name": "$name", "arguments": $arguments}\n</tool_call>'),
-    "qwen_xml": _Form(
-        "<tool_call>\n<function=$name>\n$arguments</function>\n</tool_call>",
-        "<parameter=$key>\n$value\n</parameter>\n",
-        value="raw",
-    ),
-    "glm": _Form(
-        "<tool_call>$name\n$arguments</tool_call>",
-        "<arg_key>$key</arg_key>\n<arg_value>$value</arg_value>\n",
-        value="raw",
-    ),
-    "mistral": _Form("[TOOL_CALLS]$name[ARGS]$arguments", section="[TOOL_CALLS] ["),
-    "pythonic": _Form("<|tool_call_start|>[$name($arguments)]<|tool_call_end|>", "$key=$value", ", ", section="["),
-    "deepseek": _Form(
-        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>$name<｜tool▁sep｜>$arguments<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-    ),
-    "kimi_k2": _Form(
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.$name:0<|tool_call_argument_begin|>"
-        "$arguments<|tool_call_end|><|tool_calls_section_end|>"
-    ),
-    "gemma4": _Form("<|tool_call>call:$name{$arguments}<tool_call|>", "$key:$value", ",", "braces"),
-    "toolify": _Form(
-        "<function_call>\n<tool>$name</tool>\n<args_json><![CDATA[$arguments]]></args_json>\n</function_call>"
-    ),
-    "fenced": _Form('```tool_call\n{"name": "$name", "arguments": $arguments}\n```'),
-    "react": _Form("Action: $name\nAction Input: $arguments"),
-}
-_BRACES_QUOTE: Final = '<|"|>'
+from callmark.toolshapes import type_of
 
 
 def correct_form(
@@ -77,33 +32,45 @@ def correct_form(
     return text or title or dialect.title
 
 
+def ending(dialect: Dialect) -> str | None:
+    """Return what closes a call of `dialect` behind arguments that are a JSON object, None where none are."""
+    writing = dialect.writing
+    if writing is None or writing.parameter or writing.pairs or dialect.forms[writing.form].body == "braces":
+        return None
+    return _filled(writing.call.partition("{arguments}")[2], id="") + writing.closer
+
+
 def _written(dialect: Dialect, name: str, arguments: dict[str, JsonValue], nonce: str | None) -> str | None:
     """Return a call as text, None where it is not read back as that very call."""
-    form = _FORMS.get(dialect.name)
-    if form is None:
+    writing = dialect.writing
+    if writing is None:
         return None
-    if form.argument:
-        written = form.between.join(
-            Template(form.argument).substitute(key=key, value=_value(value, form.value))
-            for key, value in arguments.items()
-        )
+    form = dialect.forms[writing.form]
+    if form.body == "braces":
+        written = _in_braces(arguments, form.quote)
+    elif writing.parameter:
+        written = "".join(_parameter(writing, key, value) for key, value in arguments.items())
+    elif writing.pairs:
+        written = ", ".join(f"{key}={_json(value)}" for key, value in arguments.items())
     else:
         written = _json(arguments).replace("]]>", "]]\\u003e")  # which ends a CDATA section
-    shown = "" if nonce is None else f"#{nonce}"
-    text = Template(form.call).substitute(name=name, arguments=written, nonce=shown)
+    named = {"name": name, "quoted_name": _json(name), "index": "0", "number": "1"}
+    shown = "" if nonce is None else _filled(writing.nonce, nonce=nonce)
+    identity = _filled(writing.default_id, **named)
+    call = _filled(writing.call, **named, arguments=written, nonce=shown, id=identity)
+    text = writing.opener + call + writing.closer
     return text if _is(text, dialect, name, arguments, nonce) else None
 
 
-def ending(dialect: Dialect) -> str | None:
-    """Return what closes a call of `dialect` behind arguments that are a JSON object, None where it is not known."""
-    form = _FORMS.get(dialect.name)
-    return None if form is None or form.argument else form.call.partition("$arguments")[2]
+def _filled(template: str, **places: str) -> str:
+    return re.sub(r"\{([a-z_]+)\}", lambda place: places.get(place[1], place[0]), template)
 
 
-def section_opening(dialect: Dialect) -> str:
-    """Return what stands before a call of `dialect` that never stands alone, "" where all do or it is not known."""
-    form = _FORMS.get(dialect.name)
-    return "" if form is None else form.section
+def _parameter(writing: Writing, key: str, value: JsonValue) -> str:
+    kind = type_of(value)
+    shown = value if isinstance(value, str) else _json(value)
+    is_text = "true" if kind == "string" else "false"
+    return _filled(writing.parameter, key=key, value=shown, type=kind, is_text=is_text)
 
 
 def _is(text: str, dialect: Dialect, name: str, arguments: dict[str, JsonValue], nonce: str | None) -> bool:
@@ -115,15 +82,11 @@ def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _value(value: JsonValue, way: str) -> str:
-    if way == "raw" and isinstance(value, str):
-        return value
-    if way != "braces":
-        return _json(value)
+def _in_braces(value: JsonValue, quote: str) -> str:
     if isinstance(value, str):
-        return _BRACES_QUOTE + value + _BRACES_QUOTE
+        return quote + value + quote
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_value(item, way)}" for key, item in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{_in_braces(item, quote)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(_value(item, way) for item in value) + "]"
+        return "[" + ",".join(_in_braces(item, quote) for item in value) + "]"
     return _json(value)
