@@ -10,6 +10,7 @@ nothing to JSON, or by what nobody sees.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -139,16 +140,18 @@ class Openers:
         found = list(self._found(text))
         if not found:
             return text
-        places = {
+        places = [
             string.start() + 1 + inner.start()
             for string in _IN_STRINGS.finditer(text)
             for inner in _CHARACTERS.finditer(string[0][1:-1])
             if len(inner[0]) == 1
-        }
+        ]
         escapes = set()
         for start, end in found:
-            place = next((at for at in range(start, end) if at in places), None)
-            if place is None:
+            next_place = bisect_left(places, start)
+            place = places[next_place] if next_place < len(places) else len(text)
+            # Where JSON itself is an opener, the string behind its brackets makes it one.
+            if place >= end and self._is_opener(text[start:place] + "\\" + text[place : start + WINDOW]):
                 return None
             escapes.add(place)
         pieces = []
