@@ -156,8 +156,8 @@ def run(
     console.print(f"rows: {lines.path}" + "".join(f"\nplot: {path}" for path in drawn), markup=False)
     if wrong:
         console.print("WRONG:\n" + "\n".join(f"  {line}" for line in wrong), markup=False)
-    spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
-    console.print(f"{perf_counter() - start:.0f} s ({spent})", markup=False)
+    parts_spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
+    console.print(f"{perf_counter() - start:.0f} s ({parts_spent})", markup=False)
     sys.exit(1 if wrong else 0)
 
 

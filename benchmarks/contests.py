@@ -124,17 +124,17 @@ QUICK = Scale(
     characters=40_000,
     dense_characters=20_000,
     big_argument=20_000,
-    streamed_characters=10_000,
-    streamed_dense=3000,
+    streamed_characters=6000,
+    streamed_dense=2000,
     arguments=(1000, 3000),
     fed=(1000, 10_000, 30_000),
     hostile=(1024, 4096),
     streams=20,
     batch=200,
-    memory=(100_000, 2000),
+    memory=(50_000, 2000),
     rounds=3,
     budget_seconds=0.03,
-    longest_seconds=1.0,
+    longest_seconds=0.5,
     spellings=("call", "hermes", "qwen_xml"),
     chunk_lengths=("1", "tokens"),
 )
@@ -363,7 +363,7 @@ class Arena:
 
     def _hopeless(self, row: Row) -> bool:
         """Whether ten times the text would take ten times as long as is allowed, at the least."""
-        return row["verdict"].startswith(">") or row.get("median seconds", 0) * 10 > self.scale.longest_seconds
+        return bool(row["verdict"].startswith(">") or row.get("median seconds", 0) * 10 > self.scale.longest_seconds)
 
     def _left_out(self, workload: Workload, label: str) -> Row:
         return {
@@ -422,7 +422,7 @@ class Arena:
                 yield rows
 
     def _next(self, entrant: Entrant, key: str, fed: int) -> list[float]:
-        request = {
+        request: Row = {
             "key": key,
             "reader": entrant.reader,
             "fed": fed,
@@ -455,7 +455,8 @@ class Arena:
                     for entrant in entrants:
                         if entrant.label in gone or entrant.peer not in self.workers:
                             continue
-                        row = {"workload": attack.name, "way": way, "reader": entrant.label, "characters": len(text)}
+                        row: Row = {"workload": attack.name, "way": way, "reader": entrant.label}
+                        row["characters"] = len(text)
                         self._attacked(entrant, key, lengths, row, good)
                         if row["verdict"] != "cannot":
                             rows.append(row)
@@ -500,7 +501,7 @@ class Arena:
             if entrant.peer not in self.workers or entrant.peer in WHOLE_ONLY:
                 continue
             row: Row = {"workload": workload.name, "reader": entrant.label, "streams": scale.streams, "verdict": ""}
-            request = {"key": key, "reader": entrant.reader, "pieces": pieces}
+            request: Row = {"key": key, "reader": entrant.reader, "pieces": pieces}
             try:
                 alone = [self.workers[entrant.peer].ask("many", streams=1, **request)["seconds"] for _ in range(5)]
                 together = [

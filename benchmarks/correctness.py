@@ -10,7 +10,8 @@ groupings of token-sized pieces; marker tokens are never cut. What is counted:
 - clean: no marker of the format is left in the text, in a name or in an argument, whole and streamed.
 
 The last three are `canitoolcall`'s own checks. A format that a peer has no parser for is left blank, not failed;
-callmark gets every format, those included that it does not read yet. Peers read harmony by their reasoning parsers,
+callmark reads every format three times: with all dialects that are listened for by default, with the format's own
+dialect, as each peer does, and with its widest tolerance. Peers read harmony by their reasoning parsers,
 which are not run here: that row is ours alone.
 """
 
@@ -33,33 +34,38 @@ _REASONING_ENDS = ("</think>", "[/THINK]", "<channel|>", "<|close|>think<|sep|>"
 
 _ATP = Entrant("agent-tool-parser", "agent-tool-parser", "agent-tool-parser")
 _FORGE = Entrant("forge-guardrails", "forge-guardrails", "forge")
-_CALLMARK = (Entrant("callmark", OURS, "callmark, tools"), Entrant("callmark, salvage", OURS, "callmark, salvage"))
+_CALLMARK = (
+    Entrant("callmark", OURS, "callmark, tools"),
+    Entrant("callmark, own dialect", OURS, "callmark, own dialect and tools"),
+    Entrant("callmark, salvage", OURS, "callmark, salvage"),
+)
 
 
 def _engines(sglang: str, vllm: str, *others: Entrant) -> tuple[Entrant, ...]:
     return (Entrant("sglang", "sglang", sglang), Entrant("vllm", "vllm", vllm), *others)
 
 
-# Family, a part of the model's name, the format's name here, and who reads it. The first that fits counts.
-FORMATS: tuple[tuple[str, str, str, tuple[Entrant, ...]], ...] = (
-    ("qwen3-hermes", "", "hermes (Qwen 3)",
+# Family, a part of the model's name, the format's name here, our dialect, and who else reads it. The first that fits
+# counts.
+FORMATS: tuple[tuple[str, str, str, str, tuple[Entrant, ...]], ...] = (
+    ("qwen3-hermes", "", "hermes (Qwen 3)", "hermes",
      _engines("qwen25", "hermes", _ATP, _FORGE, Entrant("ai-sdk", "ai-sdk", "hermes"))),
-    ("qwen3-xml", "", "XML (Qwen 3 Coder)",
+    ("qwen3-xml", "", "XML (Qwen 3 Coder)", "qwen_xml",
      _engines("qwen3_coder", "qwen3_coder", _FORGE, Entrant("ai-sdk", "ai-sdk", "qwen3coder"))),
-    ("deepseek", "V4.1", "DeepSeek V4.1", _engines("deepseekv41", "deepseek_v41")),
-    ("deepseek", "V4", "DeepSeek V4", _engines("deepseekv4", "deepseek_v4", _ATP)),
-    ("deepseek", "V3.2", "DeepSeek V3.2", _engines("deepseekv32", "deepseek_v32", _ATP)),
-    ("deepseek", "V3.1", "DeepSeek V3.1", _engines("deepseekv31", "deepseek_v31", _ATP)),
-    ("deepseek", "V3", "DeepSeek V3", _engines("deepseekv3", "deepseek_v3", _ATP)),
-    ("kimi", "K3", "Kimi K3", _engines("kimi_k3", "kimi_k3")),
-    ("kimi", "", "Kimi K2", _engines("kimi_k2", "kimi_k2")),
-    ("glm", "4.5", "GLM 4.5", _engines("glm45", "glm45")),
-    ("glm", "", "GLM 4.7, 5", _engines("glm47", "glm47")),
-    ("mistral", "", "Mistral", _engines("mistral", "mistral", _ATP, _FORGE)),
-    ("gemma4", "", "Gemma 4", _engines("gemma4", "gemma4")),
-    ("llama", "Llama-4", "Llama 4 (pythonic)", _engines("pythonic", "llama4_pythonic", _ATP)),
-    ("llama", "", "Llama 3 (JSON)", _engines("llama3", "llama3_json", _ATP)),
-    ("gpt-oss", "", "gpt-oss (harmony)", ()),
+    ("deepseek", "V4.1", "DeepSeek V4.1", "dsml", _engines("deepseekv41", "deepseek_v41")),
+    ("deepseek", "V4", "DeepSeek V4", "dsml", _engines("deepseekv4", "deepseek_v4", _ATP)),
+    ("deepseek", "V3.2", "DeepSeek V3.2", "dsml", _engines("deepseekv32", "deepseek_v32", _ATP)),
+    ("deepseek", "V3.1", "DeepSeek V3.1", "deepseek", _engines("deepseekv31", "deepseek_v31", _ATP)),
+    ("deepseek", "V3", "DeepSeek V3", "deepseek", _engines("deepseekv3", "deepseek_v3", _ATP)),
+    ("kimi", "K3", "Kimi K3", "kimi_k3", _engines("kimi_k3", "kimi_k3")),
+    ("kimi", "", "Kimi K2", "kimi_k2", _engines("kimi_k2", "kimi_k2")),
+    ("glm", "4.5", "GLM 4.5", "glm", _engines("glm45", "glm45")),
+    ("glm", "", "GLM 4.7, 5", "glm", _engines("glm47", "glm47")),
+    ("mistral", "", "Mistral", "mistral", _engines("mistral", "mistral", _ATP, _FORGE)),
+    ("gemma4", "", "Gemma 4", "gemma4", _engines("gemma4", "gemma4")),
+    ("llama", "Llama-4", "Llama 4 (pythonic)", "pythonic", _engines("pythonic", "llama4_pythonic", _ATP)),
+    ("llama", "", "Llama 3 (JSON)", "llama", _engines("llama3", "llama3_json", _ATP)),
+    ("gpt-oss", "", "gpt-oss (harmony)", "harmony", ()),
 )  # fmt: skip
 
 
@@ -73,16 +79,18 @@ def correctness(arena: Arena, every: int = 1) -> Iterator[list[Row]]:
     families = load_families()
     chosen: dict[str, list[Any]] = {}
     readers: dict[str, tuple[Entrant, ...]] = {}
+    dialects: dict[str, str] = {}
     for fixture in load_fixtures():
         model = fixture.models[0]
-        name, peers = next((name, peers) for family, part, name, peers in FORMATS
-                           if family == fixture.family and part in model)  # fmt: skip
+        name, dialect, peers = next((name, dialect, peers) for family, part, name, dialect, peers in FORMATS
+                                    if family == fixture.family and part in model)  # fmt: skip
         chosen.setdefault(name, []).append(fixture)
         readers[name] = (*_CALLMARK, *peers)
+        dialects[name] = dialect
     for name in dict.fromkeys(one[2] for one in FORMATS):
         fixtures = chosen.get(name, [])[::every]
         scores = {
-            entrant: _Score(name, entrant.label)
+            entrant: _Score(name, dialects[name], entrant.label)
             for entrant in readers.get(name, ())
             if entrant.peer in arena.workers and entrant.reader in arena.readers[entrant.peer]
         }
@@ -110,8 +118,8 @@ def units(text: str, markers: Sequence[str]) -> list[str]:
 class _Score:
     """How often a reader was right in one format."""
 
-    def __init__(self, format_name: str, label: str) -> None:
-        self.format_name, self.label = format_name, label
+    def __init__(self, format_name: str, dialect: str, label: str) -> None:
+        self.format_name, self.dialect, self.label = format_name, dialect, label
         self.right = dict.fromkeys(MEASURES, 0)
         self.asked = dict.fromkeys(MEASURES, 0)
         self.failures: dict[str, list[str]] = {measure: [] for measure in MEASURES}
@@ -141,7 +149,8 @@ class _Score:
         text = visible(fixture.raw_output, expected.reasoning_content if expected else None)
         pieces = units(text, family.markers)
         worker = arena.workers[entrant.peer]
-        worker.load(fixture.id, text=text, tools=[dict(tool) for tool in fixture.tools], dialect="", opener="")
+        worker.load(fixture.id, text=text, tools=[dict(tool) for tool in fixture.tools], dialect=self.dialect,
+                    opener="")  # fmt: skip
 
         def read(strategy: str | None) -> Any:
             groups = None

@@ -61,8 +61,8 @@ def targets(rows: list[Row]) -> Iterator[Row]:
     for workload, spelling in keys:
         peer = fastest(of(rows, "whole", workload=workload, spelling=spelling), python=True)
         if peer is not None:
-            goal = f"whole, {workload}, {spelling}: times as fast"
-            yield row(goal, peer["x callmark"], 4, least=True, of_whom=peer["reader"])
+            title = f"whole, {workload}, {spelling}: times as fast"
+            yield row(title, peer["x callmark"], 4, least=True, of_whom=peer["reader"])
     peer = fastest(of(rows, "stream", workload="prose"), python=True)
     if peer is not None:
         yield row("stream, prose: times as fast", peer["x callmark"], 15, least=True, of_whom=peer["reader"])

@@ -77,16 +77,16 @@ def quick(seed: int) -> Scale:
     return Scale(
         seed=seed,
         recovery_chunks=(64,),
-        text_lengths=(2048, 32_768),
-        marker_lengths=(2048, 32_768),
-        chunked_characters=32_768,
-        attack_lengths=(2048, 16_384),
+        text_lengths=(2048, 16_384),
+        marker_lengths=(2048, 16_384),
+        chunked_characters=16_384,
+        attack_lengths=(2048, 8192),
         attack_every=6,
-        prose_memory=200_000,
+        prose_memory=100_000,
         marker_memory=(50_000,),
         import_runs=3,
-        stdio_calls=1000,
-        growth_seconds=0.03,
+        stdio_calls=500,
+        growth_seconds=0.02,
     )
 
 
@@ -191,7 +191,8 @@ class Parts:
                 rows += self._grown(
                     "marker", name, scale.marker_lengths, partial(_marker_text, make, spelling, scale.seed)
                 )
-        for name, text in (*texts[:3], ("one big call", partial(_marker_text, huge, call, scale.seed))):
+        big: tuple[str, Callable[[int], str]] = ("one big call", partial(_marker_text, huge, call, scale.seed))
+        for name, text in (*texts[:3], big):
             rows.append(self._chunked(name, text(min(scale.chunked_characters, BIGGEST_MARKER))))
         self._report(
             "growth",

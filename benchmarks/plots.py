@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 
 from benchmarks.figures import of
 from benchmarks.report import Row
@@ -27,7 +27,7 @@ _COLOURS = {  # the first word of a reader's name
     "json-repair": "#4c63b6", "partial-json-parser": "#a61b66",
 }  # fmt: skip
 _MARKERS = "osD^vP*X"
-_STYLE = {
+_STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.edgecolor": _FAINT, "axes.labelcolor": _INK, "text.color": _INK,
     "xtick.color": _FAINT, "ytick.color": _INK, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": _GRID, "axes.axisbelow": True, "axes.titlesize": 10, "axes.titleweight": "bold",
@@ -242,7 +242,7 @@ def correctness(rows: list[Row]) -> Any:
             if share is None:
                 continue
             x, y = readers.index(row["reader"]), formats.index(row["format"])
-            axes.add_patch(plt.Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, color=shades(share**2), lw=0))
+            axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, color=shades(share**2), lw=0))
             axes.text(x, y, f"{share:.0%}".rstrip("%"), ha="center", va="center", fontsize=7.5,
                       color="white" if share < 0.35 or share > 0.93 else _INK)  # fmt: skip
         axes.set_xlim(-0.6, len(readers) - 0.4)

@@ -332,7 +332,8 @@ def losses(dialect: str, prefix: Prefix, chunk_lengths: tuple[int, ...] = CHUNK_
     good = GOOD[dialect]
     text = prefix.text + "\n\n" + good.marker
     lost: list[Loss] = []
-    for listening, options in (("all", {}), ("one", {"dialects": [dialect]})):
+    listened: tuple[tuple[str, dict[str, Any]], ...] = (("all", {}), ("one", {"dialects": [dialect]}))
+    for listening, options in listened:
         for length in (0, *chunk_lengths):
             if length:
                 parser = Parser(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,11 +20,12 @@ class WrongTruthError(Exception):
 def check_truth(workload: Workload, options: dict[str, Any]) -> None:
     """Raise WrongTruthError unless `workload` is read as written: whole, in tokens, and in chunks of 1000."""
     wanted = [(name, msgspec.json.encode(arguments)) for name, arguments in workload.calls]
-    for way, read in (
+    ways: tuple[tuple[str, Callable[[], list[Event]]], ...] = (
         ("whole", lambda: list(parse(workload.text, **options).events)),
         ("in chunks of 4", lambda: _streamed(workload.text, CHUNK, options)),
         ("in chunks of 1000", lambda: _streamed(workload.text, 1000, options)),
-    ):
+    )
+    for way, read in ways:
         try:
             with limited():
                 events = read()

@@ -5,8 +5,10 @@ made of what opens, closes, quotes and hides markers; and ways to read and to cu
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from hypothesis.extra.lark import from_lark
 from callmark.dialects import Dialect, dialects
 from callmark.reading.grammar import flatten, load
 from callmark.reading.options import Limits
+from callmark.writing.calls import render_call
 
 NASTY = (
     ")]", "]", ")", "}", "{", "[", "(", ",", "=", ":", "[CALL: x()]", "[CALL: x]", "[CALL#7f3a: x(", "</tool_call>",
@@ -22,7 +25,7 @@ NASTY = (
     "<function=x>", "</function>", "<parameter=x>", "</arg_value>", "<arg_key>", "[TOOL_CALLS]", "[ARGS]",
     "<|tool_call_end|>", "<|tool_call_start|>", "<tool_call|>", '<|"|>', "<｜tool▁call▁end｜>", "</args_json>", "]]>",
     "<![CDATA[", "</function_call>", "<think>", "</think>", "```", "`", "~~~", "\n> ", '"', "'", "\\", "\\n", "\\u0041",
-    "&lt;", "&", "#", "//", "/*", "，", "）", "】", "“", "”", "东京", "日本語", "é", "e\u0301",
+    "\\t", "C:\\\\temp", "&lt;", "&", "#", "//", "/*", "，", "）", "】", "“", "”", "东京", "日本語", "é", "e\u0301",
     "\u00a0", "\u3000", "\ufeff", "😀", "👩‍👩‍👧", "\u2028", "\x7f", "\x85", "C:\\new",
     "```json", "````", "it's", "a\nb", "\t", " ", "  ", "x", "Oslo", "7",
 )  # fmt: skip
@@ -79,6 +82,7 @@ _STRATEGIES: dict[str, st.SearchStrategy[str]] = {
     "_WS": st.sampled_from([" ", "\n", "\t", "\r\n  ", " " * 70]),
 }
 
+_LOOK_AHEAD = re.compile(r"\(\?[=!](?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*\)")
 _FOLLOWED = ("PAIR_KEY", "QUOTED_PAIR_KEY", "_FUNCTION", "_FUNCTIONS")  # patterns that look at what stands behind
 
 
@@ -96,10 +100,13 @@ def members(dialect: Dialect, start: str = "marker") -> st.SearchStrategy[str]:
     lark = load(dialect).lark
     terminals = {terminal.name: terminal.pattern.to_regexp() for terminal in lark.grammar.compile([start], ())[0]}
     explicit = {name: strategy for name, strategy in _STRATEGIES.items() if name in terminals}
+    for name, pattern in terminals.items():
+        if name not in explicit and "(?" in pattern:  # Hypothesis makes nothing that is looked ahead at
+            explicit[name] = st.from_regex(_LOOK_AHEAD.sub("", pattern), fullmatch=True)
     if "value" in lark.options.start and start != "value":
         explicit["VALUE"] = members(dialect, "value").flatmap(_xml)
     for name, strategy in explicit.items():
-        if name not in _FOLLOWED:
+        if name in _STRATEGIES and name not in _FOLLOWED:
             explicit[name] = strategy.filter(re.compile(terminals[name]).fullmatch)
     if "BARE" in explicit:
         key = re.compile(terminals["PAIR_KEY"])
@@ -176,6 +183,13 @@ MARKERS: dict[str, tuple[str, ...]] = {
     ),
     "react": ('Action: f\nAction Input: {"a": [1, {"b": "x"}]}',),
 }
+_OTHERS = [row for row in dialects() if row.name not in MARKERS]
+for _row in _OTHERS:  # of the others, the cases that are whole markers
+    _cases = tomllib.loads((Path(__file__).parent / "cases" / f"{_row.name}.toml").read_text("utf-8"))["case"]
+    MARKERS[_row.name] = tuple(
+        text for case in _cases if (text := case.get("input")) and load(_row).accepts(text, "marker")
+    )
+    assert MARKERS[_row.name], f"{_row.name}: expected cases that are whole markers, found none"
 
 OPEN_STRINGS = (
     ("call", '[CALL: f({"a": "', '"})]'),
@@ -193,6 +207,7 @@ OPEN_STRINGS = (
     ("toolify", '<function_call><tool>f</tool><args_json><![CDATA[{"a": "', '"}]]></args_json></function_call>'),
     ("fenced", '```tool_call\n{"name": "f", "arguments": {"a": "', '"}}\n```'),
     ("react", 'Action: f\nAction Input: {"a": "', '"}'),
+    *((row.name, *render_call("f", {"a": "@@"}, row).split("@@")) for row in _OTHERS if row.writing),
 )
 """Of each dialect: a marker up to the inside of a string, and what closes it."""
 
@@ -605,7 +620,15 @@ SOUP: dict[str, tuple[str, tuple[str, ...], str]] = {
 }
 
 
+def _soup(name: str) -> tuple[str, tuple[str, ...], str]:
+    """What the soup of a dialect is made of, from an open string of it: tags, signs and values."""
+    opener, closer = next(place[1:] for place in OPEN_STRINGS if place[0] == name)
+    tokens = re.findall(r"<[^<>]*>|[^<>]", opener + closer)
+    outer = opener.partition("f")[0] if tokens[0][:1] == "<" else opener
+    return outer, (*dict.fromkeys(tokens), '"a"', "1", "{}", '{"a": 1}', "null", " ", "\n", "f"), closer
+
+
 def soup(name: str) -> st.SearchStrategy[str]:
     """Texts of the pieces of a dialect, between what opens and closes its marker."""
-    opener, pieces, closer = SOUP[name]
+    opener, pieces, closer = SOUP.get(name) or _soup(name)
     return st.lists(st.sampled_from(pieces), max_size=9).map(lambda found: opener + "".join(found) + closer)

@@ -341,7 +341,7 @@ def test_recorded_outputs_are_scored():
     hermes = next(row for row in made if row["format"] == "hermes (Qwen 3)" and row["reader"] == "callmark")
     assert hermes["fixtures"] >= 2
     assert hermes["stream"] == hermes["splits"] == f"{hermes['fixtures']}/{hermes['fixtures']}"
-    assert {row["reader"] for row in made} == {"callmark", "callmark, salvage"}
+    assert {row["reader"] for row in made} == {"callmark", "callmark, own dialect", "callmark, salvage"}
     assert correctness.visible("thinking</think>\nso", "thinking") == "\nso"
     assert correctness.visible("so", None) == correctness.visible("so", "x") == "so"
 

@@ -350,7 +350,7 @@ def test_misuse_raises():
     with pytest.raises(UsageError, match="at least one tool"):
         export_grammar([])
     assert llguidance_accepts(export_grammar([], tool_choice="none").text, "x")
-    with pytest.raises(UsageError, match="expected a key that dialect glm can write"):
+    with pytest.raises(UsageError, match="expected keys of 1 to 256 characters"):
         export_grammar({"f": {"properties": {"<": {}}}}, "glm")
     with pytest.raises(UsageError, match="expected parameters that are names in dialect pythonic"):
         export_grammar({"f": {"properties": {"a b": {}}}}, "pythonic")

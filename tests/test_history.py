@@ -134,7 +134,7 @@ def test_misuse_raises():
         ([{"role": "assistant", "tool_calls": ["x"]}], "tool_calls: expected calls with a function that has a name"),
         ([{"role": "assistant", "tool_calls": [{"function": {}}]}], "tool_calls: expected calls with a function"),
         ([{"role": "user", "tool_calls": 5}], "tool_calls: expected a list of calls"),
-        ([{"role": "user", "content": 5}], "messages: expected content as text, in parts or null"),
+        ([{"role": "user", "content": 5}], "messages: expected content that is text or a list of parts"),
         ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "tool_use: expected a name"),
         ([{"role": "assistant", "content": 7, "tool_calls": [call("f")]}], "expected content that is text or a list"),
         ([{"role": "assistant", "tool_calls": [call("f", "{}", 7)]}], "id: expected a str, found int"),

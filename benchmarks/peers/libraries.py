@@ -102,7 +102,7 @@ class _Arguments:
 
 class _Jiter(_Arguments):
     def complete(self) -> Callable[[str], Any]:
-        from jiter import from_json  # type: ignore
+        from jiter import from_json  # type: ignore[import-not-found,unused-ignore]
 
         return lambda text: from_json(text.encode())
 
@@ -114,7 +114,7 @@ class _Jiter(_Arguments):
 
 class _JsonRepair(_Arguments):
     def complete(self) -> Callable[[str], Any]:
-        from json_repair import loads  # type: ignore
+        from json_repair import loads  # type: ignore[import-not-found,unused-ignore]
 
         return lambda text: loads(text)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 
 class _Anything(type):
@@ -60,7 +60,9 @@ def _stand_in(name: str) -> Any:
 
 
 class _StandInModule(types.ModuleType):
-    __path__: ClassVar[list[str]] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

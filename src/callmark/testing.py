@@ -425,7 +425,10 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
     """Check a call against what the grammar says of it; `typed`: schemas may have changed the types of values."""
     arguments: JsonValue = said.arguments
     if said.untyped:
-        arguments = {key: plain_value(value, None, nesting - 1)[1] for key, value in said.arguments.items()}
+        arguments = {
+            key: value if key in said.texts else plain_value(value, None, nesting - 1)[1]
+            for key, value in said.arguments.items()
+        }
     same = call.name == said.name
     if call.id is not None or "\\" not in call.raw:  # an id that is empty, or written with escapes, may count as none
         same = same and call.id == (said.id or None)

@@ -56,7 +56,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tail        pattern of what closes the marker behind the arguments; "" where the arguments end it
     opener      pattern of what opens a section of calls; "" where calls stand alone
     separator   pattern of what must stand between two calls of a section; "" where white space is enough
-    closer      pattern of what closes a section
+    closer      pattern of what closes a section; "" where it is over as soon as no call follows
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line
@@ -72,14 +72,16 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
-                the whole of the arguments as JSON
+                the whole of the arguments as JSON. Where it says of what kind the value is, a group `text` takes part
+                for text, whatever it looks like, and a group `json` for what is JSON, whatever a schema says
     loose_parameters    patterns of the same that tolerant reading takes too, as a repair: `opener-spelling`; where a
                 group `missing` is there, `missing-opener` at its place; where a group `unclosed`, `missing-closer`
-    value_end   literal that ends such a value, where structure follows it (the next parameter or the tail)
+    value_end   pattern of what ends such a value, where structure follows it (the next parameter or the tail)
     nested      pattern that cannot stand in such a value: the value was never closed; default: the opener, or the head
     unclosed    pattern that cannot stand there either, and that ends the value where reading is tolerant; a value that
                 is the whole of the arguments must be complete JSON by then, or it is data
     encoding    how such a value is written: raw, or xml (entities and CDATA)
+    key_encoding    how its key is written: raw, or xml (entities)
     trim        whether one line break at each end of such a value belongs to the markup
     name_keys, arguments_keys   keys of an envelope, at its outermost level; beside them `id` and `type` may stand, and
                 where there are arguments anything else
@@ -107,6 +109,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     nested: str = ""
     unclosed: str = ""
     encoding: Literal["raw", "xml"] = "raw"
+    key_encoding: Literal["raw", "xml"] = "raw"
     trim: bool = False
     name_keys: tuple[str, ...] = ("name", "tool_name", "function")
     arguments_keys: tuple[str, ...] = ("arguments", "parameters", "args", "input")
@@ -132,8 +135,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def check(self) -> None:
         """Raise DialectError, which names the field, where a pattern does not compile."""
         for field in (
-            "head", "tail", "opener", "separator", "closer", "parameter", "nested", "unclosed", "loose_heads",
-            "loose_openers", "loose_parameters", "loose_tail",
+            "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed",
+            "loose_heads", "loose_openers", "loose_parameters", "loose_tail",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
@@ -151,11 +154,13 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     A message of calls is `opener`, the calls with `separator` between them, and `closer`; each call begins with the
     head of the form. In templates these names are filled in: {name} the tool's name, {quoted_name} as a JSON string,
-    {arguments} in the form's body language, {index} the number of the call in its message, {id} and {nonce}.
+    {arguments} in the form's body language, {index} the number of the call in its message counted from 0, {number} the
+    same from 1, {id} and {nonce}.
 
     form         which of the dialect's forms it is, counted from 0
     call         template of one call
-    parameter    template of one parameter, of {key} and {value}, where the body is `parameters` with keys
+    parameter    template of one parameter, of {key} and {value}, where the body is `parameters` with keys; where a tag
+                 says of what kind a value is, of {type}, which is that of JSON, or of {is_text}: true or false
     opener, separator, closer   what stands around and between calls, as it is
     id           template of what is put for {id} where an id is given, of {id} and {quoted_id}
     default_id   template of the id that a call gets which has none
@@ -174,6 +179,11 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     nonce: str = ""
     pairs: bool = False
 
+    @property
+    def typed(self) -> bool:
+        """Whether the tag of a parameter says of what kind its value is."""
+        return "{type}" in self.parameter or "{is_text}" in self.parameter
+
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dialect: its forms, the first match of which wins, and what people should know of it.
@@ -184,6 +194,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     source    where the rules were read
     forms     the ways it is written
     variants  ways in which it is almost written, with `repairs`: no part of the grammar, and for tolerant reading alone
+    tags      patterns, which begin with `<` or `[`, of markup around texts: behind one with a group `opens` the model
+              reasons, up to one with a group `closes`; one with neither is nothing but markup
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own
     writing   how its calls are written; without it the dialect can be read only
     """
@@ -194,6 +206,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     source: str
     forms: tuple[Form, ...]
     variants: tuple[Form, ...] = ()
+    tags: tuple[str, ...] = ()
     grammar: str = ""
     writing: Writing | None = None
 

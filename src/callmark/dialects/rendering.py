@@ -85,6 +85,7 @@ def _written(
         "name": call.name,
         "quoted_name": as_json(call.name),
         "index": str(index),
+        "number": str(index + 1),
         "nonce": fill(writing.nonce, {"nonce": nonce}) if nonce else "",
     }
     default = fill(writing.default_id, places)
@@ -125,7 +126,7 @@ def _body(arguments: dict[str, Any], form: Form, writing: Writing, behind: str, 
         case "braces":
             return in_braces(arguments, form.quote)
         case "parameters" if writing.parameter:
-            return in_parameters(arguments, form, writing.parameter, behind, declared, fill)
+            return in_parameters(arguments, form, writing, behind, declared, fill)
         case "parameters":
             return in_cdata(arguments)
         case _:

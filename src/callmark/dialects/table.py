@@ -7,6 +7,15 @@ from callmark.dialects.model import Dialect, Form, Writing
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
+_NAMED_FIRST = (
+    r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\W\d][\w.:/\-]{0,127}+\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+)
+_DSML = r"｜(?:DSML|GCML)｜[ ]?"
+_DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
+_DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
+_INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
+
 BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="call",
@@ -191,15 +200,15 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="pythonic",
         title="[f(a=1), g()] or <|tool_call_start|>[f(a=1)]<|tool_call_end|>",
-        models="Llama 4, ToolACE; LFM2 and LFM2.5 with its wrapper",
-        source=_SOURCE + ": pythonic, lfm2",
+        models="Llama 4 and ToolACE; LFM2 and LFM2.5, and at times Llama 4, with a wrapper",
+        source=_SOURCE + ": pythonic, llama4_pythonic, lfm2",
         forms=(
             Form(
-                opener=r"<\|tool_call_start\|>{ws}\[{ws}(?=[^\W\d])",
+                opener=r"<\|(?:tool_call|python)_start\|>{ws}\[{ws}(?=[^\W\d])",
                 head=r"{name}{ws}\(",
                 body="arguments",
                 separator=r"{ws},{ws}",
-                closer=r"{ws}\]{ws}<\|tool_call_end\|>",
+                closer=r"{ws}\]{ws}<\|(?:tool_call|python)_end\|>",
                 alone=False,
             ),
             Form(
@@ -289,6 +298,219 @@ BUILTIN: tuple[Dialect, ...] = (
             closer="<|tool_calls_section_end|>",
             id="{id}",
             default_id="functions.{name}:{index}",
+        ),
+    ),
+    Dialect(
+        name="dsml",
+        title='<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">…</｜DSML｜parameter></…>',
+        models="DeepSeek V3.2, V4 and V4.1; GigaChat 3.5 with GCML for DSML",
+        source=_SOURCE + ": deepseek_v32, deepseek_v4, deepseek_v41, gigachat35",
+        forms=(
+            Form(
+                opener=_DSML_OPENER,
+                head=rf"<{_DSML}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
+                body="json",
+                tail=rf"{{ws}}</{_DSML}invoke>",
+                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|<{_DSML}invoke name=))",
+                closer=rf"</{_DSML}{_DSML_CALLS}>",
+            ),
+            Form(
+                opener=_DSML_OPENER,
+                head=rf"<{_DSML}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
+                body="parameters",
+                parameter=(
+                    rf"{{ws}}<{_DSML}parameter name=\"(?P<key>[^<>\"\r\n]{{1,256}}+)\""
+                    r"(?:[ ]string=\"(?:(?P<text>true)|(?P<json>false))\")?>"
+                ),
+                value_end=rf"</{_DSML}parameter>",
+                tail=rf"{{ws}}</{_DSML}invoke>",
+                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|<{_DSML}invoke name=))",
+                closer=rf"</{_DSML}{_DSML_CALLS}>",
+            ),
+        ),
+        writing=Writing(
+            form=1,
+            opener="<｜DSML｜tool_calls>\n",
+            call='<｜DSML｜invoke name="{name}">\n{arguments}</｜DSML｜invoke>',
+            parameter='<｜DSML｜parameter name="{key}" string="{is_text}">{value}</｜DSML｜parameter>\n',
+            closer="\n</｜DSML｜tool_calls>",
+        ),
+    ),
+    Dialect(
+        name="invoke",
+        title='<invoke name="f"><parameter name="key">value</parameter></invoke>',
+        models="MiniMax M2, dots.llm; Claude and others with prompts in XML",
+        source=_SOURCE + ": minimax_m2, dots",
+        forms=(
+            Form(
+                opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
+                head=r"<invoke name=[\"']?{name}[\"']?>(?={ws}</?(?:parameter|invoke)[ >])",
+                body="parameters",
+                parameter=r"{ws}<parameter name=[\"']?(?P<key>[^<>\"'\r\n]{1,256}+)[\"']?>",
+                value_end="</parameter>",
+                tail=r"{ws}</invoke>",
+                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|<invoke name=))",
+                closer=rf"</{_INVOKES}>",
+            ),
+        ),
+        writing=Writing(
+            opener="<function_calls>\n",
+            call='<invoke name="{name}">\n{arguments}</invoke>',
+            parameter='<parameter name="{key}">{value}</parameter>\n',
+            closer="\n</function_calls>",
+        ),
+    ),
+    Dialect(
+        name="listed",
+        title='<tool_calls>[{"name": "f", "arguments": {...}}]</tool_calls>, with other tags by other models',
+        models="Jamba, Hunyuan A13B, Llama-Nemotron, Command R and A, Pangu; Granite 3; xLAM",
+        source=_SOURCE + ": jamba, hunyuan_a13b, nemotron_deci, cohere_command, granite, pangu, xlam",
+        forms=(
+            Form(
+                opener=r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>){ws}\[{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
+                alone=False,
+            ),
+            Form(
+                begins="[",
+                opener=r"\[unused11\]{ws}\[{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]{ws}\[unused12\]",
+                alone=False,
+            ),
+            Form(
+                opener=r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]",
+                alone=False,
+            ),
+            Form(
+                begins="[",
+                opener=r"\[{ws}" + _NAMED_FIRST,
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]",
+                alone=False,
+                explicit=False,
+                line_start=True,
+            ),
+        ),
+        writing=Writing(
+            opener="<tool_calls>[",
+            call='{"name": {quoted_name}, "arguments": {arguments}{id}}',
+            separator=", ",
+            closer="]</tool_calls>",
+            id=', "id": {quoted_id}',
+        ),
+    ),
+    Dialect(
+        name="kimi_k3",
+        title='<|open|>call tool="f"<|sep|><|open|>argument key="k" type="string"<|sep|>…<|close|>call<|sep|>',
+        models="Kimi K3",
+        source=_SOURCE + ": kimi_k3",
+        forms=(
+            Form(
+                opener=r"<\|open\|>tools<\|sep\|>",
+                head=r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>",
+                body="parameters",
+                parameter=(
+                    r"{ws}<\|open\|>argument key=\"(?P<key>[^<>\"\r\n]{1,256}+)\""
+                    r"(?:[ ]type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\")?<\|sep\|>"
+                ),
+                value_end=r"<\|close\|>argument<\|sep\|>",
+                nested=r"<\|open\|>call tool=\"[^\W\d][\w.:/\-]{0,127}+\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>",
+                key_encoding="xml",
+                tail=r"{ws}<\|close\|>call<\|sep\|>",
+                loose_tail=r"(?={ws}(?:<\|close\|>tools<\|sep\|>|<\|open\|>call tool=))",
+                closer=r"<\|close\|>tools<\|sep\|>",
+            ),
+        ),
+        tags=(
+            r"<\|open\|>think(?P<opens>)<\|sep\|>",
+            r"<\|close\|>think(?P<closes>)<\|sep\|>",
+            r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
+        ),
+        writing=Writing(
+            opener="<|open|>tools<|sep|>",
+            call='<|open|>call tool="{name}" index="{number}"<|sep|>{arguments}<|close|>call<|sep|>',
+            parameter='<|open|>argument key="{key}" type="{type}"<|sep|>{value}<|close|>argument<|sep|>',
+            separator="",
+            closer="<|close|>tools<|sep|>",
+        ),
+    ),
+    Dialect(
+        name="harmony",
+        title="<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{...}<|call|>",
+        models="gpt-oss",
+        source=_SOURCE + ": openai, gpt-oss",
+        forms=(
+            Form(
+                opener=r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?=(?:commentary|analysis){ws}to=functions\.)",
+                head=rf"(?:commentary|analysis){{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
+                body="json",
+                closer=r"<\|(?:call|end)\|>",
+                alone=False,
+            ),
+            Form(
+                opener=r"<\|start\|>assistant{ws}(?=to=functions\.)",
+                head=rf"to=functions\.{{name}}{{ws}}<\|channel\|>(?:commentary|analysis){_HARMONY_MESSAGE}",
+                body="json",
+                closer=r"<\|(?:call|end)\|>",
+                alone=False,
+            ),
+            Form(
+                begins=" ",
+                opener=r"[ ](?=to=functions\.[^\W\d][\w.:/\-]{0,127}+{ws}<\|channel\|>)",
+                head=rf"to=functions\.{{name}}{{ws}}<\|channel\|>(?:commentary|analysis){_HARMONY_MESSAGE}",
+                body="json",
+                closer=r"<\|(?:call|end)\|>",
+                alone=False,
+                explicit=False,
+                line_start=True,
+            ),
+        ),
+        tags=(
+            r"(?:<\|start\|>assistant{ws})?<\|channel\|>analysis(?P<opens>)<\|message\|>",
+            r"<\|end(?P<closes>)\|>",
+            r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}<\|message\|>",
+            r"<\|return\|>",
+        ),
+        writing=Writing(
+            opener="<|start|>assistant<|channel|>",
+            call="commentary to=functions.{name} <|constrain|>json<|message|>{arguments}",
+            separator="<|call|><|start|>assistant<|channel|>",
+            closer="<|call|>",
+        ),
+    ),
+    Dialect(
+        name="llama",
+        title='<|python_tag|>{"name": "f", "parameters": {...}}',
+        models="Llama 3.1, 3.2 and 3.3; mostly without the tag",
+        source=_SOURCE + ": llama3_json, llama3",
+        forms=(
+            Form(
+                opener=r"<\|python_tag\|>{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws};{ws}",
+                alone=False,
+            ),
+            Form(begins="{", head=_NAMED_FIRST, body="envelope", line_start=True, explicit=False),
+            Form(begins=";", head=r";{ws}" + _NAMED_FIRST, body="envelope", explicit=False),
+        ),
+        writing=Writing(
+            opener="<|python_tag|>",
+            call='{"name": {quoted_name}, "parameters": {arguments}{id}}',
+            separator="; ",
+            id=', "id": {quoted_id}',
         ),
     ),
     Dialect(

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from html import escape
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-from callmark.dialects.model import Form, expand
+from callmark.dialects.model import Form, Writing, expand
 from callmark.errors import UsageError
 from callmark.toolshapes import type_of
 
@@ -29,7 +30,6 @@ _PLAIN_LIMIT: Final = 4096
 _LONE = re.compile(r"[\ud800-\udfff]")
 _PYTHON_NAME = re.compile(r"[^\W\d]\w{0,127}")
 _BARE_KEY = re.compile(r"[A-Za-z_][0-9A-Za-z_]{0,63}")
-_RAW_KEY = re.compile(r"[^<>\r\n\ud800-\udfff]{1,256}")
 _NO_WORD = re.compile(r"\s*(?:[\[{].*|[-+]?[0-9].*|true|false|null|none)\s*", re.IGNORECASE | re.DOTALL)
 
 
@@ -124,39 +124,60 @@ def _brace_key(key: str, quote: str) -> str:
 
 
 def in_parameters(
-    arguments: dict[str, Any], form: Form, template: str, behind: str, declared: Declared, fill: Callable[..., str]
+    arguments: dict[str, Any], form: Form, writing: Writing, behind: str, declared: Declared, fill: Callable[..., str]
 ) -> str:
-    """Return one parameter after the other as `template` says; `behind` is the text that follows the last one.
+    """Return one parameter after the other as `writing` says; `behind` is the text that follows the last one.
 
     A value that would end early, or be read as something else, is written as a JSON string where that is read as the
     string, which it is where nothing is declared.
     """
     stop = _stop(form)
-    head, _, tail = template.partition("{value}")
+    ended = re.compile(expand(form.value_end))
     result = behind
     for key, value in reversed(arguments.items()):
-        if not _RAW_KEY.fullmatch(key):
-            raise Unwritable(f"expected keys of 1 to 256 characters but `<`, `>` and line breaks, found {key!r:.80}")
-        for text in _ways(value, declared(key), key):
+        for text, kind in _typed_ways(value) if writing.typed else _ways(value, declared(key), key):
             line_break = "\r" if form.trim and text.endswith("\r") else ""
-            before, after = (fill(part, {"key": key}) for part in (head, tail))
-            end = len(before) + len(text)
-            written = before + text + line_break + after + result
+            before, after = around_value(form, writing, key, kind, fill)
+            begun = before + text + line_break
+            written = begun + after + result
+            closing = ended.search(after)
             found = stop.search(written, len(before))
-            closing = written.index(form.value_end, end)
-            if found is not None and found.start() == closing and found["end"] is not None:
+            if closing and found and found.start() == len(begun) + closing.start() and found["end"] is not None:
                 break
         else:
-            raise Unwritable(f"expected no {form.value_end} and no marker in the value of {key!r:.40}, found one")
+            raise Unwritable(f"expected no end of a value and no marker in the value of {key!r:.40}, found one")
         result = written
     return result[: len(result) - len(behind)]
+
+
+def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callable[..., str]) -> tuple[str, str]:
+    """Return what stands before and behind a value whose JSON type is `kind`. Raises Unwritable for its key."""
+    shown = escape(key) if form.key_encoding == "xml" else key
+    head, _, tail = writing.parameter.partition("{value}")
+    named = {"key": shown, "is_text": "true" if kind == "string" else "false", "type": kind}
+    before = fill(head, named)
+    found = re.fullmatch(expand(form.parameter), before.rstrip("\r\n"))
+    if found is None or found["key"] != shown or _LONE.search(key):
+        raise Unwritable(f"expected keys of 1 to 256 characters that the tag can hold, found {key!r:.80}")
+    return before, fill(tail, named)
+
+
+def _typed_ways(value: Any) -> list[tuple[str, str]]:
+    """Return the texts of a value whose kind is told, each with the kind: JSON can say a string that ends early."""
+    if isinstance(value, str):
+        quoted = as_json(value).replace("<", "\\u003c")
+        return [(value, "string"), *([(quoted, "null")] if len(quoted) <= _PLAIN_LIMIT else [])]
+    text = as_json(value)
+    if len(text) > _PLAIN_LIMIT and not isinstance(value, dict | list):
+        raise Unwritable(f"expected a number of at most {_PLAIN_LIMIT} characters, found {len(text)}")
+    return [(text, type_of(value).replace("integer", "number"))]
 
 
 def _stop(form: Form) -> re.Pattern[str]:
     """Return what ends a raw value, or breaks it: as reading puts it together."""
     structure = f"(?={anonymous(form.parameter)}|{anonymous(form.tail)})"
     others = [anonymous(pattern) for pattern in (form.nested or form.opener or form.head, form.unclosed) if pattern]
-    return re.compile("|".join([f"(?P<end>{re.escape(form.value_end)}{structure})", *others]))
+    return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{structure})", *others]))
 
 
 def anonymous(pattern: str) -> str:
@@ -164,8 +185,12 @@ def anonymous(pattern: str) -> str:
     return re.sub(r"\(\?P<\w+>", "(?:", expand(pattern))
 
 
-def _ways(value: Any, types: frozenset[str], key: str) -> list[str]:
+def _ways(value: Any, types: frozenset[str], key: str) -> list[tuple[str, str]]:
     """Return the raw texts that are read as `value` where these types are declared, the plainest first."""
+    return [(text, "") for text in _raw_ways(value, types, key)]
+
+
+def _raw_ways(value: Any, types: frozenset[str], key: str) -> list[str]:
     if not isinstance(value, str):
         text = as_json(value)
         if isinstance(value, dict | list):

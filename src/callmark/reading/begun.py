@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from callmark.dialects import Dialect
 from callmark.events import ArgumentsDelta, CallStart, JsonValue
-from callmark.reading.forms import section_opening
 from callmark.reading.options import ContextPolicy, Tolerance
 from callmark.reading.parser import Parser
 
@@ -36,13 +37,19 @@ def begun(raw: str, dialect: Dialect, nonce: str | None = None) -> Begun:
     >>> begun('[CALL: save({"path": "a.txt", "body": ["Once', select("call")[0])
     Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
     """
-    for opening in dict.fromkeys(("", section_opening(dialect))):
-        found = _read(opening + raw, dialect, nonce, "lenient")
+    for row in (dialect, _without_sections(dialect, raw[:1])):
+        found = _read(raw, row, nonce, "lenient")
         if found is not None:
             # What tolerant reading took for a character of a string may have been its end.
-            strict = _read(opening + raw, dialect, nonce, "strict")
+            strict = _read(raw, row, nonce, "strict")
             return strict if strict is not None and len(strict.arguments) > len(found.arguments) else found
     return Begun(None, {}, "")
+
+
+def _without_sections(dialect: Dialect, first: str) -> Dialect:
+    """Return the dialect with calls that stand alone, and that begin with the character `first`: raw calls."""
+    forms = [replace(form, alone=True, begins=first) for form in dialect.forms if not form.alone and first]
+    return replace(dialect, forms=(*forms, *dialect.forms))
 
 
 def _read(text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance) -> Begun | None:

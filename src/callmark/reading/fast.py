@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
-from callmark.reading.parameters import CONTAINERS, HOLD, plain_value
+from callmark.reading.parameters import HOLD, declared, is_long_json, key_of, plain_value
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
 from callmark.reading.schemas import Parameters, scalar
@@ -142,7 +142,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     while True:
         found = simple(buffer, at)
         if found is not None:
-            key, text = found["key"], found["value"]
+            key, text = key_of(found, form), found["value"]
             at = found.end()
         else:
             found = parts.between.match(buffer, at)
@@ -164,15 +164,15 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             if form.trim:
                 begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
                 end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
-            key, text = found["key"], buffer[begin:end]
+            key, text = key_of(found, form), buffer[begin:end]
         if key in values:
             return at
         if not (text.isascii() and key.isascii()) and (lone_surrogate(text) or lone_surrogate(key)):
             return at
-        declared = parameters.declared(key) if parameters is not None else None
+        types, is_json = declared(found, key, parameters)
         if len(text) <= HOLD:
-            json, values[key] = plain_value(text, declared, depth_limit - 1)
-        elif declared and declared <= CONTAINERS:
+            json, values[key] = plain_value(text, types, depth_limit - 1)
+        elif is_long_json(text, types, is_json):
             return at
         else:
             json = quoted(text)

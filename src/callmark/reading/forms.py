@@ -7,7 +7,6 @@ a dialect cannot hold the arguments, or has no templates, its title stands in th
 from __future__ import annotations
 
 import json
-import re
 
 from callmark.dialects import Dialect
 from callmark.dialects.rendering import WrittenCall, fill, written
@@ -49,10 +48,3 @@ def ending(dialect: Dialect) -> str | None:
     if writing is None or writing.pairs or writing.parameter or dialect.forms[writing.form].body == "braces":
         return None
     return fill(writing.call.partition("{arguments}")[2], {"id": ""}) + writing.closer
-
-
-def section_opening(dialect: Dialect) -> str:
-    """Return what stands before a call of `dialect` that never stands alone, "" where all do."""
-    openers = (form.opener for form in dialect.forms if not form.alone)
-    pattern = next(openers, "").replace("{ws}", "").partition("(?=")[0]
-    return re.sub(r"\\(.)", r"\1", pattern)

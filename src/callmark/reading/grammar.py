@@ -130,6 +130,7 @@ class GrammarCall(msgspec.Struct, frozen=True, kw_only=True):
                     parentheses; all parameters with their tags; the value as it is written where it has no key
     positional      positional values that need a tool's schema to mean something, in order
     untyped         whether `arguments` maps keys to text whose types are still open (parameters with keys)
+    texts           the keys among them of which the marker says that they are text
     duplicate_keys  whether an object or argument list names a key twice; the last one is in `arguments`
     bad_numbers     whether a number is not finite or has too many digits; it is in `arguments` as its text
     """
@@ -141,6 +142,7 @@ class GrammarCall(msgspec.Struct, frozen=True, kw_only=True):
     raw_arguments: str
     positional: tuple[JsonValue, ...] = ()
     untyped: bool = False
+    texts: frozenset[str] = frozenset()
     duplicate_keys: bool = False
     bad_numbers: bool = False
 
@@ -243,6 +245,7 @@ class _Reading:
         self.tree = tree
         self.duplicate_keys = False
         self.bad_numbers = False
+        self.texts: set[str] = set()
         self.values: dict[int, Any] = {}
         for node in tree.iter_subtrees():
             children = [self.value(child) for child in node.children]
@@ -300,7 +303,7 @@ class _Reading:
                     parameters.append(child)
         if parameters and _is(parameters[0].children[0], "KEY"):
             untyped = True
-            arguments = self.mapping([self._parameter(*self.value(node)) for node in parameters])
+            arguments = self.mapping([self._parameter(node) for node in parameters])
             raw = self.text[parameters[0].meta.start_pos : parameters[-1].meta.end_pos]
         elif parameters:
             arguments, raw = self._whole(parameters[0])
@@ -312,6 +315,7 @@ class _Reading:
             raw_arguments=raw.strip(" \t\r\n"),
             positional=positional,
             untyped=untyped,
+            texts=frozenset(self.texts),
             duplicate_keys=self.duplicate_keys,
             bad_numbers=self.bad_numbers,
         )
@@ -347,8 +351,14 @@ class _Reading:
             return self.value(positional[0]), ()
         return self.mapping(pairs), tuple(self.value(child) for child in positional)
 
-    def _parameter(self, key: str, value: str = "") -> tuple[str, str]:
+    def _parameter(self, node: Node) -> tuple[str, str]:
         form = self._form("parameters")
+        parts = {child.type: str(child) for child in node.children if isinstance(child, str)}
+        key, value = parts["KEY"], parts.get("VALUE", "")
+        if form.key_encoding == "xml":
+            key = "".join(text for _, text in _decoded(key))
+        if "TEXT" in parts:
+            self.texts.add(key)
         if form.trim:
             value = re.sub(r"\A\r?\n", "", value)
             value = re.sub(r"\r?\n\Z", "", value)

@@ -198,15 +198,19 @@ class ObjectReader:
                 if not (meaning.comma or meaning.open or meaning.quoted):
                     self._row = row
                     return at + 1
+                held = buffer.rfind('"' if meaning.quoted is not None else ",")
+                if held < 0 and not meaning.open:  # it is too long ago
+                    self._row = row
+                    return at + 1
                 if meaning.quoted is not None:
                     self._row = meaning.quoted
-                    return buffer.rfind('"')
+                    return held
                 if meaning.back is not None:
                     self._row = meaning.back
                     return at
                 if meaning.comma:
                     self._row = _AFTER[self._stack[-1]]
-                    return buffer.rfind(",")
+                    return held
             at, row = 0, self._row  # a token is held back, so read it again
         return self._by_place(row, buffer, at, base)
 
@@ -289,10 +293,8 @@ class ObjectReader:
             held = -1
             row = _AFTER[stack[-1]]
             at = end
-        if held >= 0:
-            if at - held > _HOLD:
-                status = STUCK
-            at = held
+        if held >= 0 and at - held <= _HOLD:
+            at = held  # what stands longer ago is certain: it is a closing quote, or a comma
             row = held_row
         self._row = row
         self.status = status

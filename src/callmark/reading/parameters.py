@@ -31,6 +31,8 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
+_TEXT: Final = frozenset({"string"})
+_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
@@ -41,9 +43,10 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_base", "_begins", "_begun", "_breaks", "_declared", "_depth_limit", "_held", "_held_size", "_is_string",
-        "_json", "_kept", "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant", "_trim",
-        "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_base", "_begins", "_begun", "_breaks", "_declared", "_depth_limit", "_held", "_held_size", "_is_json",
+        "_is_string", "_json", "_kept", "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant",
+        "_trim", "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start",
+        "status",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +76,7 @@ class ParametersReader:
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
         self._declared: frozenset[str] | None = None
+        self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
         self._held_size = 0
         self._is_string = False  # the value comes out as a string
@@ -160,8 +164,8 @@ class ParametersReader:
         else:
             if not strict:
                 self._repair_tag(found, base)
-            self._key = found["key"]
-            self._declared = self._parameters.declared(self._key) if self._parameters is not None else None
+            self._key = key_of(found, self._patterns.form)
+            self._declared, self._is_json = declared(found, self._key, self._parameters)
             self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
             self._held = []
             self._held_size = 0
@@ -214,7 +218,7 @@ class ParametersReader:
             return self._take(found[0], end)
         if kind == "unclosed" and self._kept and not self._whole:
             self.sound = base + end
-            return self._die("unexpected-text", f'"{self._patterns.form.value_end}"', end)
+            return self._die("unexpected-text", self._patterns.value_end, end)
         if kind == "unclosed" and self._tolerant:
             self.repairs.append(Repair("missing-closer", Span(base + end, base + end)))
             self._end_value(end, base)
@@ -222,7 +226,7 @@ class ParametersReader:
             return end
         if kind in ("nested", "unclosed"):
             self.sound = base + end
-            return self._die("nested-marker", f'"{self._patterns.form.value_end}"', end)
+            return self._die("nested-marker", self._patterns.value_end, end)
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":
@@ -232,9 +236,7 @@ class ParametersReader:
         else:
             self._end_value(end, base)
             self._state = _BETWEEN
-            at_end = end + len(self._patterns.form.value_end)
-            self.sound = base + at_end
-            return at_end
+            self.sound = base + found.end()
         return found.end()
 
     def _may_stop(self, buffer: str, at: int, end: int) -> int:
@@ -287,7 +289,7 @@ class ParametersReader:
         if self._held_size > HOLD:
             held = "".join(self._held)
             self._held = []
-            if self._declared and self._declared <= CONTAINERS:
+            if is_long_json(held, self._declared, self._is_json):
                 reader = ValueReader(
                     _JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True
                 )
@@ -315,7 +317,7 @@ class ParametersReader:
             self.error = reader.error
             return self._die(reader.code, reader.expected, stop if reader.error >= 0 else read - self._base)
         if read < end:
-            return self._die("bad-arguments", f'"{self._patterns.form.value_end}"', read - self._base)
+            return self._die("bad-arguments", self._patterns.value_end, read - self._base)
         return stop
 
     def _end_value(self, at: int, base: int) -> None:
@@ -346,6 +348,31 @@ class ParametersReader:
         self.code = code
         self.expected = expected
         return at
+
+
+def key_of(found: re.Match[str], form: Form) -> str:
+    """Return the key in what opens a value."""
+    key: str = found["key"]
+    if form.key_encoding == "raw" or "&" not in key:
+        return key
+    return _ENTITY.sub(lambda entity: _character(entity[1]), key)
+
+
+def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> tuple[frozenset[str] | None, bool]:
+    """Return the types of a value, None for open ones, and whether its tag, which goes before a schema, says JSON."""
+    groups = found.re.groupindex
+    if "text" in groups and found["text"] is not None:
+        return _TEXT, False
+    if "json" in groups and found["json"] is not None:
+        return None, True
+    return parameters.declared(key) if parameters is not None else None, False
+
+
+def is_long_json(text: str, types: frozenset[str] | None, is_json: bool) -> bool:
+    """Whether a value that begins with `text` and is too long to be held is read as JSON, as a container may be."""
+    if is_json:
+        return text[:HOLD].lstrip(_BLANK)[:1] in ("{", "[")
+    return types is not None and types <= CONTAINERS
 
 
 def _character(entity: str) -> str:

@@ -371,7 +371,7 @@ class Parser(CallReading):
             if entry.special:
                 passed = hit
                 if kind == "tag":
-                    if self._tag(hit, found.end(), context, closing=found["slash"] == "/"):
+                    if self._tag(hit, found.end(), context, found.lastgroup):
                         return True
                     at, hit = hit + 1, -1
                     continue
@@ -434,11 +434,12 @@ class Parser(CallReading):
             self._show(stop)
         return False
 
-    def _tag(self, at: int, end: int, context: Context | None, *, closing: bool) -> bool:
-        """Read a reasoning tag; return whether it is one: in code it is text."""
+    def _tag(self, at: int, end: int, context: Context | None, way: str | None) -> bool:
+        """Read a tag, which opens or closes reasoning, or neither; return whether it is one: in code it is text."""
         if context is not None and self._channel == "content":
             return False
-        self._reasoning_depth = max(0, self._reasoning_depth - 1) if closing else self._reasoning_depth + 1
+        change = {"opens": 1, "closes": -1}.get(way or "", 0)
+        self._reasoning_depth = max(0, self._reasoning_depth + change)
         self._show(at)
         self._channel = "reasoning" if self._reasoning_depth else "content"
         self._guarded = self._nonce is not None or self._reasoning_depth > 0

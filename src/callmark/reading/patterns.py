@@ -101,6 +101,11 @@ def waiting(decided: str, unfinished: str | None) -> Callable[[str], object] | N
     return None if unfinished is None else re.compile(f"(?!{anonymous(decided)})(?:{unfinished})").match
 
 
+def literal(pattern: str) -> str:
+    """Return the text that the pattern stands for, "" where it stands for several."""
+    return "" if re.search(r"[{(\[*+?|]", re.sub(r"\\.", "", pattern)) else re.sub(r"\\(.)", r"\1", pattern)
+
+
 def any_of(texts: Sequence[str]) -> Pattern:
     """Return the pattern that matches where any of the patterns `texts` does."""
     try:
@@ -141,8 +146,9 @@ _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
     r'"(?P<name>[^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
-    r'[ \t\r\n]{0,64}+"arguments"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
+    r'[ \t\r\n]{0,64}+"(?:arguments|parameters)"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
 )
+_ENVELOPE_KEYS: Final = frozenset({"name", "arguments", "parameters"})
 _XML: Final = (
     r"(?P<cdata><!\[CDATA\[)",
     "(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);)",
@@ -160,6 +166,7 @@ class Patterns:
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments
+    value_end  of `parameters`: what ends a value, in words
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
     simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
                it if structure follows
@@ -179,13 +186,11 @@ class Patterns:
         self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
-        closing = re.sub(r"\\(.)", r"\1", plain_tail)
-        literal = bool(closing) and re.escape(closing) == re.escape(re.sub(r"\\(.)", r"\1", re.escape(closing)))
-        self.guess = closing if literal and not re.search(r"[{(\[*+?|]", re.sub(r"\\.", "", plain_tail)) else ""
+        self.guess = literal(plain_tail)
         if form.body == "arguments" and self.guess:
             self.guess = ")" + self.guess
         self.begin = _BEGIN.get(form.body)
-        if form.body == "envelope" and not ("name" in form.name_keys and "arguments" in form.arguments_keys):
+        if form.body == "envelope" and not {*form.name_keys, *form.arguments_keys} >= _ENVELOPE_KEYS:
             self.begin = None
         close = {"arguments": r"[ \t\r\n]*+\)", "envelope": r"[ \t\r\n]*+\}"}.get(form.body, "")
         self.bracketed = bool(close)
@@ -194,7 +199,9 @@ class Patterns:
             parameter = expand(form.parameter)
             nested = anonymous(expand(form.nested or form.opener) or head)
             self.whole = "(?P<key>" not in parameter
-            stop = re.escape(form.value_end)
+            stop = anonymous(expand(form.value_end))
+            closing = literal(form.value_end)
+            self.value_end = f'"{closing}"' if closing else "the end of a value"
             begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
             if form.unclosed:
                 begins |= {"\r", "\n"}
@@ -234,14 +241,15 @@ class Section:
         """Compile the patterns of `forms`, which share opener, separator and closer."""
         first = forms[0]
         blanks = expand("{ws}")
+        closer = expand(first.closer) or "(?!)"
         self.heads = tuple(patterns(form) for form in forms)
         self.separated = bool(first.separator)
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
-        self.next = Pattern(f"(?P<closer>{blanks}(?:{expand(first.closer)}))|(?P<next>{between}(?={heads}))")
+        self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}))")
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
-        ways += [f"(?P<closer>{between}{blanks}(?:{expand(first.closer)}))", f"(?P<joined>{blanks}(?={heads}))"]
+        ways += [f"(?P<closer>{between}{blanks}(?:{closer}))", f"(?P<joined>{blanks}(?={heads}))"]
         self.loose = Pattern("|".join(ways if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
         self.resume = Pattern(f"[)}}\\]]{{1,8}}(?={between}(?:{heads}))") if self.separated else None
 

@@ -28,9 +28,10 @@ _REASONING: Final = Dialect(
     title="<think> and its like",
     models="reasoning models",
     source="DeepSeek-R1, Qwen3 and others",
-    forms=(
-        Form(head=r"<(?P<slash>/?)(?P<name>(?i:think|thinking|thought|reasoning))>", body="json"),
-        Form(head=r"\[(?P<slash>/?)(?P<name>THINK)\]", body="json", begins="["),
+    forms=(Form(head="", body="envelope"),),
+    tags=(
+        r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
+        r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
     ),
 )
 
@@ -111,8 +112,13 @@ class Plan:
             for form in dialect.variants if tolerant else ():
                 if tolerance == "salvage" or not form.salvage:
                     loose.append(Entry("loose", patterns(form).head, dialect, patterns(form)))
-        tags = [patterns(form) for form in _REASONING.forms]
-        entries = [*strict, *(Entry("tag", tag.head, _REASONING, tag) for tag in tags), *loose]
+        tags = [
+            Entry("tag", tag.head, dialect, tag)
+            for dialect in (_REASONING, *dialects)
+            for text in dialect.tags
+            for tag in [patterns(Form(head=text, body="envelope", begins="[" if text.startswith(r"\[") else "<"))]
+        ]
+        entries = [*strict, *tags, *loose]
         self.first = entries[0]
         self.entries: dict[str, list[Entry]] = {}
         for entry in entries:

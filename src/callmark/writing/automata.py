@@ -101,12 +101,24 @@ def opener_steps(row: Dialect) -> list[list[Step]]:
     patterns = [form.head if form.alone else form.opener for form in row.forms]
     found: list[list[Step]] = []
     for pattern in patterns:
-        steps: list[Step] = []
-        _append_steps(list(_parser.parse(expand(pattern))), steps)
-        while steps and steps[-1][1]:
-            steps.pop()
-        found.append(steps)
+        for way in _ways(list(_parser.parse(expand(pattern)))):
+            steps: list[Step] = []
+            _append_steps(way, steps)
+            while steps and steps[-1][1]:
+                steps.pop()
+            found.append(steps)
     return found
+
+
+def _ways(items: list[Any]) -> list[list[Any]]:
+    """Return what a parsed pattern stands for, one for each choice of its alternatives."""
+    for place, (op, value) in enumerate(items):
+        before, behind = items[:place], items[place + 1 :]
+        if op is sre.SUBPATTERN:
+            return _ways([*before, *value[3], *behind])
+        if op is sre.BRANCH:
+            return [way for branch in value[1] for way in _ways([*before, *branch, *behind])]
+    return [items]
 
 
 def _append_steps(items: list[Any], steps: list[Step]) -> bool:

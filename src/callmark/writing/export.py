@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
 from callmark.dialects.rendering import WrittenCall, fill
+from callmark.dialects.values import around_value
 from callmark.errors import UsageError
 from callmark.toolshapes import type_of
 from callmark.writing.automata import (
@@ -37,6 +38,7 @@ from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
 CALLS_LIMIT: Final = 16  # calls in one message: more is a loop, not a plan
+_KINDS: Final = ("string", "number", "boolean", "object", "array", "null")
 
 
 class Grammar(NamedTuple):
@@ -142,9 +144,10 @@ class _Export:
             group = self._group(most, "")
             return group if choice != "auto" else maybe(group)
         writing = self._writing
-        until = re.split(r"\{[a-z_]+\}", writing.opener + writing.call)[0]
+        until = writing.opener or re.split(r"\{[a-z_]+\}", writing.call)[0]
         # Blocks whose closer may be the beginning of what leads to the next call are one call each, with text between.
-        together = bool(writing.opener) and not writing.separator.startswith(writing.closer)
+        apart = bool(writing.closer) and writing.separator.startswith(writing.closer)
+        together = bool(writing.opener) and not apart
         group = self._group(most if together else 1, until)
         if self._form.line_start:
             first: Node = alt([seq(until, group), seq(Free("\n" + until), group)])
@@ -174,6 +177,7 @@ class _Export:
             "quoted_name": json.dumps(spec.name, ensure_ascii=False),
             "nonce": fill(writing.nonce, {"nonce": self._nonce}) if self._nonce else "",
             "index": "\0",
+            "number": "\0",
         }
         places["id"] = fill(writing.default_id, places)
         head, _, tail = writing.call.partition("{arguments}")
@@ -214,15 +218,31 @@ class _Export:
 
     def _parameters(self, values: Values, ordered: Schema, schema: Schema) -> Node:
         required = schema.get("required", ())
-        head, _, tail = self._writing.parameter.partition("{value}")
         items = []
         for key, inner in ordered.items():
-            if not re.fullmatch(r"[^<>\r\n]{1,256}", key):
-                raise UsageError(f"parameter {key!r:.80}: expected a key that dialect {self._row.name} can write")
-            before, after = (fill(part, {"key": key}) for part in (head, tail))
-            item = seq(before, self._raw(values, inner, key), after)
+            item = alt(
+                seq(before, self._raw(values, one, key), after)
+                for kind, one in self._kinds(inner, values)
+                for before, after in [around_value(self._form, self._writing, key, kind, fill)]
+            )
             items.append(item if key in required else maybe(item))
         return seq(*items)
+
+    def _kinds(self, schema: Any, values: Values) -> list[tuple[str, Any]]:
+        """Return the schema of a value for each kind that its tag can say, once with no kind where it says none."""
+        if not self._writing.typed:
+            return [("", schema)]
+        inner = resolved(schema, values._root) if isinstance(schema, dict) else {}
+        if branches := inner.get("anyOf", inner.get("oneOf")):
+            return [pair for branch in branches for pair in self._kinds(branch, values)]
+        members = inner.get("enum", [inner["const"]] if "const" in inner else [])
+        told = inner.get("type", list(dict.fromkeys(map(type_of, members))) or list(_KINDS))
+        return [
+            (kind.replace("integer", "number"), {**inner, "type": kind, **({"enum": mine} if members else {})})
+            for kind in ([told] if isinstance(told, str) else told)
+            for mine in [[member for member in members if type_of(member) == kind]]
+            if mine or not members
+        ]
 
     def _raw(self, values: Values, schema: Any, key: str) -> Node:
         """Return a value as it stands between tags: strings as they are, all else as JSON."""
