@@ -17,7 +17,7 @@ from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
 from callmark.reading.parameters import CONTAINERS, HOLD, plain_value
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.schemas import Parameters, scalar
-from callmark.reading.values import lone_surrogate
+from callmark.reading.strings import lone_surrogate
 
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""

@@ -22,7 +22,8 @@ from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import Parameters, scalar
-from callmark.reading.values import ValueReader, lone_surrogate
+from callmark.reading.strings import lone_surrogate
+from callmark.reading.values import ValueReader
 
 HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""

@@ -17,7 +17,6 @@ sound only when something legal follows it: after an error, reading resumes ther
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final
@@ -38,9 +37,9 @@ from callmark.reading.lookahead import (
     follows,
     lookahead,
 )
-from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
 from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, scalar
+from callmark.reading.strings import CURLY, TRIPLE, StringReader
 
 _STRUCTURE, _STRING, _WORD = 0, 1, 2  # mode
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT = range(7)  # state: what is expected
@@ -55,23 +54,6 @@ _KEYED = frozenset("OdBEFR")
 _BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
 
 _BLANK = Pattern(r"[ \t\r\n]++")
-_X = "[0-9a-fA-F]"
-_PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
-_PAIR = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
-_ESCAPED = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
-_ESCAPE = rf"\\{_ESCAPED}"
-RUN_DOUBLE = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
-STOPS_DOUBLE = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
-_RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
-_LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
-_ESCAPE_PREFIX = Pattern(
-    rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
-)
-_SURROGATE_ESCAPE = Pattern(r"\\u[dD][89a-fA-F]")
-_HEX_ESCAPE = Pattern(rf"\\x({_X}{{2}})")
-_HEX_PREFIX = Pattern(rf"\\x{_X}?\Z")
-_LONE = Pattern(r"[\ud800-\udfff]")
-_SINGLE_TOKEN = re.compile(r"\\.|\"")
 _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
 _KEY_WORD = Pattern(r"[\w.\-]++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
@@ -81,42 +63,17 @@ _ASIDE = frozenset(("id", "type"))
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
 _OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
-_TRIPLE: Final = ('"""', "'''")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 _NO_BARE_START = frozenset("=,)]}，（）")
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
 _COLON_SIGN = Pattern("[:：]")
 _COMMENT_END = Pattern(r"\*/")
 _LINE_END = Pattern(r"[\r\n]")
-_RUN_CURLY = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
-_RUN_SINGLE_CURLY = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
-_RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
-_ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
-_CURLY = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}  # each with the kind of string that it opens
-_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
-_ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _BARE_VALUE = Pattern(r"[^\W\d][\w\-]{0,127}+")
 _LOOSE_WORD = Pattern(r"[\w+\-.]++")
 _JSON: Final = Form(head="{name}", body="json", explicit=False)
 _NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"))
 """Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
-
-
-def lone_surrogate(text: str) -> re.Match[str] | None:
-    """Return where half of a surrogate pair stands in `text`, if there is one."""
-    return None if text.isascii() else _LONE.search(text)
-
-
-def holds_escape_prefix(buffer: str, at: int) -> bool:
-    """Return whether more text could make an escape of JSON of what stands at index `at`."""
-    return _ESCAPE_PREFIX.match(buffer, at) is not None
-
-
-def _to_double(piece: str) -> str:
-    r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
-    if '"' not in piece and "\\'" not in piece:
-        return piece
-    return _SINGLE_TOKEN.sub(lambda token: {'"': '\\"', "\\'": "'"}.get(token[0], token[0]), piece)
 
 
 class ValueReader:
@@ -127,12 +84,11 @@ class ValueReader:
     """
 
     __slots__ = (
-        "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_controls", "_delimiter",
-        "_depth_limit", "_doubt", "_ended", "_equals", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held",
-        "_held_kind", "_is_key", "_key", "_key_span", "_literal", "_live", "_mode", "_name_keys", "_nested",
-        "_object", "_other", "_other_name", "_others", "_outer", "_parameters", "_pending", "_quote", "_refuses",
-        "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_swallows", "_tolerant", "_triple",
-        "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
+        "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_delimiter", "_depth_limit",
+        "_ended", "_equals", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key", "_key", "_key_span",
+        "_live", "_mode", "_name_keys", "_nested", "_object", "_other", "_other_name", "_others", "_outer",
+        "_parameters", "_pending", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_strings",
+        "_tolerant", "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
         "repairs", "sound", "start", "status", "stops",
     )  # fmt: skip
 
@@ -183,17 +139,9 @@ class ValueReader:
         self._others = 0  # how many members may be them
         self._visible: list[str] | None = None  # `out`, while they are read: they come out only if there are no others
         # A string or a word:
-        self._quote = '"'
+        self._strings: StringReader | None = None
         self._is_key = False
         self.stops: Callable[[str], object] | None = None  # finds in a chunk of a string what does not pass as it is
-        self._fresh: str | None = None  # the beginning of a string, while it may be that of a path
-        self._doubt = -1  # position of the first quote in a string that was taken for a character of it
-        self._follows: Pattern | None = None  # what stands behind a closing quote; None where reading is strict
-        self._swallows = False  # whether a marker begins in the string, which perhaps was never closed
-        self._refuses: Pattern | None = None  # ... and what shows there that something is wrong
-        self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
-        self._literal = ""  # what of the two was there: "control", "backslash"
-        self._triple = False  # whether three quotes end it
         self._equals = False  # whether an equals sign stood behind a key of an object
         self._nested: Embedded | None = None  # reads arguments that are written as a string
         self._gap = False  # whether there are blanks behind the last value
@@ -229,7 +177,7 @@ class ValueReader:
             reader._mode = _STRING
             reader._is_key = state in (KEY, FIRST_KEY)
             reader._sink = reader.out
-            reader._watch('"', opened)
+            reader._watch('"', opened=opened)
         if not frames:
             reader.end = sound + 1
             if not outer:
@@ -609,7 +557,7 @@ class ValueReader:
             return char if char in "\"'" and self._tolerant else ""
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return self._perhaps_triple(char, buffer, at)
-        return char if char in _CURLY and self._tolerant and self._stack[-1] != "R" else ""
+        return char if char in CURLY and self._tolerant and self._stack[-1] != "R" else ""
 
     def _perhaps_triple(self, quote: str, buffer: str, at: int) -> str | None:
         """Return the delimiter that begins with `quote`: it, or three of it, as Python has them; None as above."""
@@ -724,45 +672,40 @@ class ValueReader:
     # Strings.
 
     def _begin_string(self, quote: str, at: int, base: int, *, is_key: bool) -> int:
-        self._triple = quote in _TRIPLE
-        if self._triple:
+        if quote in TRIPLE:
             self._repair("triple-quotes", base + at, base + at + 3)
         elif self._flavour == "braces":
             if quote != self._delimiter:
                 self._repair("plain-quotes", base + at, base + at + 1)
         elif quote == "'" and self._flavour != "python":
             self._repair("single-quotes", base + at, base + at + 1)
-        elif quote in _CURLY:
+        elif quote in CURLY:
             self._repair("curly-quotes", base + at, base + at + 1)
         self.sound = base + at
         self._is_key = is_key
         self._mode = _STRING
         self._size = 0
         self._sink = None
-        self._watch(quote[0] if self._triple else _CURLY.get(quote, quote), "")
+        mended = True
         if self._held is not None:
             self._sink = self._held
-        elif self._stack[-1] in "EF":
-            if not is_key and self._role == "arguments":
-                if not self._tolerant:
-                    return self._die_in_role(at)
-                self._repair("string-arguments", base + at, base + at + 1)
-                self._nested = Embedded(ValueReader(_JSON, 0, depth_limit=self._depth_limit, tolerant=False))
-                self.start = base + at
-                self._sink = None
-                return at + len(quote)
-            self._word = []
-            self._sink = self._word if is_key or self._role in ("name", "id", "other name") else None
-            if self._role == "name" and not is_key:
-                self._follows = None  # a tool's name is never mended
-            return at + len(quote)
-        else:
+        elif self._stack[-1] not in "EF":
             self._sink = self.out if self._live else None
             if self._live:
                 self._flush()
-        if self._sink is not None:
+        elif is_key or self._role != "arguments":
+            self._word = []
+            self._sink = self._word if is_key or self._role in ("name", "id", "other name") else None
+            mended = is_key or self._role != "name"  # a tool's name is never mended
+        elif self._tolerant:
+            self._repair("string-arguments", base + at, base + at + 1)
+            self._nested = Embedded(ValueReader(_JSON, 0, depth_limit=self._depth_limit, tolerant=False))
+            self.start = base + at
+        else:
+            return self._die_in_role(at)
+        if self._sink is self.out or (self._sink is not None and self._sink is self._held):
             self._sink.append('"')
-        self._pass_plain()
+        self._watch(quote, mended=mended)
         return at + len(quote)
 
     def _begin_embedded(self, at: int, base: int) -> int:
@@ -772,211 +715,61 @@ class ValueReader:
         self._nested = Embedded(ValueReader(form, 0, depth_limit=self._depth_limit, tolerant=False))
         self.sound = self.start = base + at
         self._mode = _STRING
+        self._watch('"', mended=False)
         return at + 1
 
-    def _read_string(self, buffer: str, at: int, base: int) -> int:
-        quote = self._quote
-        if len(quote) > 1:
-            return self._read_delimited(buffer, at, base)
-        size = len(buffer)
-        if self._fresh is not None:
-            stop = self._read_path(self._fresh, buffer, at, base)
-            if stop < 0:
-                return at
-            at = stop
-        run, ends = _RUNS[quote], _ENDS[quote]
-        while True:
-            end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
-            alarm = None
-            if self._doubt >= 0:
-                alarm = lookahead(self._form).alarm(buffer, at, end)
-            elif self._follows is not None and not self._swallows:
-                alarm = lookahead(self._form).opener(buffer, at, end)
-                if alarm is not None and alarm.certain:
-                    self._swallows = True
-                    alarm = None
-            if alarm is not None:
-                end = alarm.at
-            if end > at:
-                piece = buffer[at:end]
-                control = self._controls.match(piece) if "\\" in piece and self._tolerant else None
-                if control is not None and self._clash("control"):
-                    piece = piece[: control.end() - 2]
-                    self._put(piece if quote == '"' else _to_double(piece), base)
-                    return self._die_of_escapes(at + control.end() - 2)
-                if quote != '"':
-                    piece = _to_double(piece)
-                if self._sink is self.out:
-                    self.out.append(piece)
-                else:
-                    self._put(piece, base)
-                at = end
-            if self.status != OPEN:
-                return self.sound - base
-            if alarm is not None and alarm.certain:
-                return self._die_of_doubt(at)
-            if at == size or alarm is not None:
-                return at
-            char = buffer[at]
-            if self._triple and char == quote:
-                if buffer.startswith(quote * 3, at):
-                    return self._end_string(at + 3, base)
-                if quote * (size - at) == buffer[at:]:
-                    return at
-                self._put('\\"' if char == '"' else char, base)
-                at += 1
-                continue
-            if char in ends:
-                closes = follows(self._follows, buffer, at + 1) if self._follows is not None else True
-                if closes is None:
-                    return at
-                if closes:
-                    return self._end_string(at + 1, base)
-                refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
-                if refused is None:
-                    return at
-                if self._doubt < 0:
-                    blanks = _BLANK.match(buffer, at + 1)
-                    self._doubt = base + (at + 1 if blanks is None else blanks.end())
-                    self.stops = None
-                if refused:
-                    return self._die_of_doubt(at)
-                self._repair("inner-quotes", base + at, base + at + 1)
-                self._put('\\"' if char == '"' else char, base)
-                at += 1
-                continue
-            if char == "\\":
-                if _ESCAPE_PREFIX.match(buffer, at):
-                    return at
-                if _SURROGATE_ESCAPE.match(buffer, at):
-                    return self._die("lone-surrogate", "both halves of a surrogate pair", at)
-                if not self._tolerant:
-                    return self._die("bad-escape", "an escape of JSON behind the backslash", at)
-                if self._flavour == "python" and buffer.startswith("\\x", at):
-                    if _HEX_PREFIX.match(buffer, at):
-                        return at
-                    byte = _HEX_ESCAPE.match(buffer, at)
-                    if byte is not None:
-                        self._repair("python-literal", base + at, base + at + 4)
-                        self._put(f"\\u00{byte[1]}", base)
-                        at += 4
-                        continue
-                if self._clash("backslash"):
-                    return self._die_of_escapes(at)
-                self._repair("literal-backslash", base + at, base + at + 1)
-                apostrophe = buffer.startswith("\\'", at)
-                self._put("'" if apostrophe else "\\\\", base)
-                at += 1 + apostrophe
-            elif char < " ":
-                if not self._tolerant:
-                    return self._die("control-character", "an escape, such as \\n", at)
-                if not self._triple:
-                    self._repair("raw-control-character", base + at, base + at + 1)
-                self._put(quoted(char)[1:-1], base)
-                at += 1
+    def _watch(self, quote: str, *, mended: bool = True, opened: str = "") -> None:
+        """A string with the delimiter `quote` begins, or goes on behind `opened`: say what its reader looks for."""
+        strings = self._strings
+        if strings is None:
+            around = lookahead(self._form) if self._tolerant else None
+            self._strings = strings = StringReader(around, self.repairs)
+        ends = refuses = None
+        if self._tolerant and mended and (len(quote) == 1 or quote in TRIPLE):
+            around = lookahead(self._form)
+            frame = self._stack[-1]
+            python = frame in "Rlt"
+            refuses = around.no_key if self._is_key else around.no_python if python else around.no_string
+            if self._is_key:
+                ends = around.key
+            elif frame == "R":
+                ends = around.pair if self._held is None else around.positional
+            elif frame == "A":
+                ends = around.item
             else:
-                return self._die("lone-surrogate", "a character", at)
+                ends = around.listed if frame in "lts" else around.equals if self._equals else around.member
+        strings.begin(
+            quote,
+            self._put,
+            ends=ends,
+            refuses=refuses,
+            python=self._flavour == "python",
+            path=self._tolerant and quote == '"' and not self._is_key,
+            direct=self._sink is self.out and self._visible is None,
+            opened=opened,
+        )
+        self.stops = strings.stops
 
-    def _read_delimited(self, buffer: str, at: int, base: int) -> int:
-        """Read a string whose delimiter is several characters long: there are no escapes in it."""
-        quote = self._quote
-        end = stop = buffer.find(quote, at)
-        if end < 0:
-            stop = len(buffer)
-            for keep in range(min(len(quote) - 1, stop - at), 0, -1):
-                if buffer.endswith(quote[:keep]):
-                    stop -= keep
-                    break
-        if stop > at:
-            piece = buffer[at:stop]
-            lone = lone_surrogate(piece)
-            if lone:
-                self._put(quoted(piece[: lone.start()])[1:-1], base)
-                return self._die("lone-surrogate", "a character", at + lone.start())
-            self._put(quoted(piece)[1:-1], base)
-        return stop if end < 0 else self._end_string(end + len(quote), base)
+    def _read_string(self, buffer: str, at: int, base: int) -> int:
+        strings = self._strings
+        if strings is None:
+            raise AssertionError("a string has begun")
+        at = strings.read(buffer, at, base)
+        self.stops = strings.stops
+        if self.status == DEAD:
+            return self.sound - base
+        if strings.status == DONE:
+            return self._end_string(at, base)
+        if strings.status == DEAD:
+            if strings.code:
+                return self._die(strings.code, strings.expected, at)
+            self.error = strings.doubt
+            self._state = COLON if self._is_key else NEXT
+            return self._die("unexpected-text", self._wanted(), at)
+        return at
 
-    def _watch(self, quote: str, opened: str) -> None:
-        """A string of the kind `quote` begins, or goes on behind `opened`: say what its reader has to look for."""
-        self._quote = quote
-        self._doubt = -1
-        self._fresh = None
-        self._follows = None
-        if not self._tolerant or quote not in _ENDS:
-            self._pass_plain()
-            return
-        around = lookahead(self._form)
-        frame = self._stack[-1]
-        python = frame == "R" or frame in "lt"
-        listed = python or frame == "s"
-        self._refuses = around.no_key if self._is_key else around.no_python if python else around.no_string
-        if self._is_key:
-            self._follows = around.key
-        elif frame == "R":
-            self._follows = around.pair if self._held is None else around.positional
-        else:
-            member = around.equals if self._equals else around.member
-            self._follows = around.item if frame == "A" else around.listed if listed else member
-        self._swallows = around.opener(opened, 0, len(opened)) is not None
-        self._controls = _CONTROL_ESCAPE
-        self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""
-        if quote == '"' and not self._is_key and len(opened) <= 2:
-            self._fresh = opened
-        self._pass_plain()
-
-    def _pass_plain(self) -> None:
-        """Let chunks that are nothing but a string's content pass, where they need not be looked at."""
-        passes = self._quote == '"' and self._sink is self.out and self._fresh is None and self._doubt < 0
-        passes = passes and self._controls is _CONTROL_ESCAPE
-        passes = passes and self._visible is None and not self._triple
-        self.stops = (lookahead(self._form).stops if self._tolerant else STOPS_DOUBLE) if passes else None
-
-    def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
-        """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
-
-        `opened` is what was read of it. Where one escape in it is none, every backslash is one.
-        """
-        head = opened + buffer[at : at + 3]
-        if may_be_path(head) and len(buffer) - at < 3:
-            return -1
-        self._fresh = None
-        self._pass_plain()
-        if not is_path(head):
-            return at
-        body = PATH_TEXT.match(buffer, at)
-        end = body.end() if body is not None else at
-        if end - at <= PATH_LIMIT and (end == len(buffer) or (end == len(buffer) - 1 and buffer[end] == "\\")):
-            self._fresh = opened
-            self._pass_plain()
-            return -1
-        piece = buffer[at:end]
-        if end - at > PATH_LIMIT or not buffer.startswith('"', end):
-            self._controls = _ANY_CONTROL_ESCAPE
-            return at
-        if RUN_DOUBLE.fullmatch(piece) or not (opened or may_be_kept(piece)):
-            return at
-        text, places = literal_path(piece, whole=not opened)
-        for place in places:
-            self._repair("literal-backslash", base + at + place, base + at + place + 1)
-        self._put(text, base)
-        return end
-
-    def _clash(self, kind: str) -> bool:
-        """Whether the string holds both an escape of a control character and a backslash that begins no escape."""
-        other, self._literal = self._literal, self._literal or kind
-        return other not in ("", kind)
-
-    def _die_of_escapes(self, at: int) -> int:
-        return self._die("bad-escape", "an escape of JSON behind the backslash", at)
-
-    def _die_of_doubt(self, at: int) -> int:
-        """The string ended at the first quote that was in doubt, and something wrong stands behind it."""
-        self.error = self._doubt
-        self._state = COLON if self._is_key else NEXT
-        return self._die("unexpected-text", self._wanted(), at)
-
-    def _put(self, piece: str, base: int) -> None:
-        """Write a piece of a string's content to where it belongs."""
+    def _put(self, piece: str) -> bool:
+        """Write a piece of a string's content to where it belongs; return whether that was its death."""
         sink = self._sink
         if self._nested is not None:
             text = json.loads(f'"{piece}"')
@@ -992,9 +785,10 @@ class ValueReader:
             elif self._held is not None:  # no key is so long: a positional value, and it can come out
                 held, self._held, self._sink = self._held, None, self.out
                 if not self._bind_next():
-                    self._die("bad-arguments", 'a key and "="', self.sound - base)
+                    self._die("bad-arguments", 'a key and "="', 0)
                 self.out.extend(held)
                 self.out.append(piece)
+        return self.status == DEAD
 
     def _end_string(self, at: int, base: int) -> int:
         self._mode = _STRUCTURE
