@@ -44,7 +44,8 @@ NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
 NEXT_PAIR: Final = Pattern(rf"{_WORD}{_BLANKS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
-COMMA_AND_PAIR: Final = Pattern(rf",{_BLANKS}{_WORD}{_BLANKS}=[^=]")
+COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
+COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{_WORD}{_BLANKS}=[^=]")
 COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
@@ -93,13 +94,14 @@ class Lookahead:
         least = 1 if form.body == "arguments" else 0
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"
-        self.key = Pattern(rf"{_BLANKS}(?:[:：＝]|=[^=>])|{_MANY}")
-        member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_QUOTED_KEY}"
+        sign = rf"{_BLANKS}(?:[:：＝]|=[^=>])"
+        self.key = Pattern(rf"{sign}|{_BLANKS}(?:/\*[^*]{{0,128}}+\*/|(?://|#)[^\r\n\"]{{0,128}}+[\r\n]){sign}|{_MANY}")
+        member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|[,，]{_MANY}|{_QUOTED_KEY}"
         if form.body == "braces":
             member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
         self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{_WORD}{_BLANKS}={comment}{end})|{_MANY}")
-        listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})"
+        listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})|[,，]{_MANY}"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
         begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
         self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")

@@ -28,6 +28,7 @@ from callmark.reading.lookahead import (
     BEHIND_BARE,
     COLON_AND_VALUE,
     COLON_AND_WORD,
+    COMMA_AND_MEMBER,
     COMMA_AND_PAIR,
     NEXT_ITEM,
     NEXT_MEMBER,
@@ -193,14 +194,14 @@ class ValueReader:
         if self._visible is not None and self._other is not None:
             self.out = self._other[0]
         while at < size and self.status == OPEN:
-            mode, state, before, repairs = self._mode, self._state, at, len(self.repairs)
+            mode, state, before = self._mode, self._state, at
             if mode == _STRING:
                 at = self._read_string(buffer, at, base)
             elif mode == _WORD:
                 at = self._read_word(buffer, at, base)
             else:
                 at = self._read_structure(buffer, at, base)
-            if at == before and self._mode == mode and self._state == state and len(self.repairs) == repairs:
+            if at == before and self._mode == mode and self._state == state:
                 break
         if self._visible is not None:
             self.out = self._visible
@@ -222,8 +223,10 @@ class ValueReader:
                 continue
             state = self._state
             frame = stack[-1] if stack else ""
+            known = len(self.repairs)
             if self._tolerant:
-                if (char == "/" or char == "#") and frame and (frame != "R" or state == NEXT):
+                in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
+                if (char == "/" or char == "#") and frame and (state == NEXT if frame == "R" else not in_key):
                     stop = self._skip_comment(buffer, at, base)
                     if stop == at:
                         return at
@@ -231,56 +234,57 @@ class ValueReader:
                     continue
                 plain = WIDE.get(char, "")
                 due = plain in ",=:" or plain == _CLOSER.get(frame) if state == NEXT else frame != "R" or plain in ",)"
-                if plain and due:
+                if plain and due and not in_key:
                     self._repair("full-width-punctuation", base + at, base + at + 1)
                     char = plain
-            if state == NEXT:
-                if char == ",":
-                    at = self._comma(frame, at, base)
-                elif char == _CLOSER[frame]:
-                    if frame == "E" and self._tolerant and len(stack) == 1:
-                        doubled = lookahead(self._form).doubled
-                        one_more = follows(doubled, buffer, at) if doubled is not None else False
-                        if one_more is None:
-                            if self.repairs and self.repairs[-1].span.start == base + at:
-                                self.repairs.pop()  # it is read again
-                            return at
-                        if one_more:
-                            self._repair("extra-closer", base + at, base + at + 1)
-                            at += 1
-                            continue
-                    at = self._close(frame, at, base)
-                elif self._held is not None and char in "=:":
-                    at = self._key_of_argument(char, at, base)
-                else:
-                    return self._mend(frame, buffer, at, base)
-            elif state == COLON:
-                if char == "=" and self._tolerant:
-                    if at + 1 == size:
-                        return at
-                    if buffer[at + 1] not in "=>":
-                        self._repair("equals-for-colon", base + at, base + at + 1)
-                        self._equals = True
-                        char = ":"
-                if char != ":":
-                    return self._die("unexpected-text", '":"', at)
-                at = self._colon(frame, at, base)
-            elif char == "," and self._tolerant and state in (KEY, FIRST_KEY):
-                stop = self._drop_comma(frame, buffer, at, base)
-                if stop == at:
-                    return at
-                at = stop
-            elif char == '"' and frame != "R" and self._flavour == "json" and frame:
-                return self._begin_string(char, at, base, is_key=state in (KEY, FIRST_KEY))
-            elif frame and char == _CLOSER[frame] and self._may_close(frame, state):
-                at = self._close(frame, at, base)
-            elif state in (KEY, FIRST_KEY):
-                return (self._begin_argument if frame == "R" else self._begin_key)(buffer, at, base)
-            else:
-                return self._begin_value(buffer, at, base)
-            if self.status != OPEN:
+            stop = self._read_token(char, state, frame, buffer, at, base)
+            if stop == at:  # a mode has begun, more text must tell, or it is DEAD
+                if self.status == OPEN and self._mode == _STRUCTURE and self._state == state:
+                    del self.repairs[known:]
+                return at
+            at = stop
+            if self.status != OPEN or self._mode != _STRUCTURE:
                 break
         return at
+
+    def _read_token(self, char: str, state: int, frame: str, buffer: str, at: int, base: int) -> int:
+        """Read the token at index `at`, which begins with what counts as `char`; `at` where more text must tell."""
+        stack = self._stack
+        if state == NEXT:
+            if char == ",":
+                return self._comma(frame, at, base)
+            if char == _CLOSER[frame]:
+                if frame == "E" and self._tolerant and len(stack) == 1:
+                    doubled = lookahead(self._form).doubled
+                    one_more = follows(doubled, buffer, at) if doubled is not None else False
+                    if one_more is None:
+                        return at
+                    if one_more:
+                        self._repair("extra-closer", base + at, base + at + 1)
+                        return at + 1
+                return self._close(frame, at, base)
+            if self._held is not None and char in "=:":
+                return self._key_of_argument(char, at, base)
+            return self._mend(frame, buffer, at, base)
+        if state == COLON:
+            if char == "=" and self._tolerant:
+                if at + 1 == len(buffer):
+                    return at
+                if buffer[at + 1] not in "=>":
+                    self._repair("equals-for-colon", base + at, base + at + 1)
+                    self._equals = True
+                    char = ":"
+            return self._colon(frame, at, base) if char == ":" else self._die("unexpected-text", '":"', at)
+        is_key = state in (KEY, FIRST_KEY)
+        if char == "," and self._tolerant and is_key:
+            return self._drop_comma(frame, buffer, at, base)
+        if char == '"' and frame != "R" and self._flavour == "json" and frame:
+            return self._begin_string(char, at, base, is_key=is_key)
+        if frame and char == _CLOSER[frame] and self._may_close(frame, state):
+            return self._close(frame, at, base)
+        if is_key:
+            return (self._begin_argument if frame == "R" else self._begin_key)(buffer, at, base)
+        return self._begin_value(buffer, at, base)
 
     def _skip_comment(self, buffer: str, at: int, base: int) -> int:
         """Skip a comment that begins at index `at`; return that index where more text must tell, or none begins."""
@@ -330,16 +334,16 @@ class ValueReader:
     def _drop_comma(self, frame: str, buffer: str, at: int, base: int) -> int:
         """Drop a comma where a key is expected: one of two in a row, or one before the first member."""
         first = self._state == FIRST_KEY
-        if frame == "R":
-            pair = follows(COMMA_AND_PAIR, buffer, at)
-            if pair is None:
+        if frame == "R" or first:
+            more = follows(COMMA_AND_PAIR if frame == "R" else COMMA_AND_MEMBER, buffer, at)
+            if more is None:
                 return at
-            if not pair or self._bound:
-                return self._die("unexpected-text", "a key or a value", at)
+            if not more or self._bound:
+                return self._die("unexpected-text", "a key or a value" if frame == "R" else "a key", at)
         if first:
             self._repair("extra-comma", base + at, base + at + 1)
         else:
-            self._repair("extra-comma", self.sound, self.sound + 1)
+            self._insert("extra-comma", Span(self.sound, self.sound + 1))
             self.sound = base + at
         return at + 1
 
@@ -395,7 +399,8 @@ class ValueReader:
             self._role = self._key
         elif self._live:
             self.out.append(":")
-        self.sound = base + at
+        if self.sound != self._word_start:  # a key without quotes may be the beginning of something else
+            self.sound = base + at
         self._state = VALUE
         return at + 1
 
@@ -451,7 +456,7 @@ class ValueReader:
 
     def _insert(self, code: str, span: Span) -> None:
         """Record a repair that stands before others which are known already."""
-        at = sum(repair.span.start < span.start for repair in self.repairs)
+        at = sum(repair.span.start <= span.start for repair in self.repairs)
         self.repairs.insert(at, Repair(code, span))
 
     @property
