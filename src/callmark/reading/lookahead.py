@@ -34,6 +34,8 @@ _ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
+_MEMBER: Final = rf"""[\w.\-]{{1,64}}+["']{_BLANKS}[:：]{_BLANKS}(?:["'\[{{0-9\-]|true|false|null|True|False|None)"""
+
 WIDE: Final = {
     "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
 }  # fmt: skip
@@ -82,8 +84,8 @@ class Lookahead:
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
                                                   argument list, a key's and a value that may be a key
-    no_key, no_string, no_python   what shows behind such a quote that it ended its string, and that something is wrong:
-             where strings are put together (Python does it without a sign), no character was forgotten
+    no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no character was forgotten:
+             strings are put together (Python does it without a sign), or it begins another member
     doubled  two braces and the tail: one too many for an envelope
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     """
@@ -109,7 +111,7 @@ class Lookahead:
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
         self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]")
-        self.no_string = Pattern(rf"{_BLANKS}\+{_BLANKS}[\"']")
+        self.no_string = Pattern(rf"{_BLANKS}\+{_BLANKS}[\"']|{_MEMBER}")
         self.no_python = Pattern(
             rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{_WORD}{_BLANKS}="
         )

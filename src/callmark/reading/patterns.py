@@ -207,7 +207,9 @@ class Section:
     """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
-    tolerant reading takes besides: the next head in other spelling, a separator too many, or (group `joined`) none.
+    tolerant reading takes besides: the next head in other spelling, a separator too many, or (group `joined`) none;
+    `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
+    `mended_last` the same where no more text comes.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:
@@ -223,6 +225,13 @@ class Section:
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
         ways += [f"(?P<closer>{between}{blanks}(?:{expand(first.closer)}))", f"(?P<joined>{blanks}(?={heads}))"]
         self.loose = Pattern("|".join(ways if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
+        closer = f"{blanks}(?:{expand(first.closer)})"
+        members = r"[,:=)\]}，：＝）］】｝]"
+        bracket = first.closer.endswith(r"\]")
+        no_more = rf"(?={blanks}(?!{members})[^ \t\r\n])" if bracket else ""
+        self.mended = Pattern(f"{closer}{no_more}|{between}(?={heads})")
+        no_more = rf"(?!{blanks}{members})" if bracket else ""
+        self.mended_last = Pattern(f"{closer}{no_more}|{between}(?={heads})")
         self.resume = Pattern(f"[)}}\\]]{{1,8}}(?={between}(?:{heads}))") if self.separated else None
 
 
