@@ -148,7 +148,7 @@ class ParametersReader:
                 return self._die("unexpected-text", "the end of the call", at)
             self.start = base + found.end()
             reader = ValueReader(_JSON_FORM, self.start, depth_limit=self._depth_limit, tolerant=self._tolerant)
-            self._json = Embedded(reader)
+            self._json = Embedded(reader, fenced=self._tolerant)
         else:
             if not strict:
                 self._repair_tag(found, base)

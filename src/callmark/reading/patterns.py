@@ -207,7 +207,8 @@ class Section:
     """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
-    tolerant reading takes besides: the next head in other spelling, a separator too many, or (group `joined`) none;
+    tolerant reading takes besides: the next head in other spelling, closers or a separator too many, or (group
+    `joined`) none;
     `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
     `mended_last` the same where no more text comes.
     """
@@ -224,7 +225,8 @@ class Section:
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
         ways += [f"(?P<closer>{between}{blanks}(?:{expand(first.closer)}))", f"(?P<joined>{blanks}(?={heads}))"]
-        self.loose = Pattern("|".join(ways if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
+        extra = f"(?P<closed>[)}}\\]]{{1,8}}{between}(?={heads}))"
+        self.loose = Pattern("|".join([*ways, extra] if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
         closer = f"{blanks}(?:{expand(first.closer)})"
         members = r"[,:=)\]}，：＝）］】｝]"
         bracket = first.closer.endswith(r"\]")

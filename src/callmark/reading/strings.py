@@ -40,6 +40,7 @@ _SINGLE_TOKEN = re.compile(r"\\.|\"")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
+_COMMA = Pattern(r"[ \t\r\n]{0,64}+[,，]")
 _RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
@@ -73,8 +74,9 @@ class StringReader:
     """
 
     __slots__ = (
-        "_around", "_controls", "_direct", "_follows", "_fresh", "_literal", "_put", "_python", "_quote", "_refuses",
-        "_repairs", "_swallows", "_triple", "code", "doubt", "expected", "status", "stops",
+        "_around", "_before", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks", "_put",
+        "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "doubt", "expected",
+        "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
@@ -103,6 +105,9 @@ class StringReader:
         self._fresh = opened if path and len(opened) <= 2 else None  # the beginning, while it may be that of a path
         self._direct = direct
         self.doubt = -1
+        self._inner = 0  # quotes that were taken for characters
+        self._marks = False  # whether the first of them may stand alone: an inch, an apostrophe
+        self._before = opened[-1:]  # the character before the place that was reached
         around = self._around
         self._swallows = False  # whether a marker begins in it, so that it was perhaps never closed
         if ends is not None and around is not None:
@@ -117,10 +122,25 @@ class StringReader:
         """Let chunks that are nothing but content pass, where they need not be looked at."""
         passes = self._direct and self._quote == '"' and not self._triple and self._fresh is None
         passes = passes and self._controls is _CONTROL_ESCAPE
-        self.stops = (STOPS_DOUBLE if self._around is None else self._around.stops) if passes else None
+        self._search = STOPS_DOUBLE if self._around is None else self._around.stops
+        self.stops = (self._search if self._around is None else self._passes) if passes else None
+
+    def _passes(self, chunk: str) -> object:
+        """What `stops` is in tolerant reading: it keeps the last character in mind."""
+        found = self._search(chunk)
+        if found is None:
+            self._before = chunk[-1]
+        return found
 
     def read(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; `base` is the position of its first character. Returns the next index."""
+        end = self._read(buffer, at, base)
+        if end > at:
+            self._before = buffer[end - 1]
+        return end
+
+    def _read(self, buffer: str, at: int, base: int) -> int:
+        begin = at
         quote = self._quote
         if len(quote) > 1:
             return self._read_delimited(buffer, at)
@@ -152,7 +172,7 @@ class StringReader:
                 return at
             char = buffer[at]
             if char in ends:
-                stop = self._read_quote(char, buffer, at, base)
+                stop = self._read_quote(char, buffer[at - 1] if at > begin else self._before, buffer, at, base)
                 if stop == at or self.status != OPEN:
                     return stop
             elif char == "\\":
@@ -182,8 +202,12 @@ class StringReader:
             return None
         return alarm
 
-    def _read_quote(self, char: str, buffer: str, at: int, base: int) -> int:
-        """Read a quote: the end of the string, or a character of it. Returns index `at` where more text must tell."""
+    def _read_quote(self, char: str, before: str, buffer: str, at: int, base: int) -> int:
+        """Read a quote: the end of the string, or a character of it. Returns index `at` where more text must tell.
+
+        Quotes inside a string come in pairs, and so does what is missing where there is one: it was never closed, or
+        opened twice. Only the mark of inches behind a digit, and an apostrophe, stand alone.
+        """
         if self._triple:
             if buffer.startswith(char * 3, at):
                 self.status = DONE
@@ -196,9 +220,13 @@ class StringReader:
         if closes is None:
             return at
         if closes:
+            if self._inner % 2 and not self._marks:
+                return self._die("", "", at)
             self.status = DONE
             return at + 1
         refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
+        if refused is False and not self._inner % 2:
+            refused = follows(_COMMA, buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:
@@ -207,6 +235,9 @@ class StringReader:
             self.stops = None
         if refused:
             return self._die("", "", at)
+        if not self._inner:
+            self._marks = before.isalnum() if char in "'’" else before.isdigit()
+        self._inner += 1
         self._repair("inner-quotes", base + at, base + at + 1)
         self._put('\\"' if char == '"' else char)
         return at + 1

@@ -23,7 +23,7 @@ from typing import Final
 
 from callmark.dialects import Form
 from callmark.events import Repair, Span
-from callmark.reading.embedded import DEAD, DONE, OPEN, Embedded
+from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, OPEN, Embedded, Escaped
 from callmark.reading.lookahead import (
     BEHIND_BARE,
     COLON_AND_VALUE,
@@ -42,7 +42,7 @@ from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, scalar
 from callmark.reading.strings import CURLY, TRIPLE, StringReader
 
-_STRUCTURE, _STRING, _WORD = 0, 1, 2  # mode
+_STRUCTURE, _STRING, _WORD, _ESCAPED = range(4)  # mode
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT = range(7)  # state: what is expected
 
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
@@ -86,7 +86,7 @@ class ValueReader:
 
     __slots__ = (
         "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_delimiter", "_depth_limit",
-        "_ended", "_equals", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key", "_key", "_key_span",
+        "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key", "_key", "_key_span",
         "_live", "_mode", "_name_keys", "_nested", "_object", "_other", "_other_name", "_others", "_outer",
         "_parameters", "_pending", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_strings",
         "_tolerant", "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
@@ -145,6 +145,7 @@ class ValueReader:
         self.stops: Callable[[str], object] | None = None  # finds in a chunk of a string what does not pass as it is
         self._equals = False  # whether an equals sign stood behind a key of an object
         self._nested: Embedded | None = None  # reads arguments that are written as a string
+        self._escaped: Escaped | None = None  # reads an object whose quotes are escaped
         self._gap = False  # whether there are blanks behind the last value
         self._sink: list[str] | None = None  # where a string's content goes: `out`, `_held`, `_word`, or nowhere
         self._word: list[str] = []
@@ -199,6 +200,8 @@ class ValueReader:
                 at = self._read_string(buffer, at, base)
             elif mode == _WORD:
                 at = self._read_word(buffer, at, base)
+            elif mode == _ESCAPED:
+                at = self._read_escaped(buffer, at, base)
             else:
                 at = self._read_structure(buffer, at, base)
             if at == before and self._mode == mode and self._state == state:
@@ -404,7 +407,7 @@ class ValueReader:
         self._state = VALUE
         return at + 1
 
-    def _close(self, frame: str, at: int, base: int) -> int:
+    def _close(self, frame: str, at: int, base: int, *, written: bool = False) -> int:
         if frame == "R":
             if not self._settle(at, last=True):
                 return at
@@ -418,7 +421,7 @@ class ValueReader:
                 if self._beside:
                     return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
                 self.out.append("{}")
-        elif self._live:
+        elif self._live and not written:
             self.out.append("]" if frame == "t" else _CLOSER[frame])
         self.sound = base + at
         stack = self._stack
@@ -576,12 +579,51 @@ class ValueReader:
             return at
         if quote:
             return self._begin_string(quote, at, base, is_key=True)
+        sign = ESCAPED_QUOTE.get(buffer[at], "")
+        if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE" and self._visible is None:
+            if buffer.startswith(sign, at):
+                return self._begin_escaped(sign, at, base)
+            if sign.startswith(buffer[at:]):
+                return at
         braces = self._flavour == "braces"
         if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
             return at
         closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == FIRST_KEY else ""
         return self._die("unexpected-text", f"a key{closer}", at)
+
+    def _begin_escaped(self, sign: str, at: int, base: int) -> int:
+        """The first key of an object begins with an escaped quote: so is the whole object written."""
+        self._repair("string-arguments" if sign[0] == "\\" else "escaped-entities", base + at, base + at + len(sign))
+        form = self._form if self._stack[-1] == "E" else _JSON
+        limit = self._depth_limit - (len(self._stack) - 1 if form is _JSON else 0)
+        reader = ValueReader(form, self.sound, depth_limit=limit, tolerant=False)
+        reader.feed("{", 0, self.sound)
+        reader.out.clear()
+        self._escaped = Escaped(reader, sign[0])
+        self._mode = _ESCAPED
+        return at
+
+    def _read_escaped(self, buffer: str, at: int, base: int) -> int:
+        escaped = self._escaped
+        if escaped is None:
+            raise AssertionError("an escaped object has begun")
+        reader = escaped.reader
+        at = escaped.read(buffer, at, base, self.out)
+        frame = self._stack[-1]
+        if frame == "E":
+            self.name = self.name or reader.name
+        if reader.status == DEAD:
+            return self._die(reader.code, reader.expected, at)
+        if reader.status == DONE:
+            self._escaped = None
+            self._mode = _STRUCTURE
+            self._roles = self._roles | {"name", "arguments"}
+            self._close(frame, at - 1, base, written=True)
+            if not self._stack or self._stack[-1] in "EF":
+                self.end = reader.end
+                self.start = reader.start if frame == "E" else self.start
+        return at
 
     # An argument list: `name(` ... `)`.
 
