@@ -84,10 +84,11 @@ class Lookahead:
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
                                                   argument list, a key's and a value that may be a key
-    no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no character was forgotten:
+    no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no backslash missing:
              strings are put together (Python does it without a sign), or it begins another member
     doubled  two braces and the tail: one too many for an envelope
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
+    plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
     """
 
     def __init__(self, form: Form) -> None:
@@ -97,8 +98,10 @@ class Lookahead:
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"
         sign = rf"{_BLANKS}(?:[:：＝]|=[^=>])"
-        self.key = Pattern(rf"{sign}|{_BLANKS}(?:/\*[^*]{{0,128}}+\*/|(?://|#)[^\r\n\"]{{0,128}}+[\r\n]){sign}|{_MANY}")
-        member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|[,，]{_MANY}|{_QUOTED_KEY}"
+        remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
+        self.key = Pattern(rf"{sign}|{_BLANKS}(?:{remark}){sign}|{_MANY}")
+        behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_MANY}"
+        member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         if form.body == "braces":
             member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
@@ -118,8 +121,9 @@ class Lookahead:
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
         openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS
-        begins = "".join(map(re.escape, form.begins)) if own else ""
-        self.stops = re.compile(rf'["`<\[{begins}\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!["\\/nrt]))').search
+        signs = "`<\\[" + ("".join(map(re.escape, form.begins)) if own else "") + r"\\\x00-\x1f\ud800-\udfff"
+        self.stops = re.compile(rf'["{signs}](?:(?<!\\)|(?!["\\/nrt]))').search
+        self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._opener = Watched(Pattern(openers))
         self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
 

@@ -226,7 +226,8 @@ class Section:
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
         ways += [f"(?P<closer>{between}{blanks}(?:{expand(first.closer)}))", f"(?P<joined>{blanks}(?={heads}))"]
         extra = f"(?P<closed>[)}}\\]]{{1,8}}{between}(?={heads}))"
-        self.loose = Pattern("|".join([*ways, extra] if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
+        none = ["(?P<closer>(?!))", "(?P<joined>(?!))"]
+        self.loose = Pattern("|".join([*ways, extra] if self.separated else [ways[0], *none]))
         closer = f"{blanks}(?:{expand(first.closer)})"
         members = r"[,:=)\]}，：＝）］】｝]"
         bracket = first.closer.endswith(r"\]")

@@ -85,12 +85,12 @@ class ValueReader:
     """
 
     __slots__ = (
-        "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_delimiter", "_depth_limit",
-        "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key", "_key", "_key_span",
-        "_live", "_mode", "_name_keys", "_nested", "_object", "_other", "_other_name", "_others", "_outer",
-        "_parameters", "_pending", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_strings",
-        "_tolerant", "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
-        "repairs", "sound", "start", "status", "stops",
+        "_any_container", "_arguments_keys", "_around", "_begun", "_beside", "_bind", "_bound", "_delimiter",
+        "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key",
+        "_key", "_key_span", "_live", "_mode", "_name_keys", "_nested", "_object", "_other", "_other_name", "_others",
+        "_outer", "_parameters", "_pending", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
+        "_strings", "_tolerant", "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name",
+        "out", "repairs", "sound", "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +109,7 @@ class ValueReader:
         self._form = form
         self._depth_limit = depth_limit
         self._tolerant = tolerant
+        self._around = lookahead(form)
         self._parameters = parameters
         self._name_keys = form.name_keys
         self._arguments_keys = form.arguments_keys
@@ -179,7 +180,7 @@ class ValueReader:
             reader._mode = _STRING
             reader._is_key = state in (KEY, FIRST_KEY)
             reader._sink = reader.out
-            reader._watch('"', opened=opened)
+            reader._watch('"', *reader._closing('"'), opened)
         if not frames:
             reader.end = sound + 1
             if not outer:
@@ -229,17 +230,18 @@ class ValueReader:
             known = len(self.repairs)
             if self._tolerant:
                 in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
-                if (char == "/" or char == "#") and frame and (state == NEXT if frame == "R" else not in_key):
+                if char in "/#" and frame and (state == NEXT if frame == "R" else not in_key):
                     stop = self._skip_comment(buffer, at, base)
                     if stop == at:
                         return at
                     at = stop
                     continue
-                plain = WIDE.get(char, "")
-                due = plain in ",=:" or plain == _CLOSER.get(frame) if state == NEXT else frame != "R" or plain in ",)"
-                if plain and due and not in_key:
-                    self._repair("full-width-punctuation", base + at, base + at + 1)
-                    char = plain
+                plain = WIDE.get(char)
+                if plain is not None and not in_key:
+                    closes = plain == _CLOSER.get(frame)
+                    if plain in ",=:" or closes if state == NEXT else frame != "R" or plain in ",)":
+                        self._repair("full-width-punctuation", base + at, base + at + 1)
+                        char = plain
             stop = self._read_token(char, state, frame, buffer, at, base)
             if stop == at:  # a mode has begun, more text must tell, or it is DEAD
                 if self.status == OPEN and self._mode == _STRUCTURE and self._state == state:
@@ -258,7 +260,7 @@ class ValueReader:
                 return self._comma(frame, at, base)
             if char == _CLOSER[frame]:
                 if frame == "E" and self._tolerant and len(stack) == 1:
-                    doubled = lookahead(self._form).doubled
+                    doubled = self._around.doubled
                     one_more = follows(doubled, buffer, at) if doubled is not None else False
                     if one_more is None:
                         return at
@@ -282,7 +284,7 @@ class ValueReader:
         if char == "," and self._tolerant and is_key:
             return self._drop_comma(frame, buffer, at, base)
         if char == '"' and frame != "R" and self._flavour == "json" and frame:
-            return self._begin_string(char, at, base, is_key=is_key)
+            return self._begin_string(char, buffer, at, base, is_key=is_key)
         if frame and char == _CLOSER[frame] and self._may_close(frame, state):
             return self._close(frame, at, base)
         if is_key:
@@ -300,7 +302,7 @@ class ValueReader:
         limit = min(len(buffer), at + _COMMENT_LIMIT)
         found = (_LINE_END if in_line else _COMMENT_END).search(buffer, at + len(begin), limit)
         end = -1 if found is None else found.start() if in_line else found.end()
-        alarm = lookahead(self._form).alarm(buffer, at + 1, limit if end < 0 else end)
+        alarm = self._around.alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
             end = -1
         elif (alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT):
@@ -506,7 +508,7 @@ class ValueReader:
         if quote is None:
             return at
         if quote:
-            return self._begin_string(quote, at, base, is_key=False)
+            return self._begin_string(quote, buffer, at, base, is_key=False)
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if char in _NO_BARE_START if frame == "R" else not words.match(char):
             return self._die("unexpected-text", "a value", at)
@@ -578,7 +580,7 @@ class ValueReader:
         if quote is None:
             return at
         if quote:
-            return self._begin_string(quote, at, base, is_key=True)
+            return self._begin_string(quote, buffer, at, base, is_key=True)
         sign = ESCAPED_QUOTE.get(buffer[at], "")
         if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE" and self._visible is None:
             if buffer.startswith(sign, at):
@@ -656,7 +658,7 @@ class ValueReader:
                 return at
             self._held = []
             self._held_kind = char
-            return self._begin_string(quote, at, base, is_key=False)
+            return self._begin_string(quote, buffer, at, base, is_key=False)
         self._held = []
         self._held_kind = ""
         self._begin_word(at, base, is_key=False)
@@ -718,7 +720,7 @@ class ValueReader:
 
     # Strings.
 
-    def _begin_string(self, quote: str, at: int, base: int, *, is_key: bool) -> int:
+    def _begin_string(self, quote: str, buffer: str, at: int, base: int, *, is_key: bool) -> int:
         if quote in TRIPLE:
             self._repair("triple-quotes", base + at, base + at + 3)
         elif self._flavour == "braces":
@@ -752,7 +754,12 @@ class ValueReader:
             return self._die_in_role(at)
         if self._sink is self.out or (self._sink is not None and self._sink is self._held):
             self._sink.append('"')
-        self._watch(quote, mended=mended)
+        ends, refuses = self._closing(quote) if mended else (None, None)
+        if self._tolerant and self._nested is None and (quote == "'" or quote == '"'):
+            plain = self._around.plain[quote].match(buffer, at + 1)
+            if plain is not None and (ends is None or ends.match(buffer, plain.end()) is not None):
+                return at if self._put(plain[1]) else self._end_string(plain.end(), base)
+        self._watch(quote, ends, refuses)
         return at + len(quote)
 
     def _begin_embedded(self, at: int, base: int) -> int:
@@ -762,30 +769,30 @@ class ValueReader:
         self._nested = Embedded(ValueReader(form, 0, depth_limit=self._depth_limit, tolerant=False))
         self.sound = self.start = base + at
         self._mode = _STRING
-        self._watch('"', mended=False)
+        self._watch('"', None, None)
         return at + 1
 
-    def _watch(self, quote: str, *, mended: bool = True, opened: str = "") -> None:
+    def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
+        """Return what stands behind a `quote` that ends the string which begins, and what shows that all is lost."""
+        if not self._tolerant or not (len(quote) == 1 or quote in TRIPLE):
+            return None, None
+        around = self._around
+        if self._is_key:
+            return around.key, around.no_key
+        frame = self._stack[-1]
+        if frame == "R":
+            return around.pair if self._held is None else around.positional, around.no_python
+        if frame in "lt":
+            return around.listed, around.no_python
+        if frame == "A":
+            return around.item, around.no_string
+        return around.listed if frame == "s" else around.equals if self._equals else around.member, around.no_string
+
+    def _watch(self, quote: str, ends: Pattern | None, refuses: Pattern | None, opened: str = "") -> None:
         """A string with the delimiter `quote` begins, or goes on behind `opened`: say what its reader looks for."""
-        strings = self._strings
-        if strings is None:
-            around = lookahead(self._form) if self._tolerant else None
-            self._strings = strings = StringReader(around, self.repairs)
-        ends = refuses = None
-        if self._tolerant and mended and (len(quote) == 1 or quote in TRIPLE):
-            around = lookahead(self._form)
-            frame = self._stack[-1]
-            python = frame in "Rlt"
-            refuses = around.no_key if self._is_key else around.no_python if python else around.no_string
-            if self._is_key:
-                ends = around.key
-            elif frame == "R":
-                ends = around.pair if self._held is None else around.positional
-            elif frame == "A":
-                ends = around.item
-            else:
-                ends = around.listed if frame in "lts" else around.equals if self._equals else around.member
-        strings.begin(
+        if self._strings is None:
+            self._strings = StringReader(self._around if self._tolerant else None, self.repairs)
+        self._strings.begin(
             quote,
             self._put,
             ends=ends,
@@ -795,7 +802,7 @@ class ValueReader:
             direct=self._sink is self.out and self._visible is None,
             opened=opened,
         )
-        self.stops = strings.stops
+        self.stops = self._strings.stops
 
     def _read_string(self, buffer: str, at: int, base: int) -> int:
         strings = self._strings
