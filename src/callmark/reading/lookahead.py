@@ -48,6 +48,11 @@ NEXT_PAIR: Final = Pattern(rf"{_WORD}{_BLANKS}=[^=]")
 
 COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
 COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{_WORD}{_BLANKS}=[^=]")
+_REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_BLANKS}'
+COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{_WORD}{_BLANKS}[=＝])")
+COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
+"""A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
+
 COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")

@@ -224,6 +224,11 @@ class StringReader:
                 return self._die("", "", at)
             self.status = DONE
             return at + 1
+        if not before and char in "\"'" and buffer.startswith(char * 2, at):  # the string has just begun
+            self._repair("triple-quotes", base + at - 1, base + at + 2)
+            self._triple = True
+            self._pass_plain()
+            return at + 2
         refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
         if refused is False and not self._inner % 2:
             refused = follows(_COMMA, buffer, at + 1)

@@ -30,6 +30,8 @@ from callmark.reading.lookahead import (
     COLON_AND_WORD,
     COMMA_AND_MEMBER,
     COMMA_AND_PAIR,
+    COMMENT_AND_END,
+    COMMENT_AND_MORE,
     NEXT_ITEM,
     NEXT_MEMBER,
     NEXT_PAIR,
@@ -376,7 +378,7 @@ class ValueReader:
         if frame != "t":
             if not self._tolerant:
                 return False
-            self._repair("extra-comma", self.sound, self.sound + 1)
+            self._insert("extra-comma", Span(self.sound, self.sound + 1))
         self._pending.clear()
         return True
 
@@ -633,6 +635,15 @@ class ValueReader:
         """Begin an argument: a key, or a positional value; a word or a short string is held until that is clear."""
         char = buffer[at]
         first = self._state == FIRST_KEY
+        if char in "/#" and self._tolerant:
+            remark = follows(COMMENT_AND_MORE, buffer, at)
+            if not remark and not self._bind and self._begun and not self._bound:  # behind pairs no word can stand
+                ends = follows(COMMENT_AND_END, buffer, at)
+                remark = None if remark is None and ends is None else bool(ends)
+            if remark is None:
+                return at
+            if remark:
+                return self._skip_comment(buffer, at, base)
         if first:
             self.start = base + at
         if first and char in "｛［" and self._tolerant:
