@@ -639,7 +639,7 @@ class ValueReader:
             remark = follows(COMMENT_AND_MORE, buffer, at)
             if not remark and not self._bind and self._begun and not self._bound:  # behind pairs no word can stand
                 ends = follows(COMMENT_AND_END, buffer, at)
-                remark = None if remark is None and ends is None else bool(ends)
+                remark = ends if ends or remark is False else None
             if remark is None:
                 return at
             if remark:
