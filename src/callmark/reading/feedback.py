@@ -126,7 +126,7 @@ def _sound(came: Begun, problem: Malformed) -> Begun:
     parts = mismatch(problem.message)
     if parts is None or problem.code != "unexpected-text" or not came.arguments:
         return came
-    *others, (key, value) = came.arguments.items()
+    *others, (_, value) = came.arguments.items()
     if isinstance(value, str) and problem.raw[: parts.at].endswith((f'{value}"', f"{value}'")):
         return came._replace(arguments=dict(others))
     return came
