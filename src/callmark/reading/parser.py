@@ -353,6 +353,11 @@ class Parser(CallReading):
                 if matched is None:
                     return self._wait_in_text(hit, passed)
                 entry, found = matched
+            if entry.salvage and not self._known(found):
+                matched = search.entry_at(buffer, hit, final=final, behind=entry)
+                if matched is None:
+                    return self._wait_in_text(hit, passed)
+                entry, found = matched
             text = buffer[passed:hit]
             context = contexts.look(text)
             kind = entry.kind
