@@ -336,6 +336,50 @@ options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 """Options of reading, any of them."""
 
 
+# Values that the fast paths read, and their neighbours, which only look like them.
+
+_VALUES = (
+    "'a'", '"b"', r"'it\'s'", '"it\'s"', """'say "x"'""", r"'a\\'", r"'a\\\'b'", r"""'a\"b'""", r"'\x41'", "''", '""',
+    "'''x'''",
+    "True", "None", "true", "null", "1", "-2.5", "1e400", "007", "foo", "2024-01-02", "tea", "x y", "",
+    "[1, 2]", "[1\n,2]", "['a', None]", """{'k': 'v: w'}""", '{"k" : "v : w"}', '{"a":1,"a":2}', "{'a':1,'a':2}",
+    "{1: 2}",
+    """{"x": [1, {"y": 'z'}]}""", "[[[['a']]]]", '{"t":{"t":{"t":1}}}', "(1, 2)", "[True,]", "[1, foo]", "[1 2]",
+    "{'a' 1}",
+    r'"C:\new"', r"'C:\new'", r'"\\srv\x"', r'"\u00e9"', r'"\ud800"', '"a\nb"', '"open', "'open", "[", "{", "'", '"',
+    "\\",
+    "é", "\ud800", "<b>", "&amp;", "a=b", "a\nb", "\n", " x ", ",", "=", ")", "]", "“x”", r"“a\\'b”",
+)  # fmt: skip
+_value = st.sampled_from(_VALUES) | st.tuples(st.sampled_from(_VALUES), st.sampled_from(_VALUES)).map("".join)
+_pairs = st.lists(st.tuples(st.sampled_from(["a", "b", "city", "k.1"]), _value), max_size=4)
+
+
+def _list_of(pairs: list[tuple[str, str]], comma: str) -> str:
+    return comma.join(f"{key}={value}" for key, value in pairs)
+
+
+valued_markers: st.SearchStrategy[str] = st.one_of(
+    st.builds(lambda pairs, comma: f"[CALL: f({_list_of(pairs, comma)})]", _pairs, st.sampled_from([",", ", "])),
+    st.builds(
+        lambda pairs, comma: f"<|tool_call_start|>[f({_list_of(pairs, comma)})]<|tool_call_end|>",
+        _pairs, st.sampled_from([",", ", ", " ,\n"]),
+    ),
+    st.builds(
+        lambda pairs, line: "<tool_call>\n<function=f>\n"
+        + "".join(f"<parameter={key}>{line}{value}{line}</parameter>\n" for key, value in pairs)
+        + "</function>\n</tool_call>",
+        _pairs, st.sampled_from(["\n", "\n", "\r\n", "", "\n\n"]),
+    ),
+    st.builds(
+        lambda pairs: "<tool_call>f\n"
+        + "".join(f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n" for key, value in pairs)
+        + "</tool_call>",
+        _pairs,
+    ),
+)  # fmt: skip
+"""Markers of key=value pairs and of tags, whose values are plain, or nearly so."""
+
+
 def cuts(text: str) -> st.SearchStrategy[list[int]]:
     """Places at which to cut a text, twice at the same place too."""
     return st.lists(st.integers(0, len(text)), max_size=10)

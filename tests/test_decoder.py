@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callmark.errors import ToolsError
-from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.decoder import Undecodable, decode, decode_at
 from callmark.reading.schemas import NUMBER, Parameters, holdable, known_tools, scalar
 
 NESTING = 64
@@ -410,3 +410,15 @@ def test_what_is_no_tool_is_the_callers_mistake(tools, told):
     with pytest.raises(ToolsError) as caught:
         known_tools(tools)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("window", range(1, 40))
+def test_where_a_window_cuts_a_value_makes_no_difference(window):
+    text = '{"k": [1, -2.5e3, "a\\n", {"b": null}, true]} and more'
+    assert decode_at(text, 0, 64, window) == ({"k": [1, -2500.0, "a\n", {"b": None}, True]}, text.index(" and"))
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_long_texts_too_hold_finite_numbers_only(constant):
+    with pytest.raises(Undecodable):
+        decode(f'["{"x" * 3000}", {constant}]', 64)

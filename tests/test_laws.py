@@ -47,6 +47,7 @@ from strategies import (
     schemas,
     sloppy_markers,
     soup,
+    valued_markers,
 )
 
 DIALECTS = [pytest.param(dialect, id=dialect.name) for dialect in dialects()]
@@ -105,6 +106,30 @@ def test_chunking_of_members_is_invisible(dialect, data):
     chosen = {"dialects": dialect, "tolerance": data.draw(st.sampled_from(["strict", "lenient"]))}
     laws.check_chunking(f"So:\n{text}\nand on", cuts, contexts=EVERYWHERE, **chosen)
     laws.check_chunking(text, range(len(text)), contexts=EVERYWHERE, **chosen)
+
+
+@given(cut_texts(valued_markers), options)
+@settings(max_examples=settings.default.max_examples * 4)
+def test_values_that_are_read_at_once_are_read_alike_in_chunks(text_and_cuts, chosen):
+    text, cuts = text_and_cuts
+    laws.check_chunking(text, cuts, **chosen)
+    laws.check_chunking(text, range(len(text)), **chosen)
+    laws.check_previews(text, **chosen)
+
+
+def test_markers_of_plain_values_are_read_whole_and_broken_in_many_ways():
+    seen = set()
+
+    @given(valued_markers)
+    @settings(max_examples=400, database=None)
+    def look(text):
+        parsed = parse(text)
+        seen.update(f"{call.dialect} {'mended' if call.repairs else 'plain'}" for call in parsed.calls)
+        seen.update(problem.code for problem in parsed.problems)
+
+    look()
+    wanted = {f"{name} plain" for name in ("call", "pythonic", "qwen_xml", "glm")} | {"call mended", "pythonic mended"}
+    assert wanted | {"unexpected-text", "duplicate-key"} <= seen
 
 
 # Law 2: nothing is lost.

@@ -151,7 +151,8 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"{ws}<arg_key>(?P<key>[^<>\r\n]{1,256}+)(?P<unclosed>){ws}<arg_value>",
                 ),
                 value_end="</arg_value>",
-                unclosed=r"(?:\r?\n)?+(?=<arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)",
+                unclosed=r"\r?\n(?=<arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)|"
+                r"<(?=arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)",
                 tail=r"{ws}</tool_call>",
             ),
         ),

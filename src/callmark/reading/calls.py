@@ -33,13 +33,14 @@ from callmark.reading.diagnosis import explain, nearest
 from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits
+from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Entry, Plan, Search
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
 
-Reader: TypeAlias = ObjectReader | ParametersReader | ValueReader
+Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
@@ -54,7 +55,7 @@ class CallReading:
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error",
         "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limits", "_mode", "_name",
         "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
-        "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools",
+        "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
@@ -84,6 +85,7 @@ class CallReading:
         self._entry: Entry = plan.first
         self._reader: Reader | None = None
         self._stops: Callable[[str], object] | None = plan.any  # finds in a chunk what does not pass as it is
+        self._waits: Callable[[str], object] | None = None  # tells of the buffer that it is still too short
         self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character
         self._body = 0  # position of its arguments' first character
@@ -146,14 +148,20 @@ class CallReading:
                 return True
             if not self._finished and begin.may_match(buffer, at):
                 return False
-        self._reader = ValueReader(
-            form, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
-        )
         self._json = Pieces()
+        if form.body == "arguments":
+            self._reader = PairsReader(self._body, nesting, parameters)
+        else:
+            self._reader = ValueReader(
+                form, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
+            )
         return True
 
-    def _hand_over(self, reader: ObjectReader) -> None:
-        """Let the general reader go on: from here on the arguments are no plain JSON."""
+    def _hand_over(self, reader: ObjectReader | PairsReader) -> None:
+        """Let the general reader go on: from here on the arguments are no plain JSON, or no plain pairs."""
+        if isinstance(reader, PairsReader):
+            self._hand_over_pairs(reader)
+            return
         json = self._so_far()[reader.start - self._start :]
         state, in_string = reader.state
         last = last_token(json)
@@ -173,6 +181,27 @@ class CallReading:
             opened=json[last + 1 :] if in_string else "",
         )
         self._mode = IN_CALL
+
+    def _hand_over_pairs(self, reader: PairsReader) -> None:
+        parameters = self._tools.get(self._name) if self._tools and self._name else None
+        form, nesting = self._entry.form, self._limits.nesting
+        self._mode = IN_CALL
+        if reader.key is None:
+            self._reader = ValueReader(
+                form, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
+            )
+            return
+        self._reader = ValueReader.behind_key(
+            form,
+            reader.start,
+            reader.key,
+            sound=reader.sound,
+            depth_limit=nesting,
+            tolerant=self._tolerant,
+            parameters=parameters,
+            quote=reader.quote if reader.in_string else "",
+            opened=self._so_far()[reader.opened - self._start :] if reader.in_string else "",
+        )
 
     def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:
         """Read a call that is there to its end, where `fast` knows how: the closing literal is a first guess at it.
@@ -246,15 +275,15 @@ class CallReading:
         if isinstance(reader, ObjectReader):
             if stop > at:
                 self._events.append(ArgumentsDelta(self._index, buffer[at:stop]))
-            if reader.status == STUCK or (windowed and room <= _WINDOW and reader.status == OPEN):
-                self._hand_over(reader)
-                return True
         elif reader.out or not self._begun:
             self._preview(reader)
         if reader.status == DONE:
             self._mode = IN_TAIL
             return True
-        if isinstance(reader, ObjectReader):
+        if isinstance(reader, ObjectReader | PairsReader):
+            if reader.status == STUCK or (windowed and room <= _WINDOW):
+                self._hand_over(reader)
+                return True
             return windowed
         if reader.status == DEAD:
             due = reader.due if self._tolerant and isinstance(reader, ValueReader) else None
@@ -276,7 +305,7 @@ class CallReading:
             raise AssertionError("a call is being read")
         return self._reader
 
-    def _preview(self, reader: ValueReader | ParametersReader) -> None:
+    def _preview(self, reader: PairsReader | ValueReader | ParametersReader) -> None:
         if not self._begun:
             if reader.name is None:
                 return

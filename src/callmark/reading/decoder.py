@@ -27,8 +27,7 @@ _FIRST_WINDOW: Final = 16_384  # characters: an error costs stdlib json O(text),
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
 
 _BLANK = re.compile(r"[ \t\r\n]*+")
-_CONTAINERS: Final = (dict, list)
-_BLANK_COLON = re.compile(r"[ \t\r\n]:")
+_BLANK_COLONS: Final = (" :", "\n:", "\t:", "\r:")
 _PLACE = re.compile(r"([0-9]+)\)?\Z")  # msgspec says "(byte 7)"; a StopIteration holds its index
 _TRUNCATED: Final = "Input data was truncated"
 
@@ -56,17 +55,14 @@ def decode(text: str, depth_limit: int) -> JsonValue:
         except (ValueError, RecursionError) as error:
             raise _undecodable(error) from error
         kind = type(value)
-        if kind is dict:
-            if len(value) == text.count(":") and (size <= 2 * depth_limit or text.count("[") + 1 < depth_limit):
-                return value  # as many keys as colons: all are its own, and none can be there twice
-        elif kind is not list:
+        if kind is not dict and kind is not list:
             return value
-        if text.count("{") + text.count("[") <= depth_limit:
-            keys = text.count('":')  # at most so many, where none has a blank before its colon
-            if ((kind is dict and keys == len(value)) or keys == _keys(value)) and (
-                keys == text.count(":") or _BLANK_COLON.search(text) is None
-            ):
-                return value
+        if size <= 2 * depth_limit or text.count("{") + text.count("[") <= depth_limit:
+            colons = text.count(":")
+            if (kind is dict and len(value) == colons) or (keys := _keys(value)) == colons:
+                return value  # as many keys as colons: none can be there twice
+            if keys == text.count('":') and not any(blank in text for blank in _BLANK_COLONS):
+                return value  # ... nor where none has a blank before its colon
     try:
         value, end = _scan(text, _BLANK.match(text).end())  # type: ignore[union-attr]  # it matches the empty text too
     except (ValueError, RecursionError, StopIteration) as error:
@@ -134,13 +130,17 @@ def _checked(value: JsonValue, depth_limit: int) -> JsonValue:
     return value
 
 
-def _keys(value: JsonValue) -> int:
-    """Return how many keys there are in `value`, whose nesting is within the limit."""
+def _keys(value: Any) -> int:
+    """Return how many keys there are in a container, whose nesting is within the limit."""
+    count = 0
     if type(value) is dict:
-        return len(value) + sum([_keys(child) for child in value.values() if type(child) in _CONTAINERS])
-    if type(value) is list:
-        return sum([_keys(child) for child in value if type(child) in _CONTAINERS])
-    return 0
+        count = len(value)
+        value = value.values()
+    for child in value:
+        kind = type(child)
+        if kind is dict or kind is list:
+            count += _keys(child)
+    return count
 
 
 def _look_at(value: JsonValue, limit: int) -> tuple[int, bool]:

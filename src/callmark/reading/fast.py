@@ -16,6 +16,7 @@ from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
 from callmark.reading.parameters import CONTAINERS, HOLD, plain_value
 from callmark.reading.patterns import Pattern, Patterns
+from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
 from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 
@@ -27,8 +28,7 @@ _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
 _PAIR_KEY: Final = r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
 _PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
 _SIMPLE_PAIR: Final = Pattern(
-    _PAIR_KEY + r"""(?:"([^"\\\x00-\x1f\ud800-\udfff]*+)"|'([^'"\\\x00-\x1f\ud800-\udfff]*+)'|"""
-    r"""([^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+))""" + _PAIR_END
+    rf"{_PAIR_KEY}(?:({DOUBLE}|{CONTAINER})|({SINGLE}|{PYTHON_CONTAINER})|({BARE})){_PAIR_END}"
 )
 _BEFORE_VALUE: Final = Pattern(_PAIR_KEY)
 _BEHIND_VALUE: Final = Pattern(_PAIR_END)
@@ -95,40 +95,41 @@ def _closed(
 
 
 def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
-    """Read `key=value` pairs whose values are JSON, simple single-quoted strings, or bare words."""
+    """Read `key=value` pairs whose values are JSON, simple Python strings and containers, or bare words."""
     pieces = []
-    values: dict[str, JsonValue] = {}
     start = at
     more: str | None = ","
     while more:
         pair = _SIMPLE_PAIR.match(buffer, at)
         if pair is not None:
-            key, double, single, bare, more = pair.groups()
+            key, json, python, bare, more = pair.groups()
             at = pair.end()
-            if bare is None:
-                text = single if double is None else double
-                json = f'"{text}"'
-            else:
-                text = bare.rstrip(" \t")
-                json = scalar(text, parameters.declared(key) if parameters is not None else None)
-            value = text if json[0] == '"' else decode(json, depth_limit)
+            if python is not None:
+                json = from_python(python)
+            elif json is None:
+                json = scalar(bare.rstrip(" \t"), parameters.declared(key) if parameters is not None else None)
         else:
             found = _BEFORE_VALUE.match(buffer, at)
             if found is None or not buffer.startswith(_QUOTED, found.end()):
                 return at
             key, at = found[1], found.end()
-            value, end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
+            _, end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
             json = buffer[at:end]
             separator = _BEHIND_VALUE.match(buffer, end)
             if separator is None:
                 return end
             more, at = separator[1], separator.end()
-        if key in values:
-            return at
-        values[key] = value
         pieces.append(f'"{key}":{json}')
     json = "{" + ",".join(pieces) + "}"
-    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, values)
+    try:
+        value = decode(json, depth_limit)
+    except Undecodable:
+        return at
+    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, value)
+
+
+def _none(_buffer: str, _at: int) -> None:
+    """Match nothing."""
 
 
 def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
@@ -137,32 +138,39 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     pieces = []
     values: dict[str, JsonValue] = {}
     start = at
+    simple = parts.simple.match if form.encoding == "raw" and not parts.whole else _none
     while True:
-        found = parts.between.match(buffer, at)
-        if found is None:
+        found = simple(buffer, at)
+        if found is not None:
+            key, text = found["key"], found["value"]
+            at = found.end()
+        else:
+            found = parts.between.match(buffer, at)
+            if found is None:
+                return at
+            if found.lastgroup == "tail":
+                break
+            begin = found.end()
+            stop = parts.stop.search(buffer, begin)
+            while stop is not None and stop.lastgroup == "kept":
+                stop = parts.stop.search(buffer, stop.end())
+            if stop is None or stop.lastgroup != "end":
+                return len(buffer) if stop is None else stop.end()
+            end, at = stop.span()
+            if parts.whole:
+                return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
+            if form.encoding == "xml":
+                return at
+            if form.trim:
+                begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
+                end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
+            key, text = found["key"], buffer[begin:end]
+        if key in values:
             return at
-        if found.lastgroup == "tail":
-            break
-        begin = found.end()
-        stop = parts.stop.search(buffer, begin)
-        while stop is not None and stop.lastgroup == "kept":
-            stop = parts.stop.search(buffer, stop.end())
-        if stop is None or stop.lastgroup != "end":
-            return len(buffer) if stop is None else stop.end()
-        end, at = stop.span()
-        if parts.whole:
-            return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
-        key = found["key"]
-        if form.encoding == "xml" or key in values:
-            return at
-        if form.trim:
-            begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
-            end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
-        text = buffer[begin:end]
         if not (text.isascii() and key.isascii()) and (lone_surrogate(text) or lone_surrogate(key)):
             return at
         declared = parameters.declared(key) if parameters is not None else None
-        if end - begin <= HOLD:
+        if len(text) <= HOLD:
             json, values[key] = plain_value(text, declared, depth_limit - 1)
         elif declared and declared <= CONTAINERS:
             return at

@@ -148,6 +148,7 @@ class ObjectReader:
     (at most HOLD characters) once more for each chunk.
     """
 
+    waits = None  # as of `pairs.PairsReader`
     __slots__ = ("_depth_limit", "_row", "_stack", "end", "start", "status")
 
     def __init__(self, start: int, depth_limit: int) -> None:

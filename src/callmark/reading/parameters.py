@@ -21,7 +21,7 @@ from callmark.events import JsonValue, Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
-from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.schemas import NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
 
@@ -33,6 +33,8 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
+_QUOTED: Final = frozenset('{["')
+_WORDS: Final = frozenset({"true", "false", "null"})
 _JSON_FORM = Form(head="{name}", body="json", explicit=False)
 
 
@@ -85,6 +87,13 @@ class ParametersReader:
         if self._state != _VALUE or self._tail or self._json is not None:
             return None
         return self._patterns.stops if self._is_string else self._hold
+
+    @property
+    def waits(self) -> Callable[[str], object] | None:
+        """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""
+        if self._state == _VALUE:
+            return self._stop.waits
+        return self._patterns.between.waits if self._state == _BETWEEN else None
 
     def _hold(self, chunk: str) -> object:
         if self._breaks(chunk) is not None or self._held_size + len(chunk) > HOLD:
@@ -355,7 +364,11 @@ def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) ->
     Undecodable where it names a key twice.
     """
     plain = text.strip(_BLANK)
-    if not declared and (not plain or plain[0] not in _BEGINS_JSON):
+    if not declared and (
+        not plain
+        or plain[0] not in _BEGINS_JSON
+        or (plain[0] not in _QUOTED and plain not in _WORDS and NUMBER.fullmatch(plain) is None)
+    ):
         return quoted(text), text
     if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
         try:

@@ -57,7 +57,7 @@ from callmark.reading.options import (
     Tolerance,
     checked_policies,
 )
-from callmark.reading.patterns import RECOVERY_MARGIN, Pattern
+from callmark.reading.patterns import HOLD_LIMIT, RECOVERY_MARGIN, Pattern
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import Entry, plan, section_heads
 from callmark.reading.schemas import known_tools
@@ -177,6 +177,10 @@ class Parser(CallReading):
         if held:
             self._reread += len(held)
             chunk = held + chunk
+            waits = self._waits
+            if waits is not None and len(chunk) <= HOLD_LIMIT and waits(chunk) is not None:
+                self._buffer = chunk
+                return ()
         mode = self._mode
         if mode == IN_TEXT:
             plan = self._plan
@@ -192,6 +196,7 @@ class Parser(CallReading):
                 self._stops = None
                 if stop >= 0:
                     self._buffer = chunk[stop:]
+                    self._waits = plan.waits(self._buffer)
                     if not stop:
                         return ()
                     chunk = chunk[:stop]
@@ -206,6 +211,7 @@ class Parser(CallReading):
             at = 0
             if reader is None:
                 self._buffer = chunk
+                self._waits = None
                 if not self._open():
                     return ()
                 reader, at = self._current(), self._at
@@ -233,6 +239,7 @@ class Parser(CallReading):
         else:
             self._buffer = chunk[stop:]
             self._stops = None
+            self._waits = reader.waits
             if not stop:
                 return ()
             piece = chunk[:stop]
@@ -305,7 +312,13 @@ class Parser(CallReading):
         self._base += at
         self._buffer = self._buffer[at:]
         self._at = self._shown = 0
+        self._waits = None
         if self._buffer:
+            if mode == IN_TEXT:
+                self._waits = self._plan.waits(self._buffer)
+            elif mode == IN_SECTION and self._between:
+                section = self._section.section if self._section is not None else None
+                self._waits = section.next.waits if section is not None else None
             return
         if mode == IN_TEXT:
             self._stops, self._room_end = self._plan.any, sys.maxsize

@@ -76,6 +76,11 @@ class Pattern:
 
         return regex.compile(self.text, regex.VERSION0)
 
+    @cached_property
+    def waits(self) -> Callable[[str], object] | None:
+        """Tells of a short text that begins where the pattern may match whether more text must come to decide."""
+        return waiting(self.text, self.unfinished)
+
     def may_match(self, buffer: str, at: int) -> bool:
         """Return whether more text behind `buffer` could make the pattern match at index `at`."""
         if len(buffer) - at > HOLD_LIMIT:
@@ -91,6 +96,11 @@ def anonymous(text: str) -> str:
     return _GROUP_NAME.sub("(?:", text)
 
 
+def waiting(decided: str, unfinished: str | None) -> Callable[[str], object] | None:
+    """Return what matches a text that the pattern `decided` does not match, but perhaps once it goes on."""
+    return None if unfinished is None else re.compile(f"(?!{anonymous(decided)})(?:{unfinished})").match
+
+
 def any_of(texts: Sequence[str]) -> Pattern:
     """Return the pattern that matches where any of the patterns `texts` does."""
     try:
@@ -100,13 +110,22 @@ def any_of(texts: Sequence[str]) -> Pattern:
 
 
 class Stop:
-    """A pattern of several alternatives that is searched in long values: first where any matches, then which does."""
+    """A pattern of several alternatives that is searched in long values: first where any matches, then which does.
+
+    Where the last of them matches, another may still match in its place once more text has come.
+    """
 
     def __init__(self, alternatives: Sequence[str]) -> None:
         self._any = any_of(alternatives)
         self._which = Pattern("|".join(alternatives))
+        self._decided = "|".join(alternatives[:-1])
         self.text: Final = self._which.text
         self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
+
+    @cached_property
+    def waits(self) -> Callable[[str], object] | None:
+        """As of `Pattern`."""
+        return waiting(self._decided, self._which.unfinished)
 
     def search(self, buffer: str, at: int) -> re.Match[str] | None:
         """Search from index `at`: `re.Pattern.search`."""
@@ -145,6 +164,8 @@ class Patterns:
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
+    simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
+               it if structure follows
     """
 
     def __init__(self, form: Form) -> None:
@@ -201,6 +222,10 @@ class Patterns:
                 self.loose_between.append(Pattern(f"(?P<tail>(?={loose[-1]}))"))
             self.stop = Stop([*ends, *rest])
             self.stop_xml = Stop([*ends, *_XML, *rest])
+            inside = "|".join(map(anonymous, rest[:-1]))
+            lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
+            value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
+            self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}")
 
 
 class Section:

@@ -129,6 +129,11 @@ class Plan:
 
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
 
+    def waits(self, rest: str) -> Callable[[str], object] | None:
+        """Return what tells of `rest`, which an entry may begin, once more text has come, if it is still too short."""
+        start = self.starts.get(rest[:1])
+        return None if start is None else start.waits
+
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
         found = self.any(buffer, max(at, len(buffer) - HOLD_LIMIT))

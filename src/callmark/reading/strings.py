@@ -25,7 +25,7 @@ _ESCAPED = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
 _ESCAPE = rf"\\{_ESCAPED}"
 RUN_DOUBLE = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 STOPS_DOUBLE = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
-_RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
+RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
 _RUN_CURLY = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 _RUN_SINGLE_CURLY = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
 _LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
@@ -36,12 +36,11 @@ _SURROGATE_ESCAPE = Pattern(r"\\u[dD][89a-fA-F]")
 _HEX_ESCAPE = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX = Pattern(rf"\\x{_X}?\Z")
 _LONE = Pattern(r"[\ud800-\udfff]")
-_SINGLE_TOKEN = re.compile(r"\\.|\"")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _COMMA = Pattern(r"[ \t\r\n]{0,64}+[,，]")
-_RUNS = {'"': RUN_DOUBLE, "'": _RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
+_RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
 """Curly quotes that open a string, each with the kind of string that it is."""
@@ -58,11 +57,11 @@ def holds_escape_prefix(buffer: str, at: int) -> bool:
     return _ESCAPE_PREFIX.match(buffer, at) is not None
 
 
-def _to_double(piece: str) -> str:
+def to_double(piece: str) -> str:
     r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
-    if '"' not in piece and "\\'" not in piece:
-        return piece
-    return _SINGLE_TOKEN.sub(lambda token: {'"': '\\"', "\\'": "'"}.get(token[0], token[0]), piece)
+    piece = piece.replace("\\\\", "\0")  # a control character is in no such run: what escapes a quote stands alone now
+    piece = piece.replace('\\"', '"').replace('"', '\\"').replace("\\'", "'")
+    return piece.replace("\0", "\\\\")
 
 
 class StringReader:
@@ -161,10 +160,10 @@ class StringReader:
                 control = self._controls.match(piece) if "\\" in piece and around is not None else None
                 if control is not None and self._clash("control"):
                     at += control.end() - 2
-                    self._put(_to_double(buffer[at - control.end() + 2 : at]))
+                    self._put(to_double(buffer[at - control.end() + 2 : at]))
                     return self._die_of_escapes(at)
                 at = end
-                if self._put(piece if quote == '"' else _to_double(piece)):
+                if self._put(piece if quote == '"' else to_double(piece)):
                     return at
             if alarm is not None and alarm.certain:
                 return self._die("", "", at)

@@ -17,13 +17,14 @@ sound only when something legal follows it: after an error, reading resumes ther
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final
 
 from callmark.dialects import Form
 from callmark.events import Repair, Span
-from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, OPEN, Embedded, Escaped
+from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, HELD, OPEN, Embedded, Escaped
 from callmark.reading.lookahead import (
     BEHIND_BARE,
     COLON_AND_VALUE,
@@ -58,6 +59,7 @@ _BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "
 
 _BLANK = Pattern(r"[ \t\r\n]++")
 _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
+_NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD = Pattern(r"[\w.\-]++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _ARGUMENT_KEY = Pattern(r"[^\W\d][\w.\-]{0,127}+")
@@ -86,6 +88,7 @@ class ValueReader:
     arguments (for an envelope: of its arguments member). `name` and `id` are what an envelope holds.
     """
 
+    waits = None  # as of `pairs.PairsReader`
     __slots__ = (
         "_any_container", "_arguments_keys", "_around", "_begun", "_beside", "_bind", "_bound", "_delimiter",
         "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key",
@@ -187,6 +190,28 @@ class ValueReader:
             reader.end = sound + 1
             if not outer:
                 reader.status = DONE
+        return reader
+
+    @classmethod
+    def behind_key(
+        cls, form: Form, start: int, key: str, *, sound: int, depth_limit: int, tolerant: bool,
+        parameters: Parameters | None = None, quote: str = "", opened: str = "",
+    ) -> ValueReader:
+        """Go on where a `pairs.PairsReader` has read an argument list so far: at the value of `key`.
+
+        In a string, `quote` began it, and `opened` is what was read of it.
+        """
+        reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
+        reader._flavour = "python"
+        reader._begun = True
+        reader._bind = ()
+        reader._key = key
+        reader._state = VALUE
+        reader.sound = sound
+        if quote:
+            reader._mode = _STRING
+            reader._sink = reader.out
+            reader._watch(quote, *reader._closing(quote), opened)
         return reader
 
     def feed(self, buffer: str, at: int, base: int) -> int:
@@ -905,6 +930,15 @@ class ValueReader:
         self._word = []
         self._size = 0
         self._word_start = base + at
+        self.stops = self._hold
+
+    def _hold(self, chunk: str) -> object:
+        """Take a chunk that only makes the word longer."""
+        if _NO_WORD(chunk) is not None or self._size + len(chunk) > 128:
+            return chunk
+        self._word.append(chunk)
+        self._size += len(chunk)
+        return HELD
 
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         bare = self._stack[-1] == "R"
@@ -952,6 +986,7 @@ class ValueReader:
         self._mode = _STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self._gap = False
+        self.stops = None
         if bare:
             word = word.rstrip(" \t")
             if not word:

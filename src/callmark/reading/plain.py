@@ -1,0 +1,41 @@
+"""The plain values of an argument list: what JSON, and what Python writes alike, as patterns and as JSON text."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from callmark.reading.schemas import PYTHON_LITERALS
+from callmark.reading.strings import to_double
+
+_CONTROL: Final = r"\x00-\x1f"
+DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster
+SINGLE: Final = rf"""'(?:[^'\\{_CONTROL}]++|\\[\\'"/bfnrt])*+'"""
+BARE: Final = (
+    r"""[^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+"""
+)
+
+
+def _container(string: str) -> str:
+    """Return what three levels of brackets look like, in which nothing but `string` is quoted."""
+    level = r"(?!)"
+    for _ in range(3):
+        level = rf"""[\[{{](?:[^"'\[\]{{}}()\\]++|{string}|{level})*+[\]}}]"""
+    return level
+
+
+CONTAINER: Final = _container(DOUBLE)
+PYTHON_CONTAINER: Final = _container(f"{SINGLE}|{DOUBLE}")
+_TOKEN: Final = rf"{SINGLE}|{DOUBLE}|\b(?:True|False|None)\b"
+
+
+def from_python(source: str) -> str:
+    """Return the JSON of a Python string or container; its escapes are those of JSON."""
+    if '"' not in source and "\\" not in source and not ("True" in source or "False" in source or "None" in source):
+        return source.replace("'", '"')
+    return re.sub(_TOKEN, _token, source)  # compiled when first needed
+
+
+def _token(token: re.Match[str]) -> str:
+    text = token[0]
+    return f'"{to_double(text[1:-1])}"' if text[0] == "'" else PYTHON_LITERALS.get(text, text)
