@@ -36,6 +36,7 @@ PYTHON = {
 }
 NODE = ["openai@^6", "ai@^6", "@ai-sdk/openai-compatible@^2"]
 CITY = 'Paris "x" ]'
+CUT = '[CALL: weather({"city": "New'
 
 
 def model(body):
@@ -57,6 +58,8 @@ def model(body):
             return says(weather)
         case "two calls":
             return says(f'{weather}\n[CALL: news({{"topic": "Oslo"}})]')
+        case "cut call":
+            return says(CUT, reason="length")
         case "no arguments":
             return says("[CALL: now]")
         case "choose":
@@ -197,9 +200,9 @@ def environment(**more):
     return {**kept, "LITELLM_LOCAL_MODEL_COST_MAP": "True", **more}
 
 
-def ran(interpreter, program, address):
+def ran(interpreter, program, *addresses):
     """Run a program beside this file; return what it prints, a JSON value in each line."""
-    out = run([interpreter, str(HERE / program), address], env=environment(), cwd=HERE)
+    out = run([interpreter, str(HERE / program), *addresses], env=environment(), cwd=HERE)
     return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
 
@@ -293,6 +296,26 @@ def test_langchain(python, behind):
     (found,) = ran(python("openai-3"), "run_langchain.py", address)
     check(found)
     assert scripted.cancelled.acquire(timeout=20)
+
+
+def test_a_call_whose_arguments_are_streamed_is_run_when_it_is_cut(python, behind):
+    """Why the proxy holds a call until it is complete: this client takes what it has for the call."""
+    pieces = [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": ""}}]
+    pieces.append({"function": {"arguments": '{"city": "New'}})
+    deltas = [{"role": "assistant"}, *({"tool_calls": [{"index": 0, **piece}]} for piece in pieces), {}]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else "length"} for delta in deltas]
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    events = "".join(f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n" for choice in choices)
+    body = f"{events}data: [DONE]\n\n".encode()
+    streams = Scripted(lambda _: Answer([], body=body, headers={"content-type": "text/event-stream"}))
+    _, address = behind
+    with served(streams.app()) as native, proxied(native, mode="text") as before_it:
+        (made,) = ran(python("openai-3"), "cut_langchain.py", address, native, before_it)
+    assert made["found"] == [
+        said(CUT, reason="length"),
+        said("", ("weather", {"city": "New"}), reason="length"),  # nobody said that this is the city
+        said("", reason="length"),
+    ]
 
 
 def test_litellm(python, behind):

@@ -40,6 +40,7 @@ from callmark import (
     parse,
     tool,
 )
+from callmark.running.ledger import call_key
 from callmark.running.rendering import cut_text, rendered
 from callmark.running.signals import Bell
 from callmark.running.workers import Workers
@@ -210,6 +211,89 @@ def test_whatever_a_tool_raises_is_a_result(error, where):
     assert (bad.outcome, bad.error.code, bad.error.message) == ("tool-error", name, f"the tool raised {name}")
     assert good.data == 7
     assert executor.abandoned == 0
+
+
+class Nameless(type):
+    """The type of exception types that lie about their name, or never say it."""
+
+    answer: Any = None
+
+    @property
+    def __name__(cls):
+        return cls.answer()
+
+
+def named(answer):
+    return Nameless("Rude", (Exception,), {"answer": staticmethod(answer)})()
+
+
+def exits():
+    raise SystemExit(3)
+
+
+class LyingText(str):
+    """A text whose own methods say other things than it is."""
+
+    def __len__(self):
+        return 0
+
+    def __getitem__(self, at):
+        return LyingText("z" * 100_000)
+
+    def __str__(self):
+        return self
+
+    def encode(self, *_):
+        raise SystemExit(3)
+
+
+RUDE = [
+    named(lambda: "L" * 10**6),
+    named(object),
+    named(lambda: "\ud800"),
+    named(lambda: RELEASE.wait(20)),
+    named(exits),
+    ToolError("code", type("Hangs", (), {"__str__": lambda self: str(RELEASE.wait(20))})()),  # type: ignore[arg-type]
+    ToolError("code", type("Exits", (), {"__str__": lambda self: exits()})()),  # type: ignore[arg-type]
+    ToolError(LyingText("l" * 10**5), LyingText("l" * 10**5), LyingText("l" * 10**5)),
+    type("L" * 10**6, (Exception,), {})(),
+]
+
+
+@pytest.mark.parametrize("error", RUDE, ids=range(len(RUDE)))
+@pytest.mark.parametrize("way", ["raised", "yielded", "async", "of a value"])
+def test_what_an_exception_says_of_itself_harms_nobody_either(error, way, release):
+    def raised(arguments, context):
+        raise error
+
+    def yielded(arguments, context):
+        yield 1
+        raise error
+
+    async def later(arguments, context):
+        raise error
+
+    class Rude(dict):
+        def items(self):
+            raise error
+
+    bodies = {"raised": raised, "yielded": yielded, "async": later, "of a value": lambda *_: Rude(a=1)}
+    executor = Executor(Registry([body("rude", bodies[way]), returning(7)]), timeout_seconds=LIMIT)
+    start = time.monotonic()
+    rude, good = executor.run_sync([call("rude"), call("give", 1)])
+    assert time.monotonic() - start < LIMIT + SLACK
+    assert rude.outcome in ("tool-error", "unserialisable", "timeout")
+    assert len(json.dumps(rude.to_dict()).encode()) < 17_000
+    assert good.data == 7
+
+
+def test_a_text_that_lies_is_taken_for_what_it_is():
+    for value in (LyingText("q" * 10**5), {LyingText("q" * 10**5): 1}, [LyingText("q" * 10**5)]):
+        data = run_one(returning(value)).data
+        text = data if isinstance(data, str) else json.dumps(data)
+        assert type(data) is not LyingText
+        assert text.count("q") > 9000
+        assert len(text) < 17_000
 
 
 def test_what_a_task_of_a_tool_raises_is_its_result_too():
@@ -841,13 +925,88 @@ def test_a_call_that_another_process_took_over_does_not_run():
     assert ran == []
 
 
-def test_a_ledger_that_fails_is_the_hosts_to_hear_of():
+def test_a_ledger_that_fails_is_the_hosts_to_hear_of_and_keeps_nobody_waiting():
     class Broken(Ledger):
+        failures = 1
+
         def finish(self, key, result):
+            super().finish(key, result)
+            self.failures -= 1
+            if self.failures == 0:
+                raise OSError("disk full")
+
+    ran: list[int] = []
+    executor = Executor(Registry([body("a", lambda *_: ran.append(1), mode="write", approval=False)]), ledger=Broken())
+    calls = [call("a", number) for number in range(3)]
+    with pytest.raises(OSError, match="disk full"):
+        executor.run_sync(calls, session="s", message="m")
+    again = executor.run_sync(calls, session="s", message="m")
+    assert [(result.outcome, result.replayed) for result in again] == [("ok", True), ("ok", False), ("ok", False)]
+    assert len(ran) == 3
+
+
+def test_where_the_ledger_fails_at_every_call_each_is_given_back():
+    class Broken(Ledger):
+        def release(self, key):
+            super().release(key)
             raise OSError("disk full")
 
+    broken = Broken()
+    calls = [call("a", number) for number in range(3)]
+    cancel = Cancel()
+    cancel.set()
     with pytest.raises(OSError, match="disk full"):
-        run_one(returning(1), ledger=Broken())
+        Executor(Registry([returning(1, "a")]), ledger=broken).run_sync(calls, Invocation(cancel=cancel), message="m")
+    assert [broken.claim(call_key("", "m", each.index, "a", {}), "a").state for each in calls] == ["mine"] * 3
+
+
+def test_what_a_message_may_call_is_settled_before_it_runs():
+    registry = Registry()
+
+    def installs(arguments, context):
+        registry.register(returning("unoffered", "late"))
+        registry.register(returning("another", "replaced", owner=""), allow_overwrite=True)
+        registry.unregister("x:twice", owner="x")
+
+    for made in (body("install", installs, mode="write", approval=False), returning(1, "replaced")):
+        registry.register(made)
+    for owner in "xy":
+        registry.register(returning(owner, "twice", owner=owner))
+    offered = [tool for tool in registry.list() if tool.owner != "y"]
+    calls = [call(name, index) for index, name in enumerate(["install", "late", "replaced", "twice"])]
+    results = Executor(registry).run_sync(calls, offered=offered)
+    assert [result.outcome for result in results] == ["ok", *["unknown-tool"] * 3]
+    later = Executor(registry).run_sync(calls[1:], offered=registry.list())
+    assert [result.data for result in later] == ["unoffered", "another", "y"]
+
+
+def test_a_tool_that_changes_its_context_changes_no_others():
+    def changes(arguments, context):
+        context.caller["role"] = "admin"
+        context.messages[0]["content"] = "forged"
+        context.messages.clear()
+
+    def shows(arguments, context):
+        return [context.caller["role"], context.messages[0]["content"]]
+
+    context = Invocation(caller={"role": "guest"}, messages=({"role": "user", "content": "said"},))
+    executor = Executor(Registry([body("change", changes, mode="write", approval=False), body("show", shows)]))
+    assert executor.run_sync([call("change"), call("show", 1)], context)[1].data == ["guest", "said"]
+    assert (context.caller, context.messages[0]["content"]) == ({"role": "guest"}, "said")
+
+
+def test_a_name_that_is_no_text_is_a_result_too():
+    odd = Call(Span(0, 0), "", 0, "\ud800", {}, "", "openai", (), "\udc00")
+    (result,) = Executor(Registry([returning(1)])).run_sync([odd])
+    assert (result.outcome, result.name, result.id) == ("unknown-tool", "\ufffd", "\ufffd")
+
+
+def test_a_refusal_is_no_longer_than_what_a_tool_may_say():
+    made = body("take", lambda *_: 1, parameters={"type": "object", "additionalProperties": {"type": "integer"}})
+    asked = Call(Span(0, 0), "", 0, "take", {"k" * 100_000: "no integer"}, "", "call", (), None)
+    (result,) = Executor(Registry([made])).run_sync([asked])
+    assert result.outcome == "invalid-arguments"
+    assert len(result.error.message) <= 2048
 
 
 # Any value.
@@ -1063,8 +1222,13 @@ def test_what_a_tool_calls_ends_with_it(release):
         context.cancel.wait(5)
         over.set()
 
-    result, executor = nested(inner, timeout_seconds=0.2)
-    assert result.outcome == "timeout"
+    def outer(arguments, context):
+        executor.run_sync([call("inner")])
+        context.cancel.wait(5)  # which of the two is given up first, a busy machine decides
+
+    tools = [body("outer", outer, mode="write", approval=False), body("inner", inner, mode="write", approval=False)]
+    executor = Executor(Registry(tools), timeout_seconds=0.2)
+    assert executor.run_sync([call("outer")])[0].outcome == "timeout"
     assert began.is_set()
     wait_for(over.is_set)
     wait_for(lambda: executor.abandoned == 0)
@@ -1122,6 +1286,22 @@ def test_an_approver_that_does_not_answer_holds_nobody_up(way):
     assert asyncio.run(use())[0].outcome == way
 
 
+def test_a_dialog_that_cancels_its_own_answer_is_a_no_and_not_the_end_of_the_turn():
+    async def closed(approval):
+        answer = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        return await answer
+
+    def exits(approval):
+        raise SystemExit(3)
+
+    for approve in (closed, exits):
+        executor = Executor(Registry([body("save", lambda *_: 1, mode="write"), returning(7)]), approve=approve)
+        assert [result.outcome for result in asyncio.run(executor.run([call("save"), call("give", 1)]))] == [
+            *("denied", "ok")
+        ]
+
+
 @pytest.mark.parametrize("made", ["hangs", "raises", "no thread"])
 def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch):
     monkeypatch.setattr("callmark.running.executor.MESSAGE_SECONDS", 0.05)
@@ -1143,8 +1323,30 @@ def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch)
             raise RuntimeError("can't start new thread")
 
         monkeypatch.setattr(executor._workers, "in_thread", none)
-    assert executor.run_sync([call("save")])[0].outcome == "denied"
-    assert said == [""]
+    for hung in range(10):
+        assert executor.run_sync([call("save")])[0].outcome == "denied"
+        assert executor.abandoned == (min(hung + 1, 8) if made == "hangs" else 0)
+    assert said == [""] * 10
+
+
+def test_what_people_are_shown_while_a_tool_runs_comes_before_it_does():
+    said: list[Any] = []
+    reads = body("read", lambda *_: said.append("ran"), format_message=lambda arguments: f"reading {arguments['n']}")
+    writes = body("save", lambda *_: said.append("saved"), mode="write", format_message=lambda arguments: "saving")
+    plain = body("plain", lambda *_: said.append("plain"), format_message=lambda arguments: 3)
+
+    def announce(starting):
+        said.append((starting.tool.name, starting.message))
+        starting.arguments.clear()
+        raise ValueError("the host's own")
+
+    calls = [call("read", n=1), call("save", 1), call("plain", 2), call("none", 3)]
+    executor = Executor(Registry([reads, writes, plain]), announce=announce)
+    assert [result.outcome for result in executor.run_sync(calls)] == ["ok", "denied", "ok", "unknown-tool"]
+    assert said == [("read", "reading 1"), "ran", ("plain", ""), "plain"]
+    silent = Executor(Registry([reads]))
+    assert silent.run_sync(calls[:1])[0].ok
+    assert said[4:] == ["ran"]
 
 
 def test_a_host_that_raises_at_progress_is_not_the_tools_failure():

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -172,6 +172,24 @@ def test_a_loop_guard_with_absurd_limits_is_misuse():
     for options in ({"calls": 0}, {"seconds": 0}, {"seconds": float("nan")}, {"rounds": 0}, {"repeats": 0}):
         with pytest.raises(UsageError, match="expected limits of at least 1"):
             LoopGuard(**options)
+
+
+@given(st.floats(0, 1e12), st.floats(0.001, 1e4), st.floats(0, 1))
+@example(194146456.1328872, 0.001, 0.0)
+def test_who_waits_as_long_as_a_guard_says_is_admitted(start, seconds, passed):
+    clock = Clock()
+    clock.now = start
+    guard = LoopGuard(calls=1, seconds=seconds, clock=clock)
+    breaker = Breaker(failures=1, seconds=seconds, clock=clock)
+    guard.admit([Attempt("a")])
+    breaker.failed(breaker.admit())
+    clock.now = asked = start + seconds * passed
+    (refusal,), refused = guard.admit([Attempt("b")]), breaker.admit()
+    if isinstance(refusal, Failure):
+        assert refusal.retry_after == refused.retry_after
+        clock.now = asked + refusal.retry_after
+        assert admitted(guard.admit([Attempt("b")])) == [True]
+        assert isinstance(breaker.admit(), BreakerTicket)
 
 
 # The breaker.
@@ -393,6 +411,15 @@ class BulkheadMachine(RuleBasedStateMachine):
 
 TestBulkhead = BulkheadMachine.TestCase
 TestBulkhead.settings = STEPS
+
+
+def test_one_who_waits_and_raises_takes_nobodys_place():
+    bulkhead = Bulkhead(writes=1)
+    first, second = bulkhead.enter("write"), bulkhead.enter("write", lambda: 1 // 0)
+    bulkhead.leave(first)
+    assert second.inside
+    bulkhead.leave(second)
+    assert bulkhead.running("write") == 0
 
 
 def test_a_bulkhead_without_room_is_misuse():

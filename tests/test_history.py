@@ -122,6 +122,8 @@ def test_misuse_raises():
         ([{"content": "x"}], "messages: expected dicts with a role"),
         ([{"role": "assistant", "tool_calls": ["x"]}], "tool_calls: expected calls with a function that has a name"),
         ([{"role": "assistant", "tool_calls": [{"function": {}}]}], "tool_calls: expected calls with a function"),
+        ([{"role": "user", "tool_calls": 5}], "tool_calls: expected a list of calls"),
+        ([{"role": "user", "content": 5}], "messages: expected content as text, in parts or null"),
         ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "tool_use: expected a name"),
     ):
         with pytest.raises(UsageError, match=expected):

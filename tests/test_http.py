@@ -322,6 +322,7 @@ def test_streams_come_and_go_in_each_form(server):
         chunks = [body[start : start + cut] for start in range(0, len(body), cut)]
         assert again(of_lines(streamed(server, chunks, {"Content-Type": "application/x-ndjson"}))) == expected
     assert of_lines(streamed(server, [b"{}"], {"Content-Type": "application/x-ndjson"})) == []
+    assert again(of_lines(streamed(server, [body], {"Content-Type": "Application/X-NDJSON"}))) == expected
     assert of_lines(streamed(server, [], {"Content-Type": "application/x-ndjson"})) == []
     found = of_lines(streamed(server, ["😀[CALL: f()]".encode()], {}, '?options={"positions":"utf-16"}'))
     assert found[-1]["span"] == {"start": 2, "end": 13}
@@ -451,6 +452,18 @@ def test_clients_that_vanish_leave_nothing_behind(server):
         vanish(server, raws, talks)
 
 
+def test_a_client_that_vanishes_while_it_asks_is_counted_and_no_mistake(server, caplog):
+    def gone() -> float:
+        return server.application.state.metrics.get("callmark_requests_total", method="parse", code="gone")
+
+    before = gone()
+    with socket.create_connection(("127.0.0.1", server.port)) as raw:
+        head = b"POST /parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        raw.sendall(head + b"Content-Length: 100\r\n\r\n{")
+    wait_until(lambda: gone() == before + 1)
+    assert not caplog.records
+
+
 def vanish(server: Any, raws: list[socket.socket], talks: list[Any]) -> None:
     for talk in talks:
         talk.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session/open", "params": {"session": "s"}}))
@@ -503,11 +516,18 @@ def test_clients_that_read_late_get_everything(server):
         (lambda raw: None, head + chunk * 200 + b"0\r\n\r\n", b"\r\n0\r\n\r\n"),
         (upgraded, calls + message, b'{"jsonrpc":"2.0","id":1,"result":{"dialects":[]}}'),
     ):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        with socket.socket() as raw:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.settimeout(WAIT_SECONDS)
+            raw.connect(("127.0.0.1", server.port))
             begin(raw)
+            before = server.application.state.metrics.text()
             writer = threading.Thread(target=raw.sendall, args=[sent])
             writer.start()
-            time.sleep(0.3)  # until then the server has more to say than is taken
+            wait_until(lambda before=before: server.application.state.metrics.text() != before)
+            seen = ""
+            while seen != (seen := server.application.state.metrics.text()):
+                time.sleep(0.3)  # until the server has more to say than is taken, and waits
             tail = b""
             while not tail.endswith(last):
                 tail = (tail + raw.recv(1 << 20))[-200:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import sqlite3
@@ -17,8 +18,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from callmark import Executor, Ledger, Registry, SqliteLedger, Tool, parse
-from callmark.running.ledger import Claim, call_key
+from callmark import Executor, Ledger, Registry, SqliteLedger, Tool, UsageError, parse
+from callmark.running.ledger import Claim, LedgerError, call_key
 
 MINE, RUNNING, UNKNOWN = Claim("mine"), Claim("running"), Claim("unknown")
 
@@ -110,7 +111,7 @@ def test_after_a_crash_a_started_call_is_unknown_and_a_claimed_one_may_run(path)
 
 def test_what_fails_in_a_transaction_leaves_nothing_behind(path):
     ledger = SqliteLedger(path)
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(LedgerError, match="expected a ledger, found: "):
         ledger.claim("k", ["no text"])  # type: ignore[arg-type]
     assert ledger.claim("k", "f") == MINE
     ledger.close()
@@ -123,7 +124,8 @@ def test_who_waits_is_told_also_where_the_file_fails(path, end):
     ledger.claim("k", "f")
     ledger.watch("k", lambda: told.append(1))
     ledger.close()
-    with pytest.raises(sqlite3.Error):
+    assert repr(ledger) == "SqliteLedger(? calls)"
+    with pytest.raises(LedgerError, match="expected one that is open, found that it was closed"):
         getattr(ledger, end)("k", *([b"r"] if end == "finish" else []))
     assert told == [1]
 
@@ -131,8 +133,75 @@ def test_who_waits_is_told_also_where_the_file_fails(path, end):
 def test_a_file_that_is_no_ledger_is_an_error(tmp_path):
     path = tmp_path / "text"
     path.write_text("This is no database, but it is long enough to look at." * 9)
-    with pytest.raises(sqlite3.DatabaseError):
+    with pytest.raises(LedgerError, match=f"^ledger {path}: expected an SQLite database, found a file that is none$"):
         SqliteLedger(path)
+    with pytest.raises(LedgerError, match="found that it cannot"):
+        SqliteLedger(tmp_path / "no-folder" / "ledger.sqlite")
+    other = sqlite3.connect(tmp_path / "other")
+    other.execute("CREATE TABLE calls (somebody, elses)")
+    other.close()
+    with pytest.raises(LedgerError, match="expected a ledger, found: no such column"):
+        SqliteLedger(tmp_path / "other")
+    for nothing in ("", ":memory:"):
+        with pytest.raises(UsageError, match="expected the path of a file"):
+            SqliteLedger(nothing)
+
+
+@pytest.mark.parametrize(
+    ("pragma", "said"),
+    [
+        ("query_only = 1", "found one that can only be read"),
+        ("max_page_count = 4", "found the disk full"),
+        ("busy_timeout = 1", "found the file locked"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_a_clear_error_and_nothing_runs(path, pragma, said):
+    ran: list[int] = []
+    tool = Tool(name="f", function=lambda arguments, context: ran.append(1), approval=False)
+    ledger = SqliteLedger(path)
+    ledger.claim("before", "f")
+    other = sqlite3.connect(path, isolation_level=None)
+    if "busy" in pragma:
+        other.execute("BEGIN IMMEDIATE")
+    ledger._open().execute(f"PRAGMA {pragma}")
+    if "count" in pragma:
+        with pytest.raises(LedgerError):
+            ledger.finish("before", b"x" * 20_000)
+        for number in range(200):
+            with contextlib.suppress(LedgerError):
+                ledger.claim(str(number), "f" * 99)
+    executor = Executor(Registry([tool]), ledger=ledger)
+    with pytest.raises(LedgerError, match=said):
+        executor.run_sync(parse("[CALL: f()]").calls, session="s", message="m")
+    assert ran == []
+    ledger.close()
+    if "busy" in pragma:
+        other.execute("ROLLBACK")
+    other.close()
+    ledger = SqliteLedger(path)  # as soon as the reason is gone, it goes on
+    assert ledger.claim("before", "f") == MINE
+    ledger.close()
+
+
+def test_a_damaged_file_is_said_to_be_damaged(path):
+    ledger = SqliteLedger(path)
+    for number in range(200):
+        ledger.claim(str(number), "f")
+    ledger.close()
+    with open(path, "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * 3 * 4096)
+    with pytest.raises(LedgerError, match="found one that is damaged"):
+        SqliteLedger(path).claim("7", "f")
+
+
+def test_one_who_waits_and_raises_keeps_the_news_from_nobody(ledger):
+    told: list[int] = []
+    ledger.claim("k", "f")
+    ledger.watch("k", lambda: told.append(1 // 0))
+    ledger.watch("k", lambda: told.append(1))
+    ledger.finish("k", b"r")
+    assert told == [1]
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -251,6 +320,85 @@ def test_after_kill_9_no_write_runs_twice_and_interrupted_ones_are_unknown(tmp_p
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
     assert len(ledger.unfinished()) == len(interrupted)
     ledger.close()
+
+
+def test_processes_that_share_a_file_may_be_killed_at_any_time(tmp_path):
+    randomness = random.Random(8)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects")]
+    for last in (False, True):
+        crowd = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        for process in crowd:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in () if last else crowd:
+            time.sleep(randomness.uniform(0.0, 0.03))
+            process.kill()
+        outputs = [process.communicate(timeout=60)[0] for process in crowd]
+        assert {process.returncode for process in crowd} <= ({0} if last else {0, -signal.SIGKILL})
+    effects = Counter((tmp_path / "effects").read_text().split())
+    assert max(effects.values()) == 1
+    for said in outputs:
+        for line in said.splitlines():
+            number, outcome, _ = line.split()
+            assert (outcome == "ok" and effects[number] == 1) or outcome == "outcome-unknown"
+
+
+FORKS = """
+import os, sys, threading
+from callmark import SqliteLedger, Ledger
+path = sys.argv[1]
+ledger, memory = SqliteLedger(path), Ledger()
+ledger.claim("begun", "f")
+memory.claim("begun", "f")
+stop = threading.Event()
+
+def work():  # so that forks meet steps of every kind
+    number = 0
+    while not stop.is_set():
+        number += 1
+        ledger.claim(f"thread {number}", "f")
+        ledger.start(f"thread {number}")
+        ledger.finish(f"thread {number}", b"r")
+
+thread = threading.Thread(target=work)
+thread.start()
+children = []
+for child in range(12):
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            ran = ledger.claim("one of all", "f").state == "mine" and ledger.start("one of all")
+            mine = f"child {child}"
+            assert ledger.claim(mine, "f").state == "mine"
+            assert ledger.start(mine)
+            ledger.finish(mine, b"r")
+            assert ledger.claim("begun", "f").state == "mine"  # nobody of this process is at it
+            assert not ledger.watch("nobody", print)
+            assert memory.claim("begun", "f").state == "mine"
+            ledger.close()
+            code = 2 if ran else 0
+        finally:
+            os._exit(code)
+    children.append(pid)
+codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+stop.set()
+thread.join()
+assert sorted(codes) == [0] * 11 + [2], codes
+assert not ledger.start("begun")  # a child took it over
+states = [ledger.claim(f"child {child}", "f").state for child in range(12)]
+assert states == ["finished"] * 12, states
+assert memory.claim("begun", "f").state == "running"
+print("good")
+"""
+
+
+def test_after_a_fork_parent_and_children_are_processes_of_their_own(tmp_path):
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, str(tmp_path / "ledger.sqlite")]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "good\n"
+    base = sqlite3.connect(tmp_path / "ledger.sqlite")
+    assert base.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    base.close()
 
 
 def test_two_processes_at_once_run_each_write_once(tmp_path):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from callmark import ArgumentsDelta, Call, CallStart, Malformed, Text, UsageError
+from callmark import ArgumentsDelta, Call, CallStart, Malformed, Span, Text, UsageError
+from callmark.running.models import ModelError
 from callmark.running.native import Assembler
 
 
@@ -222,7 +225,18 @@ def test_spans_are_empty_and_where_the_text_is():
 
 
 def test_what_is_no_call_is_malformed():
-    for arguments, code in (('{"a":', "bad-arguments"), ("[1]", "bad-arguments"), ("[" * 100_000, "bad-arguments")):
+    for arguments, code in (
+        ('{"a":', "bad-arguments"),
+        ("[1]", "bad-arguments"),
+        ("[" * 100_000, "nesting-too-deep"),
+        ('{"a": 1, "a": 2}', "duplicate-key"),
+        ('{"a": {"b": 1, "c": 1, "b": 2}}', "duplicate-key"),
+        ('{"a": 1e999}', "bad-arguments"),
+        ('{"a": "\\ud800"}', "bad-arguments"),
+        ({"a": float("nan")}, "bad-arguments"),
+        ({"a": {1, 2}}, "bad-arguments"),
+        ({"a": "\ud800"}, "bad-arguments"),
+    ):
         events, _ = assembled([openai(piece(0, "c1", "f", arguments)), DONE])
         assert isinstance(events[-1], Malformed)
         assert (events[-1].code, events[-1].name) == (code, "f")
@@ -234,6 +248,73 @@ def test_what_is_no_call_is_malformed():
     assert isinstance(events[-1], Call)
     with pytest.raises(UsageError, match="found str"):
         Assembler().feed("data: {}")  # type: ignore[arg-type]
+
+
+def test_old_and_other_spellings_are_read():
+    gemini = {"content": {"parts": [{"function_call": {"name": "f", "args": {"a": "ä"}}}]}, "finish_reason": "STOP"}
+    events, assembler = assembled([{"candidates": [gemini]}])
+    assert (events[-1].arguments, events[-1].raw_arguments) == ({"a": "ä"}, '{"a":"ä"}')
+    assert assembler.stop_reason == "STOP"
+    pieces = ({"name": "f", "arguments": ""}, {"arguments": '{"a":'}, {"arguments": " 1}"})
+    events, _ = assembled([{"choices": [{"delta": {"function_call": piece}}]} for piece in pieces])
+    assert [(event.name, event.arguments) for event in events if isinstance(event, Call)] == [("f", {"a": 1})]
+    parts = [{"type": "text", "text": "Hi"}, {"type": "thinking"}, "?"]
+    assert assembled([{"choices": [{"delta": {"content": parts}}]}])[0] == ["Hi"]
+    thinking = {"type": "content-delta", "delta": {"message": {"content": {"thinking": "hm"}}}}
+    assert assembled([thinking])[0] == [Text(Span(0, 0), "hm", "reasoning")]
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"type": "error", "error": {"type": "overloaded_error", "message": "too much"}},
+        {"error": {"message": "too much", "code": 529}},
+        {"type": "error", "code": "server_error", "message": "too much"},
+        {"type": "response.failed", "response": {"status": "failed", "error": {"message": "too much"}}},
+        {"object": "response", "status": "failed", "error": {"message": "too much"}},
+        {"error": {"message": object(), "about": "too much"}},
+    ],
+)
+def test_what_a_server_calls_an_error_is_one(chunk):
+    with pytest.raises(ModelError, match=r"^the model's server sent an error: .*too much"):
+        Assembler().feed(chunk)
+
+
+WORDS = """
+type index delta message content parts text thinking functionCall name args id function arguments item tool_calls
+output_index output content_block input partial_json reasoning finish_reason response
+"""
+KINDS = """
+content_block_start content_block_delta content_block_stop message_delta tool-call-start tool-call-end x
+response.output_item.added response.output_item.done response.function_call_arguments.delta response.completed
+"""
+JUNK = st.recursive(
+    st.none() | st.integers(0, 2) | st.sampled_from(["f", "text", "tool_use", "function_call", "{}"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(WORDS.split()), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries({"choices": st.lists(st.fixed_dictionaries({"delta": JUNK, "finish_reason": JUNK}))})
+        | st.fixed_dictionaries({"candidates": JUNK})
+        | st.fixed_dictionaries({"candidates": st.lists(st.fixed_dictionaries({"content": JUNK}), max_size=2)})
+        | st.fixed_dictionaries({"object": st.just("response"), "output": JUNK, "incomplete_details": JUNK})
+        | st.fixed_dictionaries(
+            {"type": st.sampled_from(KINDS.split())},
+            optional=dict.fromkeys(("index", "output_index", "delta", "content_block", "item"), JUNK),
+        ),
+        max_size=4,
+    )
+)
+def test_no_shape_of_a_chunk_is_more_than_wrong(chunks):
+    events, assembler = assembled(chunks)
+    assert all(isinstance(event, str | CallStart | ArgumentsDelta | Call | Malformed | Text) for event in events)
+    assert isinstance(assembler.stop_reason, str)
+    begun = [event.index for event in events if isinstance(event, CallStart)]
+    ended = [event.index for event in events if isinstance(event, Call | Malformed) and event.name]
+    assert sorted(begun) == sorted(ended)
 
 
 def test_fragments_of_calls_that_never_began_are_left_out():

@@ -6,11 +6,13 @@ import asyncio
 import json
 import logging
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from callmark import (
     AuditLog,
@@ -26,9 +28,11 @@ from callmark import (
     Settings,
     Tool,
     ToolError,
+    UsageError,
     parse,
 )
 from callmark.running.jobs import Approval
+from callmark.running.ledger import Claim, Row
 from callmark.running.models import OpenAIModel, Request
 from callmark.running.observing import Record, read_audit_log, spans
 from callmark.running.session import Step
@@ -93,6 +97,7 @@ def test_no_secret_is_in_logs_representations_or_exceptions(tmp_path, caplog, ca
     assert CANARY in json.dumps(results[0].to_dict())  # the results themselves have it: it was there to be leaked
     shown = [
         *results, *records, executor, session, executor.registry, executor.ledger, context, log, session.settings,
+        Claim("finished", CANARY.encode()), Row("finished", "t", "f", CANARY.encode()),
         Approval(TOOLS[0], {"key": CANARY}, CANARY, context), Step("answer", CANARY),
         Request(messages=[{"content": CANARY}]),
         OpenAIModel("http://127.0.0.1/v1", "m", key=CANARY, password=CANARY), Failure(kind="denied", message=CANARY),
@@ -188,6 +193,10 @@ def test_the_audit_log_survives_a_torn_line(tmp_path):
         file.write('{"tool": "torn')
     assert [(each["tool"], each.get("code")) for each in read_audit_log(path)] == [("a", None), ("b", "x")]
     assert path.stat().st_mode & 0o777 == 0o600
+    log = AuditLog(path)  # what the next process writes is not part of the torn line
+    log(record(tool="c"))
+    log.close()
+    assert [each["tool"] for each in read_audit_log(path)] == ["a", "b", "c"]
 
 
 def test_spans_follow_the_conventions():
@@ -219,17 +228,28 @@ def test_spans_follow_the_conventions():
     assert spans() is not None  # with the global tracer, which does nothing by default
 
 
+def test_without_opentelemetry_there_are_no_spans(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(UsageError, match="the extra `otel`"):
+        spans()
+
+
 def test_states_of_guards_are_in_the_stats_of_a_session():
-    session = Session(Executor(Registry(TOOLS), ledger=Ledger()), guard=LoopGuard(rounds=3), settings=Settings())
+    seen: list[Any] = []
+    watch = Tool(name="watch", function=lambda *_: seen.append(session.stats), mode="read")
+    registry = Registry([*TOOLS, watch])
+    session = Session(Executor(registry, ledger=Ledger()), guard=LoopGuard(rounds=3), settings=Settings())
 
     async def play() -> None:
-        answers = ["[CALL: gives()]", "Done."]
+        answers = ["[CALL: gives()] [CALL: watch()]", "Done."]
         async for _ in session.run(lambda request: answers.pop(0), "Go", cancel=Cancel()):
             pass
 
     asyncio.run(play())
-    assert (session.stats.rounds_left, session.stats.calls_left, session.stats.turns) == (2, 15, 1)
+    assert (session.stats.rounds_left, session.stats.calls_left, session.stats.turns) == (2, 14, 1)
     assert session.stats.tools["gives"].breaker == "closed"
+    assert seen[0].running >= 1
+    assert (session.stats.running, session.stats.waiting, session.stats.abandoned) == (0, 0, 0)
 
 
 def test_nothing_in_the_guards_reads_the_wall_clock():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import logging
 import signal
@@ -305,6 +306,62 @@ def test_answers_that_are_none_get_502():
                 assert (told.status_code, told.json()["error"]["type"]) == (502, "upstream_error")
 
 
+STRANGE_ERRORS = [  # with status 200; and what a client gets: the status of a whole answer, and the error
+    ({"error": {"message": "boom", "code": 503}}, 503, {"message": "boom", "code": 503}),
+    ({"error": {"message": "boom", "code": "oom"}}, 502, {"message": "boom", "code": "oom"}),
+    ({"error": "boom"}, 502, {"message": "boom", "type": "upstream_error", "param": None, "code": None}),
+    (
+        {"object": "error", "message": "boom", "type": "BadRequest", "param": None, "code": 400},
+        400,
+        {"message": "boom", "type": "BadRequest", "param": None, "code": 400},
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "status", "error"), STRANGE_ERRORS)
+def test_errors_with_status_200_are_errors(answer, status, error):
+    body = json.dumps(answer)
+    with chain(lambda _: Answer([], body=body.encode())) as (_, client):
+        for request in (ASK, STREAM):
+            told = post(client, request)
+            assert (told.status_code, told.json()) == (status, {"error": error})
+    events = f"data: {body}\n\ndata: [DONE]\n\n".encode()
+    with chain(lambda _: Answer([], body=events, headers={"content-type": "text/event-stream"})) as (_, client):
+        assert wire(post(client, STREAM).text) == [{"error": error}]
+
+
+def test_an_answer_without_choices_is_no_message():
+    for choices in ([], None, [5]):
+        with chain(lambda _, told=choices: Answer([], body=json.dumps({"choices": told}).encode())) as (_, client):
+            for request in (ASK, STREAM):
+                assert post(client, request).status_code == 502
+    for events in (b"", b"\n", b"data: [DONE]\n\n", b'data: {"choices": [], "usage": {}}\n\ndata: [DONE]\n\n'):
+        answer = Answer([], body=events, headers={"content-type": "text/event-stream"})
+        with chain(lambda _, answer=answer: answer) as (_, client):
+            assert wire(post(client, STREAM).text)[-1]["error"]["code"] == "upstream_closed"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "Text/Event-Stream; charset=utf-8", ""])
+@pytest.mark.parametrize("mark", [b"", b"\n\n", b": hi\n\n", b"\xef\xbb\xbf"])
+def test_a_stream_is_one_whatever_it_is_called(kind, mark):
+    choice = {"index": 0, "delta": {"content": CALL}, "finish_reason": "stop"}
+    body = mark + b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\ndata: [DONE]\n\n"
+    if mark.startswith(b"\xef"):
+        kind = "text/event-stream"
+    with chain(lambda _: Answer([], body=body, headers={"content-type": kind})) as (_, client):
+        assert joined(wire(post(client, STREAM).text))[0]["finish_reason"] == "tool_calls"
+
+
+def test_headers_of_an_upstream_may_be_in_any_encoding():
+    def handle(line, over):
+        line.sendall("HTTP/1.1 429 X\r\nRetry-After: 7\r\nX-Odd: ☕é\r\nContent-Length: 0\r\n\r\n".encode())
+
+    with raw_upstream(handle) as address, proxied(address, mode="text") as proxy:
+        told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
+        assert (told.status_code, told.headers["retry-after"]) == (429, "7")
+        assert (b"x-odd", "☕é".encode()) in [(key.lower(), value) for key, value in told.headers.raw]
+
+
 def test_an_upstream_that_answers_a_stream_whole_is_streamed():
     body = json.dumps({"id": "x", "choices": [{"index": 0, "message": {"content": CALL}, "finish_reason": "stop"}]})
     with chain(lambda _: Answer([], body=body.encode())) as (_, client):
@@ -524,6 +581,14 @@ def test_silence_is_filled_with_comments():
             assert joined(wire(text))[0]["content"] == "Well, well, well"
 
 
+def test_comments_come_while_a_call_is_written_and_held():
+    written = says(CALL, wait=lambda sent: asyncio.sleep(0.05))
+    with chain(lambda _: written, keep_alive_seconds=0.05) as (_, client):
+        told = post(client, STREAM).text
+        assert ": keep-alive\n\n" in told[told.index("assistant") : told.index("tool_calls")]
+        assert joined(wire(told))[0]["finish_reason"] == "tool_calls"
+
+
 def test_no_comment_stands_in_the_middle_of_an_event():
     def half(line, over):
         line.sendall(HEAD + PIECE[:20])
@@ -660,6 +725,11 @@ def test_keys_go_to_the_upstream_and_nowhere_else(caplog):
         assert (sent["authorization"], sent["x-mine"]) == ("Bearer sk-client", "1")
         assert not {"cookie", "x-hop"} & sent.keys()
         assert client.get("/v1/models", headers=key).status_code == 200
+        asking = http.client.HTTPConnection(client.base_url.host, client.base_url.port, timeout=20)  # it logs nothing
+        asking.request("GET", "/v1/odd?key=sk-query")
+        assert asking.getresponse().status == 404
+        asking.close()
+        assert scripted.others[-1][1] == "/v1/odd?key=sk-query"
     with caplog.at_level(logging.DEBUG), chain(api_key="sk-server") as (scripted, client):
         post(client, ASK, headers={**key, "x-api-key": "sk-client"})
         assert scripted.headers[-1]["authorization"] == "Bearer sk-server"
@@ -732,12 +802,17 @@ def test_the_command_takes_a_file(tmp_path):
         (["--mode", "text"], "--upstream"),
         (["--config", "x.toml", "--mode", "text"], "--config"),
         (["--config", "x.toml"], "x.toml"),
+        (["--upstream", "http://h/v1", "--port", "99999"], "65535"),
+        (["--config", "keyless.toml"], "CALLMARK_NO_SUCH_KEY"),
         (["--upstream", "localhost:5001"], "http://host:port/v1"),
         (["--upstream", "http://h/v1", "--dialect", "klingon"], "klingon"),
         (["--upstream", "http://h/v1", "--style", "loud"], "style"),
     ],
 )
-def test_the_command_says_what_is_wrong(options, said):
+def test_the_command_says_what_is_wrong(options, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    keyless = '[[upstreams]]\nurl = "http://h/v1"\napi_key_env = "CALLMARK_NO_SUCH_KEY"\n'
+    (tmp_path / "keyless.toml").write_text(keyless)
     found = CliRunner().invoke(main, ["serve", *options])
     assert found.exit_code == 2
     assert said in found.output

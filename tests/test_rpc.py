@@ -640,6 +640,18 @@ def test_a_turn_in_a_batch_is_answered_with_the_batch(client):
     client.answer(request, {"text": "Hello again."})
 
 
+def test_a_turn_that_nobody_asked_the_end_of_is_not_answered():
+    seen: queue.Queue[Any] = queue.Queue()
+    client = Client(observe=lambda *told: seen.put(told))
+    client.call("session/open", session="s", events=False)
+    client.send({"jsonrpc": "2.0", "method": "session/run", "params": {"session": "s", "text": "Hi"}})
+    client.send({"jsonrpc": "2.0", "id": client.next("model/generate")["id"], "result": {"text": "Ho"}})
+    while seen.get(timeout=WAIT_SECONDS) != ("session/run", ""):
+        pass
+    client.connection.close()
+    assert client.inbox.empty()
+
+
 def test_who_is_gone_takes_sessions_along():
     client = Client()
     client.call("session/open", session="s", tools=[LOOK])
@@ -650,4 +662,6 @@ def test_who_is_gone_takes_sessions_along():
     assert "callmark-sessions" not in [thread.name for thread in threading.enumerate()]
     while not client.inbox.empty():
         assert "id" not in client.next()
+    client.connection.tell("session/event", {})
+    assert client.inbox.empty()
     Client().connection.close()

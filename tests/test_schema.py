@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator, ValidationError
 from openapi_spec_validator import validate
 from starlette.routing import Route
 
@@ -17,9 +19,10 @@ from callmark.serving.schema import openapi, openrpc
 from callmark.serving.sessions import ASKED
 from test_cases import CASES
 from test_cli import run
-from test_rpc import LOOK, PAY, TOOLS, Client
+from test_rpc import LOOK, PAY, TOOLS, WAIT_SECONDS, Client
 
 OPENRPC = openrpc()
+OVER_HTTP = ("unauthorized", "forbidden-origin", "forbidden-host", "wrong-method", "wrong-media-type", "too-slow")
 
 
 def checked(value: Any, schema: Any, document: Any = OPENRPC) -> None:
@@ -51,7 +54,8 @@ def test_openrpc_has_every_method_and_resolves():
         assert each["paramStructure"] == "by-name"
         assert each["summary"]
         assert [param["name"] for param in each["params"]] == list(METHODS[each["name"]].params.__struct_fields__)
-        assert {error["code"] for error in each["errors"]} <= {kind.number for kind in KINDS.values()}
+        told = {error["data"]["code"]: error["code"] for error in each["errors"]}
+        assert told == {code: kind.number for code, kind in KINDS.items() if code not in OVER_HTTP}
     for schema in OPENRPC["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
         assert schema.get("description", "x")
@@ -75,6 +79,92 @@ def test_events_are_what_the_schema_says(key):
 def test_a_wrong_answer_would_be_seen():
     with pytest.raises(Exception, match="is not valid"):
         checked({"events": [{"type": "call"}]}, row("parse")["result"]["schema"])
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("parse", {"text": "", "contexts": {"fences": "allow"}}),
+        ("parse", {"text": "", "contexts": {"code": "sole"}}),
+        ("convert", {"text": "", "to": "call", "contexts": {"": "text"}}),
+        ("history", {"messages": [{}]}),
+        ("prompt", {"tools": ["f"], "style": "loud"}),
+        ("session/open", {"settings": {"reading": {"contexts": {"quote": "sole"}}}}),
+    ],
+)
+def test_what_is_refused_is_refused_by_the_schema_too(name, params):
+    assert Client().refused(name, **params) == "invalid-params"
+    ((value, schema),) = (
+        (params[param["name"]], param["schema"])
+        for param in row(name)["params"]
+        if param["name"] in params and param["name"] not in ("text", "to", "tools")
+    )
+    with pytest.raises(ValidationError):
+        checked(value, schema)
+
+
+WORDS = st.sampled_from(["f", "call", "hermes", "", "[CALL: f(a=1)] 😀", '[CALL: f({"a":', "\ud83d", "user"])
+TOOLS_OF_ALL_SHAPES = st.sampled_from([["f"], {"f": {}}, [{"type": "function", "function": {"name": "f"}}], 5, []])
+FIELDS = {
+    "role": st.sampled_from(["user", "assistant", "tool", "system"]),
+    "content": st.sampled_from(["x", None, 5, [{"type": "text", "text": "x"}], [5], {"a": 1}]),
+    "tool_calls": st.sampled_from([None, 5, [5], [{"function": {"name": "f", "arguments": "{}"}}], {"a": 1}]),
+    "tool_call_id": st.sampled_from([None, 5, "c"]),
+}
+
+
+def values(schema: Any) -> st.SearchStrategy[Any]:
+    """Return values that a schema of the document allows, as a client finds them that has nothing else."""
+    if "$ref" in schema:
+        return values(OPENRPC["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    if "anyOf" in schema:
+        return st.one_of([values(each) for each in schema["anyOf"]])
+    if "enum" in schema or "const" in schema:
+        return st.sampled_from(schema.get("enum", [schema.get("const")]))
+    low = schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
+    match schema.get("type"):
+        case "object" if "properties" in schema:
+            members = {key: values(each) for key, each in schema["properties"].items()}
+            needed = {key: members.pop(key) for key in schema.get("required", ())}
+            return st.fixed_dictionaries(needed, optional=members)
+        case "object":
+            needed = {key: FIELDS[key] for key in schema.get("required", ())}
+            return st.fixed_dictionaries(needed, optional={key: FIELDS[key] for key in FIELDS if key not in needed})
+        case "array" if "prefixItems" in schema:
+            return st.tuples(*map(values, schema["prefixItems"])).map(list)
+        case "array":
+            return st.lists(values(schema["items"]), max_size=2)
+        case "string":
+            return WORDS.filter(lambda word: len(word) >= schema.get("minLength", 0))
+        case "integer" | "number":
+            return st.sampled_from([low, low + 1, 1_000_000])
+        case "boolean":
+            return st.booleans()
+        case "null":
+            return st.none()
+        case None:
+            return TOOLS_OF_ALL_SHAPES
+    raise AssertionError(schema)
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if not method.later])
+@settings(max_examples=20)
+@given(data=st.data())
+def test_whatever_the_schema_allows_is_answered_as_the_schema_says(name, data):
+    method = row(name)
+    needed = {param["name"]: values(param["schema"]) for param in method["params"] if param["required"]}
+    others = {param["name"]: values(param["schema"]) for param in method["params"] if not param["required"]}
+    client = Client()
+    for opening in ("stream/open", "session/open"):
+        client.call(opening, **{opening.partition("/")[0]: "f"})
+    client.begin(name, **data.draw(st.fixed_dictionaries(needed, optional=others)))
+    answer = client.inbox.get(timeout=WAIT_SECONDS)
+    if "result" in answer:
+        checked(answer["result"], method["result"]["schema"])
+    else:
+        codes = {error["data"]["code"] for error in method["errors"]} - {"internal-error"}
+        assert answer["error"]["data"]["code"] in codes, answer
+    client.connection.close()
 
 
 def test_answers_are_what_the_schema_says():

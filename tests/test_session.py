@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import http.server
 import json
 import threading
@@ -700,6 +701,40 @@ def test_a_model_that_will_not_be_cancelled_is_left_behind():
         assert [chunk async for chunk in chunks_of(stubborn, Request(messages=[]), cancel)] == []
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("answer", [None, 5, ["a", None], [5]])
+def test_what_is_no_answer_of_a_model_is_misuse(answer):
+    async def chunks():
+        for chunk in answer:
+            yield chunk
+
+    with pytest.raises(UsageError, match=r"expected (a text or chunks|decoded events)"):
+        play(Session(Registry()), lambda request: answer)
+    if isinstance(answer, list):
+        with pytest.raises(UsageError, match="expected decoded events"):
+            play(Session(Registry()), lambda request: chunks())
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.05])
+def test_what_a_model_says_when_it_is_left_behind_is_in_no_log(seconds, caplog):
+    async def rude(request: Request) -> Any:
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            await asyncio.sleep(seconds)
+            raise ValueError("the password is 1234") from None
+        yield "never"
+
+    async def run() -> None:
+        cancel = Cancel()
+        asyncio.get_running_loop().call_later(0.02, cancel.set)
+        assert [chunk async for chunk in chunks_of(rude, Request(messages=[]), cancel)] == []
+        await asyncio.sleep(seconds / 5)
+        gc.collect()
+
+    asyncio.run(run())
+    assert caplog.text == ""
 
 
 # At most once, again.

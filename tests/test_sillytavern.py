@@ -110,5 +110,8 @@ def test_its_page_runs_a_tool(sillytavern, behind, installed):
     assert found["chat"][-1]["text"] == "It is 7 degrees."
     (shown,) = [message["tools"] for message in found["chat"] if message.get("tools")]
     assert shown[0]["result"] == "7 degrees [CALL: weather()]"
+    assert "Weather" in found["shown"]  # the tool's name, as people see it
+    assert "It is 7 degrees." in found["shown"]
+    assert not found["covered"]
     assert all("tools" not in body for body in scripted.requests)
     assert picture.stat().st_size > 10_000

@@ -92,8 +92,14 @@ def test_a_session_ends_with_its_input(process):
     assert (code, told) == (0, b"")
 
 
-def test_a_reader_that_goes_away_ends_it_quietly():
+@pytest.mark.parametrize("in_a_turn", [False, True])
+def test_a_reader_that_goes_away_ends_it_quietly(in_a_turn):
     started = Process()
+    if in_a_turn:
+        started.call("session/open", session="s")
+        started.send({"jsonrpc": "2.0", "id": 7, "method": "session/run", "params": {"session": "s", "text": "Hi"}})
+        while started.next()["method"] != "model/generate":
+            pass
     started.process.stdout.close()
     started.send({"jsonrpc": "2.0", "id": 1, "method": "dialects"})
     assert started.process.wait(WAIT_SECONDS) == 141

@@ -193,5 +193,5 @@ def test_nothing_that_a_model_or_a_tool_says_commands_the_terminal():
     safe = "\\u001b[2J\\u0007\\u009b\\u202ea\tb"
     result = Result(index=0, name=rude, ok=False, error=Failure(kind="tool-error", message=rude))
     assert watched(Text(Span(0, 1), rude), Step("retry", rude), result) == (
-        f"model     {safe}\nretry     {safe}\nrefused   {safe}: tool-error: {safe}\n"
+        f"model     {safe}\nretry     {safe}\nfailed    {safe}: tool-error: {safe}\n"
     )

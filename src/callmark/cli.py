@@ -630,7 +630,7 @@ def _proxying(command: Callable[..., None]) -> Callable[..., None]:
 
 @main.command(short_help="Serve programs in other languages over HTTP and WebSocket, and give models tools.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8765, show_default=True, help="The port; 0 is any that is free.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 is any that is free.")
 @click.option(
     "--origin", "origins", multiple=True, metavar="ORIGIN", help="A web page that may ask. Repeatable."
 )

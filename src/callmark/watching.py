@@ -26,6 +26,7 @@ _UNSAFE: Final = {
     )
     if chr(code) not in "\n\t"
 }
+_RAN: Final = ("timeout", "cancelled", "tool-error", "unserialisable", "outcome-unknown")  # the body, or it may have
 _CUT: Final = 400  # characters of a result that are shown
 
 
@@ -65,7 +66,8 @@ class Watching:
                 return self._line("result", "green", f"{name}: {json.dumps(data, ensure_ascii=False):.{_CUT}}")
             case Result(name=name, error=error) if error is not None:
                 wait = "" if error.retry_after is None else f" (again in {error.retry_after:g} s)"
-                return self._line("refused", "red", f"{name}: {error.kind}: {error.message}{wait}")
+                label = "failed" if error.kind in _RAN else "refused"
+                return self._line(label, "red", f"{name}: {error.kind}: {error.message}{wait}")
             case Step(kind="generation", text=text) if text and text != self._system:
                 self._system = text
                 return self._line("system", "bright_black", text)

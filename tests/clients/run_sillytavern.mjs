@@ -8,7 +8,10 @@ const tab = await browser.newPage();
 await tab.setViewport({ width: 1200, height: 900 });
 await tab.goto(page, { waitUntil: "domcontentloaded" });
 await tab.waitForFunction(() => window.SillyTavern && document.querySelector("#preloader") === null, { timeout: 120_000 });
-await tab.evaluate(() => document.querySelectorAll("dialog[open] .popup-button-ok").forEach((button) => button.click()));
+// Who is here for the first time is asked for a name, a moment after the page is there.
+await tab.waitForSelector("dialog[open] .popup-button-ok", { timeout: 60_000 });
+await tab.evaluate(() => document.querySelector("dialog[open] .popup-button-ok").click());
+await tab.waitForFunction(() => !document.querySelector("dialog[open]"), { timeout: 60_000 });
 await tab.evaluate(async (url) => {
   const context = SillyTavern.getContext();
   await context.executeSlashCommandsWithOptions("/api custom");
@@ -45,6 +48,8 @@ await tab.waitForFunction(
 await new Promise((resolve) => setTimeout(resolve, 1500));
 const found = await tab.evaluate(() => ({
   calls: window.calls,
+  shown: document.querySelector("#chat").innerText,
+  covered: document.querySelectorAll("dialog[open]").length,
   chat: SillyTavern.getContext().chat.map((message) => ({ name: message.name, text: message.mes, tools: message.extra?.tool_invocations })),
 }));
 writeFileSync(screenshot, await tab.screenshot());

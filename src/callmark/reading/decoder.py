@@ -32,7 +32,7 @@ _PLACE = re.compile(r"([0-9]+)\)?\Z")  # msgspec says "(byte 7)"; a StopIteratio
 _TRUNCATED: Final = "Input data was truncated"
 
 
-class Undecodable(ValueError):  # noqa: N818  # never leaves reading
+class Undecodable(ValueError):  # noqa: N818  # no user meets it
     """The text is no JSON that a call may hold.
 
     `code` is one of `MALFORMED_CODES`; `cut` tells whether the text only ends early; `reached` is the index up to which

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from math import ceil
 from typing import Any, Literal
 
 from callmark.errors import UsageError
+from callmark.running.loop_guard import seconds_left
 from callmark.tools.foreign import attempt
 from callmark.tools.results import Failure
 
@@ -156,7 +156,7 @@ class Breaker:
         if self._forced:
             wait = None
         elif self._state == "open":
-            wait = max(0.0, ceil((self.seconds - (self._clock() - self._opened)) * 1000) / 1000)
+            wait = seconds_left(self._clock(), self._opened, self.seconds)
         message = "the tool failed several times in a row and is left alone for now"
         return Failure(kind="breaker-open", message=message, hint="do without it", retry_after=wait)
 

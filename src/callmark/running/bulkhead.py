@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from callmark.errors import UsageError
+from callmark.tools.foreign import attempt
 from callmark.tools.results import Failure
 
 Mode = Literal["read", "write"]
@@ -36,7 +37,8 @@ class Bulkhead:
     >>> bulkhead.leave(first)
     the second one is in
 
-    It starts nothing and blocks nobody: who waits is called back. Threads may share one.
+    It starts nothing and blocks nobody: who waits is called back, and what that raises changes nothing. Threads may
+    share one.
     """
 
     def __init__(self, *, reads: int = 4, writes: int = 1, waiting: int = 64) -> None:
@@ -76,7 +78,7 @@ class Bulkhead:
             else:
                 self._running[place.mode] -= 1
         if next_one is not None:
-            next_one.wake()
+            attempt(next_one.wake)
 
     def running(self, mode: Mode) -> int:
         """Return how many calls of a mode are inside."""

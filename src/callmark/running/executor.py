@@ -11,6 +11,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Final
@@ -22,17 +23,17 @@ from callmark.events import Call
 from callmark.running import jobs as words
 from callmark.running.breaker import Breaker
 from callmark.running.bulkhead import Bulkhead, Place
-from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups, unserialisable
+from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups
 from callmark.running.ledger import Ledger, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
-from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT
+from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
 from callmark.running.signals import Bell, Cancel, unless
 from callmark.running.workers import Delivery, Workers, side_by_side
-from callmark.tools.context import Invocation
-from callmark.tools.foreign import Outcome, attempt_async
+from callmark.tools.context import Invocation, apart
+from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.registry import Registry, body_of, copied
-from callmark.tools.results import Failure, Result, canonical
+from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -61,6 +62,7 @@ class Executor:
 
     approve            asked for each call of a tool that needs consent (by default, each that writes), sync or async;
                        only True is a yes, and without an approver the answer is no
+    announce           told of each call whose body is about to run, with what the tool says of it; must be quick
     timeout_seconds    for tools that have no limit of their own; counted from when the body starts
     result_limit       characters of JSON that a result may have
     error_text         whether the model is told what exceptions say, beside their type; they may hold secrets
@@ -92,6 +94,7 @@ class Executor:
         registry: Registry,
         *,
         approve: Approver | None = None,
+        announce: Callable[[Approval], Any] | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
         result_limit: int = RESULT_LIMIT,
         error_text: bool = False,
@@ -112,6 +115,7 @@ class Executor:
         self.registry = registry
         self.ledger = Ledger() if ledger is None else ledger
         self._approve = approve
+        self._announce = announce
         self._timeout_seconds = timeout_seconds
         self._result_limit = result_limit
         self._error_text = error_text
@@ -131,6 +135,16 @@ class Executor:
     def abandoned(self) -> int:
         """How many tools were given up and still run."""
         return self._workers.abandoned
+
+    @property
+    def running(self) -> int:
+        """How many calls are inside the bulkhead."""
+        return self._bulkhead.running("read") + self._bulkhead.running("write")
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait before the bulkhead."""
+        return self._bulkhead.waiting("read") + self._bulkhead.waiting("write")
 
     @property
     def broken_observers(self) -> int:
@@ -212,10 +226,11 @@ class Executor:
             for group in groups(jobs):
                 await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
         finally:
-            for job in jobs:  # of what a cancellation interrupts, no claim is left behind
-                self._settle(job)
             if asked is not given and isinstance(asked.cancel, Cancel):
                 asked.cancel.leave()
+            with ExitStack() as each:  # of what is interrupted no claim is left behind, whichever the ledger fails at
+                for job in jobs:
+                    each.callback(self._settle, job)
         return [job.result for job in jobs if job.result is not None]
 
     def _within(self, asked: Invocation) -> Invocation:
@@ -249,7 +264,7 @@ class Executor:
             return
         attempts = [
             Attempt(
-                key=canonical([job.call.name, job.call.arguments]),
+                key=call_key("", "", 0, job.call.name, job.call.arguments),  # wherever it stands
                 mode="read" if job.tool is None else job.tool.mode,
                 polling=job.tool is not None and job.tool.polling,
             )
@@ -315,26 +330,34 @@ class Executor:
     async def _run_one(self, job: Job, context: Invocation, alone: bool) -> Failure | None:
         """Take a call through the gates; return what stopped it. Its value is in `job.result` otherwise."""
         try:
-            job.tool, job.arguments = self.registry.prepared(job.call.name, job.call.arguments)
+            found, job.arguments = self.registry.prepared(job.call.name, job.call.arguments)
         except ToolError as error:
-            return Failure(kind=_KINDS.get(error.code, error.code), message=error.message, hint=error.hint)
+            kind = _KINDS.get(error.code, error.code)
+            return Failure(kind=kind, message=cut_text(error.message, ERROR_LIMIT), hint=error.hint)
+        if job.tool is not found:  # its name meant nothing, or another tool, when this message was judged
+            return words.NOT_OFFERED
         outer = _outer()
         if outer is not None and outer.depth >= NESTING_LIMIT:
             return words.NESTED
-        refused = await self._consent(job.tool, job.arguments, context)
+        asks = found.needs_approval and not (self._review and found.mode == "write")
+        message = ""
+        if self._announce is not None or (asks and self._approve is not None):
+            saying = self._message(found, job.arguments)
+            message = await unless(_cancel_of(context), saying, self._remaining(context)) or ""
+        refused = await self._consent(found, job.arguments, message, context) if asks else None
         if refused is not None:
             return refused
-        breaker = self.breaker(job.tool.qualified_name)
+        breaker = self.breaker(found.qualified_name)
         ticket = breaker.admit()
         if isinstance(ticket, Failure):
             return ticket
         cancel = Cancel(_cancel_of(context))
         bell = Bell()
-        room = self._bulkhead.enter(job.tool.mode, bell.ring)
+        room = self._bulkhead.enter(found.mode, bell.ring)
         try:
             if isinstance(room, Failure):
                 return room
-            held = outer is not None and (id(self._bulkhead), job.tool.mode) in outer.held
+            held = outer is not None and (id(self._bulkhead), found.mode) in outer.held
             if not room.inside and not held:
                 cancel.listen(bell.ring)
                 await bell.wait(self._remaining(context))
@@ -346,7 +369,9 @@ class Executor:
                 stopped = words.UNKNOWN  # another process took the call over
             if stopped is not None:
                 return stopped
-            content = await self._body(job, job.tool, context, cancel, alone)
+            if self._announce is not None:
+                attempt(self._announce, Approval(found, copied(job.arguments), message, context))
+            content = await self._body(job, found, context, cancel, alone)
             if content.failure is None:
                 job.result = job.succeeded(content.data, content.truncated, self._clock())
             if content.broke:
@@ -360,34 +385,35 @@ class Executor:
             if isinstance(room, Place):
                 self._bulkhead.leave(room)
 
-    async def _consent(self, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Failure | None:
-        if not tool.needs_approval or (self._review and tool.mode == "write"):
-            return None
+    async def _consent(
+        self, tool: Tool, arguments: dict[str, Any], message: str, context: Invocation
+    ) -> Failure | None:
         if self._approve is None:
             return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
-        cancel = _cancel_of(context)
-        answer = await unless(cancel, self._asked(self._approve, tool, arguments, context), self._remaining(context))
+        asking = attempt_async(self._approve, Approval(tool, copied(arguments), message, context))
+        answer = await unless(_cancel_of(context), asking, self._remaining(context))
         stopped = self._stopped(context)
-        if stopped is not None or answer is True:
+        if stopped is not None or (answer is not None and answer.value is True):
             return stopped
         return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
 
-    async def _asked(self, approve: Approver, tool: Tool, arguments: dict[str, Any], context: Invocation) -> Any:
-        """Return what the approver says."""
-        message = ""
-        if tool.format_message is not None:  # a tool's own code: it may hang
-            bell, made = Bell(), tool.format_message
-            delivery = Delivery(bell.ring)
-            try:
-                self._workers.in_thread(lambda: made(copied(arguments)), lambda told: told, delivery, Cancel())
-            except RuntimeError:
-                delivery.give_up()
-            else:
-                await bell.wait(MESSAGE_SECONDS)
-            told = delivery.content.value.value if not delivery.give_up() and delivery.content is not None else None
-            message = told if isinstance(told, str) else ""
-        answer = await attempt_async(approve, Approval(tool, copied(arguments), message, context))
-        return answer.value
+    async def _message(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        """Return what the tool says that it is about to do, "" where it says nothing. Its code may hang, as any."""
+        made = tool.format_message
+        if made is None or self.abandoned >= self._abandoned_limit:
+            return ""
+        bell = Bell()
+        delivery = Delivery(bell.ring)
+        try:
+            worker = self._workers.in_thread(lambda: made(copied(arguments)), words.told, delivery, Cancel())
+        except RuntimeError:
+            return ""
+        try:
+            await bell.wait(MESSAGE_SECONDS)
+        finally:
+            if delivery.give_up():
+                self._workers.abandon(worker)
+        return delivery.content or ""
 
     async def _body(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
         """Run a tool's body within its time and return what it came to."""
@@ -395,7 +421,13 @@ class Executor:
         seconds = tool.timeout_seconds or self._timeout_seconds
         seconds = seconds if left is None else min(seconds, left)
         own = replace(
-            context, idempotency_key=job.key, cancel=cancel, clock=self._clock, deadline=self._clock() + seconds
+            context,
+            idempotency_key=job.key,
+            cancel=cancel,
+            clock=self._clock,
+            deadline=self._clock() + seconds,
+            messages=apart(list(context.messages)),  # a tool that changes what it is told changes no other's
+            caller=apart(context.caller),
         )
         run = body_of(tool, simulate=self._review)
         bell = Bell()
@@ -411,7 +443,7 @@ class Executor:
         finally:
             _inside.reset(token)
         try:
-            await bell.wait(seconds)
+            await bell.wait(own.remaining_seconds())  # starting a thread took some of them
         finally:
             inner.over = True
             cancelled = cancel.is_set()
@@ -421,8 +453,8 @@ class Executor:
                 self._workers.abandon(worker)
             job.began = cancel.began
         if not late:
-            outcome = delivery.content
-            return outcome.value if outcome.error is None else unserialisable(outcome.error)
+            content: Content = delivery.content
+            return content
         if cancelled:
             return Content(failure=words.STOPPED if job.began else words.CANCELLED)
         hint = "try something smaller" if tool.mode == "read" else "it may still happen; find out before you try again"

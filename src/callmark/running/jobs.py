@@ -14,9 +14,9 @@ from callmark.errors import ToolError
 from callmark.events import Call
 from callmark.running.loop_guard import LoopTicket
 from callmark.running.observing import Record
-from callmark.running.rendering import ERROR_LIMIT, cut_text, rendered
+from callmark.running.rendering import ERROR_LIMIT, NAME_LIMIT, clean, cut_text, rendered
 from callmark.tools.context import Invocation
-from callmark.tools.foreign import Outcome
+from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
@@ -40,7 +40,7 @@ NESTED: Final = Failure(
 TOO_LATE: Final = Failure(kind="timeout", message="there was no time left to begin the call", hint="try again")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Job:
     """A call, the key by which the ledger knows it, and what the gates have found."""
 
@@ -64,8 +64,10 @@ class Job:
 
     def _result(self, now: float, **fields: Any) -> Result:
         stealth = self.tool is not None and self.tool.stealth
-        call = self.call
-        return Result(index=call.index, id=call.id, name=call.name, stealth=stealth, seconds=now - self.asked, **fields)
+        own_id = None if self.call.id is None else clean(self.call.id)
+        name = clean(self.call.name)  # a server may send any text as one
+        seconds = now - self.asked
+        return Result(index=self.call.index, id=own_id, name=name, stealth=stealth, seconds=seconds, **fields)
 
     def replayed(self, stored: bytes) -> Result:
         """Return the result that the call came to when it ran, for the call as it stands here."""
@@ -120,7 +122,7 @@ def digest(result: Result) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Approval:
-    """A call that waits for consent. `arguments` is a copy: changing it changes nothing that runs."""
+    """A call that waits for consent, or is about to run. Changing `arguments`, a copy, changes nothing that runs."""
 
     tool: Tool
     arguments: dict[str, Any]
@@ -143,14 +145,30 @@ class Content(NamedTuple):
     broke: bool = False
 
 
+def told(outcome: Outcome) -> str:
+    """Return the text that foreign code gave, "" where it gave none."""
+    return attempt(cut_text, outcome.value, ERROR_LIMIT).value or ""
+
+
 def content_of(outcome: Outcome, limit: int, error_text: bool) -> Content:
-    """Turn what foreign code did into JSON. May raise what the foreign values raise, so it runs where the tool ran."""
+    """Turn what foreign code did into JSON. It asks foreign values what they are, so it runs where the tool ran.
+
+    Whatever they raise, down to the names of their types, becomes a Content too.
+    """
+    made = attempt(_content, outcome, limit, error_text)
+    if made.error is not None:
+        made = attempt(_unserialisable, made.error)
+    content: Content = made.value or _unserialisable(None)
+    return content
+
+
+def _content(outcome: Outcome, limit: int, error_text: bool) -> Content:
     error = outcome.error
     if error is None:
         return Content(*rendered(outcome.value, limit))
     if isinstance(error, ToolError):
         return _said(error)
-    code = type(error).__name__
+    code = _type_name(error)
     message = f"the tool raised {code}"
     if error_text:
         message = cut_text(f"{message}: {error}", ERROR_LIMIT)
@@ -162,9 +180,14 @@ def _said(error: ToolError) -> Content:
     return Content(failure=Failure(kind="tool-error", code=code, message=message, hint=hint))
 
 
-def unserialisable(error: BaseException) -> Content:
+def _unserialisable(error: BaseException | None) -> Content:
     """Return what is said of a value whose own methods raise; a generator may raise a ToolError as well."""
     if type(error) is ToolError:
         return _said(error)
-    message = f"what the tool returned could not be turned into JSON: it raised {type(error).__name__}"
+    raised = "" if error is None else f": it raised {_type_name(error)}"
+    message = f"what the tool returned could not be turned into JSON{raised}"
     return Content(failure=Failure(kind="unserialisable", message=message), broke=True)
+
+
+def _type_name(error: BaseException) -> str:
+    return cut_text(str(type(error).__name__), NAME_LIMIT)

@@ -8,17 +8,33 @@ result. A row that was started and is not being worked on by this process was in
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
+from functools import cache
 from hashlib import sha256
-from os import PathLike
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from callmark.errors import CallmarkError, UsageError
+from callmark.tools.foreign import attempt
 from callmark.tools.results import canonical
 
 _WAIT_SECONDS = 5.0  # for another process to end its transaction, which takes it some milliseconds
+_REASONS: Final = {  # by SQLite's primary result code
+    sqlite3.SQLITE_BUSY: f"expected others to be done within {_WAIT_SECONDS:g} seconds, found the file locked",
+    sqlite3.SQLITE_READONLY: "expected a file that can be written, found one that can only be read",
+    sqlite3.SQLITE_FULL: "expected room for more, found the disk full",
+    sqlite3.SQLITE_CANTOPEN: "expected a file that can be opened or made, found that it cannot",
+    sqlite3.SQLITE_NOTADB: "expected an SQLite database, found a file that is none",
+    sqlite3.SQLITE_CORRUPT: "expected an SQLite database, found one that is damaged",
+}
+
+
+class LedgerError(CallmarkError):
+    """The file of a ledger cannot be used; the message names it and says why. No call runs that is not written down."""
 
 
 def call_key(session: str, message: str, position: int, name: str, arguments: Any) -> str:
@@ -38,6 +54,9 @@ class Claim(NamedTuple):
     state: Literal["mine", "running", "finished", "unknown"]
     result: bytes = b""
 
+    def __repr__(self) -> str:
+        return f"Claim({self.state})"
+
 
 class Row(NamedTuple):
     """One call: its state, who works on it, its tool and its result."""
@@ -46,6 +65,9 @@ class Row(NamedTuple):
     token: str
     name: str
     result: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"Row({self.name}, {self.state})"
 
 
 class Ledger:
@@ -56,17 +78,27 @@ class Ledger:
     ('mine', 'running')
     >>> ledger.start("key"), ledger.finish("key", b"seen")
     (True, None)
-    >>> ledger.claim("key", "look")
-    Claim(state='finished', result=b'seen')
+    >>> ledger.claim("key", "look").result
+    b'seen'
 
     It grows with each call; `forget` drops rows.
     """
 
     def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+        self._begin()
+        _survive_forks()
+        with _forking:
+            _ledgers.add(self)
+
+    def _begin(self) -> None:
+        """Begin as a process of its own: nothing is worked on here."""
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex  # tells this process's rows from those of another one
         self._watchers: dict[str, list[Callable[[], object]]] = {}  # of the calls that are worked on here
-        self._rows: dict[str, Row] = {}
+
+    def _pause(self) -> None:
+        """Let go, before a fork, of what must not get into another process."""
 
     def claim(self, key: str, name: str, *, repeatable: bool = False) -> Claim:
         """Ask for the right to run a call. `repeatable`: running it once more does no harm, so interruption is none."""
@@ -133,10 +165,11 @@ class Ledger:
         with self._lock:
             watchers = self._watchers.pop(key, [])
         for watcher in watchers:
-            watcher()
+            attempt(watcher)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self._all())} calls)"
+        rows = attempt(self._all).value
+        return f"{type(self).__name__}({'?' if rows is None else len(rows)} calls)"
 
     # How rows are kept.
 
@@ -157,46 +190,119 @@ class Ledger:
 
 
 class SqliteLedger(Ledger):
-    """A ledger in an SQLite file: it holds across crashes, and several processes may share it.
+    """A ledger in an SQLite file: it holds across crashes, and several processes may share it, forks included.
 
     durable   False (default): survives the end of a process, `kill -9` included, at 0.1 ms a step; True: also the
               end of the machine, at the price of a flush of the disk for each step
 
-    Results stand in the file as they are. Raises sqlite3.Error where the file cannot be used.
+    Results stand in the file as they are. Raises LedgerError where the file cannot be used: no call that runs once is
+    begun then.
     """
 
-    def __init__(self, path: str | PathLike[str], *, durable: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, durable: bool = False) -> None:
+        if not os.fspath(path) or os.fspath(path) == ":memory:":
+            raise UsageError("SqliteLedger: expected the path of a file; in memory, Ledger does the same")
+        self._path = os.path.abspath(path)
+        self._synchronous = "FULL" if durable else "NORMAL"
+        self._closed = False
+        self._base: sqlite3.Connection | None = None
         super().__init__()
-        self._base = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-        self._base.execute("PRAGMA journal_mode=WAL")
-        self._base.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-        self._base.execute(
-            "CREATE TABLE IF NOT EXISTS calls "
-            "(key TEXT PRIMARY KEY, state TEXT NOT NULL, token TEXT NOT NULL, name TEXT NOT NULL, result BLOB NOT NULL)"
-        )
+        with self._lock, self._explained():
+            self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._closed:
+            raise LedgerError(f"ledger {self._path}: expected one that is open, found that it was closed")
+        if self._base is None:
+            base = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            with contextlib.ExitStack() as failed:
+                failed.callback(base.close)
+                base.execute("PRAGMA journal_mode=WAL")
+                base.execute(f"PRAGMA synchronous={self._synchronous}")
+                base.execute(
+                    "CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, state TEXT NOT NULL, "
+                    "token TEXT NOT NULL, name TEXT NOT NULL, result BLOB NOT NULL)"
+                )
+                base.execute("SELECT key, state, token, name, result FROM calls LIMIT 0")  # is the table a ledger's?
+                failed.pop_all()
+            self._base = base
+        return self._base
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
+            self._closed = True
+            self._pause()
+
+    def _pause(self) -> None:
+        # SQLite knows its locks by process: a connection that came through a fork would believe that it holds some.
+        if self._base is not None:
             self._base.close()
+            self._base = None
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, f"expected a ledger, found: {error}")
+            raise LedgerError(f"ledger {self._path}: {reason}") from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        # Immediate: it takes the right to write before it reads, so no other process comes between.
-        self._base.execute("BEGIN IMMEDIATE")
-        with self._base:  # commits, or rolls back
+        with self._explained(), self._open() as base:  # commits, or rolls back
+            # Immediate: it takes the right to write before it reads, so no other process comes between.
+            base.execute("BEGIN IMMEDIATE")
             yield
 
     def _load(self, key: str) -> Row | None:
-        found = self._base.execute("SELECT state, token, name, result FROM calls WHERE key = ?", (key,)).fetchone()
+        found = (
+            self._open().execute("SELECT state, token, name, result FROM calls WHERE key = ?", (key,)).fetchone()
+        )
         return None if found is None else Row(*found)
 
     def _store(self, key: str, row: Row) -> None:
-        self._base.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)", (key, *row))
+        self._open().execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)", (key, *row))
 
     def _delete(self, key: str) -> None:
-        self._base.execute("DELETE FROM calls WHERE key = ?", (key,))
+        self._open().execute("DELETE FROM calls WHERE key = ?", (key,))
 
     def _all(self) -> list[tuple[str, Row]]:
-        rows = self._base.execute("SELECT key, state, token, name, result FROM calls ORDER BY rowid")
-        return [(key, Row(*rest)) for key, *rest in rows]
+        with self._lock, self._explained():
+            rows = self._open().execute("SELECT key, state, token, name, result FROM calls ORDER BY rowid")
+            return [(key, Row(*rest)) for key, *rest in rows]
+
+
+# Forks. All ledgers are held while a process forks, so that none is copied in the middle of a step.
+
+_forking = threading.Lock()
+_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_held: list[Ledger] = []
+
+
+@cache
+def _survive_forks() -> None:
+    if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has neither forks nor this
+        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _held.extend(_ledgers)
+    for ledger in _held:
+        ledger._lock.acquire()
+        ledger._pause()
+
+
+def _after_fork() -> None:
+    for ledger in _held:
+        ledger._lock.release()
+    _held.clear()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:  # pragma: no cover  # tested, in children that leave without a word to coverage
+    for ledger in _held:
+        ledger._begin()
+    _held.clear()
+    _forking.release()

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from math import ceil
+from math import ceil, ulp
 from typing import Final, Literal, NamedTuple
 
 from callmark.errors import UsageError
@@ -143,7 +143,7 @@ class LoopGuard:
     def _too_fast(self, now: float) -> Failure | None:
         if len(self._times) < self.calls or now - self._times[0] >= self.seconds:
             return None
-        wait = ceil((self.seconds - (now - self._times[0])) * 1000) / 1000
+        wait = seconds_left(now, self._times[0], self.seconds)
         return _refusal(f"{self.calls} calls in {self.seconds:g} seconds are the limit", wait)
 
     def _in_circles(self, key: str) -> Failure | None:
@@ -156,6 +156,14 @@ class LoopGuard:
                 what = "the same call" if period == 1 else f"the same cycle of {period} calls"
                 return _refusal(f"{what} came {self.repeats} times without a new result")
         return None
+
+
+def seconds_left(now: float, since: float, seconds: float) -> float:
+    """Return for how long to wait until `seconds` have passed: in milliseconds, and never too short by a rounding."""
+    wait = max(0.0, ceil((seconds - (now - since)) * 1000) / 1000)
+    while now + wait - since < seconds:
+        wait += max(0.001, ulp(now))
+    return wait
 
 
 def _refusal(why: str, retry_after: float | None = None) -> Failure:

@@ -12,12 +12,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
-from callmark.running.signals import Bell, Cancel
+from callmark.running.signals import Bell, Cancel, leave_behind
 from callmark.tools.foreign import attempt
 from callmark.tools.shapes import Host
 
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
+_END: Final = object()  # behind the last chunk
 _QUEUE_LIMIT: Final = 64  # chunks that a model may be ahead of who reads them
 
 
@@ -58,6 +59,8 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     if isinstance(answer, str | Mapping):
         yield answer
         return
+    if not hasattr(answer, "__aiter__") and not hasattr(answer, "__iter__"):
+        raise UsageError(f"model: expected a text or chunks, found {type(answer).__name__}")
     source = answer if hasattr(answer, "__aiter__") else _pumped(answer, cancel)
     iterator = source.__aiter__()
     bell = Bell()
@@ -71,20 +74,20 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
             if not step.done():
                 return
             found = step.result()
-            if found is None:
+            if found is _END:
                 return
             yield found
     finally:
         stop.cancel()
         if step is not None and not step.done():
-            step.cancel()
+            leave_behind(step)
             await asyncio.wait((step,), timeout=1.0)  # a model that will not be cancelled is left behind
         elif hasattr(iterator, "aclose"):
             await iterator.aclose()
 
 
-async def _next(iterator: AsyncIterator[Chunk]) -> Chunk | None:
-    return await anext(iterator, None)
+async def _next(iterator: AsyncIterator[Chunk]) -> Any:
+    return await anext(iterator, _END)
 
 
 async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chunk, None]:
@@ -104,7 +107,7 @@ async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chu
                     return
                 put((chunk, None))
 
-        put((None, attempt(read).error))
+        put((_END, attempt(read).error))
         close = getattr(chunks, "close", None)
         if close is not None:
             attempt(close)
@@ -115,7 +118,7 @@ async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chu
             chunk, error = await queue.get()
             if error is not None:
                 raise error
-            if chunk is None:
+            if chunk is _END:
                 return
             room.release()
             yield chunk

@@ -2,19 +2,29 @@
 
 A chunk is one decoded event of a stream: OpenAI's chat API or its Responses, Anthropic's Messages, Gemini or Cohere;
 which one, it shows itself. Servers that copy these APIs bend them, and what is met is read: names that come late or
-again, no index, every call at index 0 with an id of its own, arguments as an object.
+again, no index, every call at index 0 with an id of its own, arguments as an object. What has a shape that no server
+means is left out; what a server calls an error is one.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
-
-import msgspec
+from typing import Any, Final
 
 from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Span, Text
+from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.options import Limits
+from callmark.running.models import ModelError
+
+_REASONS: Final = {
+    "missing-name": "a call without a name",
+    "nesting-too-deep": "arguments that are nested too deep",
+    "duplicate-key": "arguments that name a key twice",
+    "bad-arguments": "arguments that are no JSON object",
+}
+_ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
 class _Pending:
@@ -52,11 +62,17 @@ class Assembler:
         self._dialect = "native"
 
     def feed(self, chunk: Mapping[str, Any]) -> list[str | Event]:
-        """Return text and events of one chunk. Raises UsageError for what is no mapping."""
+        """Return text and events of one chunk.
+
+        Raises UsageError for what is no mapping, ModelError for what tells of an error.
+        """
         if not isinstance(chunk, Mapping):
             raise UsageError(f"native stream: expected decoded events as mappings, found {type(chunk).__name__}")
         made: list[str | Event] = []
         kind = chunk.get("type")
+        error = chunk.get("error") or _object(chunk.get("response")).get("error") or (kind == "error" and chunk)
+        if error:
+            raise ModelError(f"the model's server sent an error: {json.dumps(error, default=str)[:_ERROR_LIMIT]}")
         if "choices" in chunk:
             self._openai(chunk, made)
         elif "candidates" in chunk:
@@ -82,21 +98,25 @@ class Assembler:
 
     def _openai(self, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "openai"
-        for choice in chunk.get("choices") or ():
-            delta = choice.get("delta") or choice.get("message") or {}
+        for choice in _objects(chunk.get("choices")):
+            delta = _object(choice.get("delta") or choice.get("message"))
             self._say(delta.get("reasoning_content") or delta.get("reasoning"), made, reasoning=True)
-            self._say(delta.get("content"), made)
-            for piece in delta.get("tool_calls") or ():
-                function = piece.get("function") or {}
+            content = delta.get("content")
+            for part in _objects(content):
+                self._say(part.get("text"), made)
+            self._say(content, made)
+            old = _object(delta.get("function_call"))  # of the days before `tool_calls`
+            for piece in [*_objects(delta.get("tool_calls")), *([{"index": 0, "function": old}] if old else [])]:
+                function = _object(piece.get("function"))
                 key = self._openai_key(piece, function)
                 self._piece(key, piece.get("id"), function.get("name"), function.get("arguments"), made)
             if choice.get("finish_reason"):
-                self.stop_reason = choice["finish_reason"]
+                self._stopped(choice["finish_reason"])
                 made.extend(self.finish())
 
     def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
         """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one."""
-        slot, own_id = piece.get("index"), piece.get("id")
+        slot, own_id = _key(piece.get("index")), piece.get("id")
         for key, call in reversed(self._pending.items()):
             another = slot is None and function.get("name") and call.name
             if call.id == own_id if own_id and call.id else key[0] == slot and not another:
@@ -105,7 +125,7 @@ class Assembler:
 
     def _responses(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "openai-responses"
-        key = chunk.get("output_index")
+        key = _key(chunk.get("output_index"))
         if kind in ("response.output_text.delta", "response.refusal.delta"):
             self._say(chunk.get("delta"), made)
         elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
@@ -122,32 +142,33 @@ class Assembler:
                 self._ended.add(key)
                 self._end(key, made)
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
-            self._say_why(chunk.get("response") or {})
+            self._say_why(_object(chunk.get("response")))
             made.extend(self.finish())
 
     def _response(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:
         """Read an answer of the Responses API that was not streamed."""
         self._dialect = "openai-responses"
-        for key, item in enumerate(whole.get("output") or ()):
-            for part in item.get("content") or ():
+        for key, item in enumerate(_objects(whole.get("output"))):
+            for part in _objects(item.get("content")):
                 self._say(part.get("text"), made, reasoning=item.get("type") == "reasoning")
             self._item(key, item, made)
         self._say_why(whole)
         made.extend(self.finish())
 
     def _item(self, key: Any, item: Any, made: list[str | Event]) -> None:
-        if isinstance(item, Mapping) and item.get("type") == "function_call":
+        item = _object(item)
+        if item.get("type") == "function_call":
             self._piece(key, item.get("call_id"), item.get("name"), item.get("arguments"), made)
 
     def _say_why(self, response: Mapping[str, Any]) -> None:
-        details = response.get("incomplete_details") or {}
-        self.stop_reason = details.get("reason") or response.get("status") or self.stop_reason
+        details = _object(response.get("incomplete_details"))
+        self._stopped(details.get("reason") or response.get("status"))
 
     def _anthropic(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "anthropic"
-        key = chunk.get("index")
-        block = chunk.get("content_block") or {}
-        delta = chunk.get("delta") or {}
+        key = _key(chunk.get("index"))
+        block = _object(chunk.get("content_block"))
+        delta = _object(chunk.get("delta"))
         if kind == "content_block_start" and block.get("type") == "tool_use":
             self._piece(key, block.get("id"), block.get("name"), block.get("input") or None, made)
         elif kind == "content_block_start":
@@ -160,36 +181,40 @@ class Assembler:
         elif kind == "content_block_stop" and key in self._pending:
             self._end(key, made)
         elif kind == "message_delta":
-            self.stop_reason = delta.get("stop_reason") or ""
+            self._stopped(delta.get("stop_reason"))
 
     def _gemini(self, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "gemini"
-        for candidate in chunk.get("candidates") or ():
-            for part in (candidate.get("content") or {}).get("parts") or ():
+        for candidate in _objects(chunk.get("candidates")):
+            for part in _objects(_object(candidate.get("content")).get("parts")):
                 self._say(part.get("text"), made, reasoning=part.get("thought") is True)
-                whole = part.get("functionCall")
+                whole = _object(part.get("functionCall") or part.get("function_call"))  # on the wire, in its client
                 if whole:
                     self._piece(self._begun, whole.get("id"), whole.get("name"), whole.get("args") or {}, made)
                     self._end(self._last, made)
-            self.stop_reason = candidate.get("finishReason") or self.stop_reason
+            self._stopped(candidate.get("finishReason") or candidate.get("finish_reason"))
 
     def _cohere(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "cohere"
-        delta = chunk.get("delta") or {}
-        message = delta.get("message") or {}
+        delta = _object(chunk.get("delta"))
+        message = _object(delta.get("message"))
         self._say(message.get("tool_plan"), made, reasoning=True)
-        content = message.get("content")
-        self._say(content.get("text") if isinstance(content, Mapping) else None, made)
-        piece = message.get("tool_calls")
-        key = chunk.get("index")
-        if isinstance(piece, Mapping):
-            function = piece.get("function") or {}
+        content = _object(message.get("content"))
+        self._say(content.get("thinking"), made, reasoning=True)
+        self._say(content.get("text"), made)
+        piece = _object(message.get("tool_calls"))
+        key = _key(chunk.get("index"))
+        if piece:
+            function = _object(piece.get("function"))
             self._piece(key, piece.get("id"), function.get("name"), function.get("arguments"), made)
         if kind == "tool-call-end" and key in self._pending:
             self._end(key, made)
-        self.stop_reason = delta.get("finish_reason") or self.stop_reason
+        self._stopped(delta.get("finish_reason"))
 
     # What they all mean.
+
+    def _stopped(self, reason: Any) -> None:
+        self.stop_reason = reason if isinstance(reason, str) else self.stop_reason
 
     def _say(self, text: Any, made: list[str | Event], *, reasoning: bool = False) -> None:
         if isinstance(text, str) and text:
@@ -209,7 +234,7 @@ class Assembler:
             made.append(CallStart(call.index, call.name, self._dialect))
             made.extend(ArgumentsDelta(call.index, piece) for piece in call.pieces)
         if isinstance(arguments, Mapping):
-            arguments = msgspec.json.encode(arguments).decode()
+            arguments = _text_of(arguments)
         if isinstance(arguments, str) and arguments:
             call.pieces.append(arguments)
             if call.started:
@@ -220,22 +245,19 @@ class Assembler:
         raw = "".join(call.pieces)
         name = call.name or None
         try:
-            arguments = msgspec.json.decode(raw) if raw.strip() else {}
-        except (ValueError, RecursionError):
-            arguments = None
-        deep = arguments is not None and not _is_shallow(arguments, Limits().nesting)
-        if deep:
-            reason, code = "arguments that are nested too deep", "nesting-too-deep"
-        elif name is None:
-            reason, code = "a call without a name", "missing-name"
-        elif isinstance(arguments, dict):
+            arguments = decode(raw.strip() or "{}", Limits().nesting)
+            code = "" if isinstance(arguments, dict) else "bad-arguments"
+        except Undecodable as error:
+            code = error.code
+        code = "missing-name" if name is None else code
+        if not code:
             if not raw.strip():
                 made.append(ArgumentsDelta(call.index, "{}"))
             span, raw = self._here(), raw or "{}"
             made.append(Call(span, "", call.index, call.name, arguments, raw, self._dialect, (), call.id))
             return
-        else:
-            reason, code = "arguments that are no JSON object", "bad-arguments"
+        code = code if code in _REASONS else "bad-arguments"
+        reason = _REASONS[code]
         message = f"expected a tool call, found {reason}"
         made.append(Malformed(self._here(), "", code, message, self._dialect, call.index, name))
 
@@ -243,9 +265,21 @@ class Assembler:
         return Span(self.position, self.position)
 
 
-def _is_shallow(value: Any, depth: int) -> bool:
-    """Whether at most `depth` brackets stand around each other: what is deeper, nothing behind this could walk."""
-    if not isinstance(value, dict | list):
-        return True
-    members = value.values() if isinstance(value, dict) else value
-    return depth > 0 and all(_is_shallow(member, depth - 1) for member in members)
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(values: Any) -> list[Mapping[str, Any]]:
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list | tuple) else []
+
+
+def _key(value: Any) -> int | str | None:
+    return value if isinstance(value, int | str) else None
+
+
+def _text_of(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as the text that they would have been; what JSON has no text for becomes no JSON."""
+    try:
+        return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):
+        return "{"

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from callmark.errors import UsageError
 from callmark.events import JsonValue
 from callmark.tools.foreign import attempt
 
@@ -121,12 +122,16 @@ class AuditLog:
     >>> [record["tool"] for record in read_audit_log(path)]
     ['look']
 
-    Each line is written whole and at once, so that several processes may share a file and a crash tears at most
-    the last line, which `read_audit_log` leaves out. Raises OSError where the file cannot be opened.
+    Each line is written whole and at once, so that several processes may share a file and a crash tears at most one
+    line, which `read_audit_log` leaves out. Raises OSError where the file cannot be opened.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        if os.fstat(self._file).st_size:
+            os.lseek(self._file, -1, os.SEEK_END)
+            if os.read(self._file, 1) != b"\n":  # a line that a crash tore goes on no further
+                os.write(self._file, b"\n")
 
     def __call__(self, record: Record) -> None:
         """Append a record."""
@@ -144,20 +149,26 @@ class AuditLog:
 
 
 def read_audit_log(path: str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yield the records of an audit log; a last line that was torn is left out."""
+    """Yield the records of an audit log; lines that were torn are left out."""
     with open(path, "rb") as lines:
         for line in lines:
-            if line.endswith(b"\n"):
-                yield msgspec.json.decode(line)
+            try:
+                record = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                continue
+            yield record
 
 
 def spans(tracer: Any = None) -> Observer:
     """Return an observer that makes an OpenTelemetry span of each call: `execute_tool NAME`, with start and end.
 
     Names and outcomes are those of the semantic conventions for generative AI; contents are in it where the records
-    have them. Wants the extra `otel`. `tracer` defaults to the global one, named `callmark`.
+    have them. `tracer` defaults to the global one, named `callmark`. Raises UsageError without the extra `otel`.
     """
-    from opentelemetry import trace
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        raise UsageError("spans: expected OpenTelemetry to be installed (the extra `otel`); it is not") from None
 
     used = tracer or trace.get_tracer("callmark")
 

@@ -26,6 +26,7 @@ from callmark.tools.foreign import attempt
 
 RESULT_LIMIT: Final = 16_384  # characters of JSON: some 4,000 tokens, a page that a model can take in
 ERROR_LIMIT: Final = 2048  # characters of what a tool says went wrong
+NAME_LIMIT: Final = 128  # characters of the name of an exception's type
 SMALLEST_LIMIT: Final = 256  # there must be room to say what was cut
 _DEPTH_LIMIT: Final = 64  # what every consumer of JSON takes; jsonschema fails at 131
 _BITS_LIMIT: Final = 14_000  # of an integer: what CPython still turns into digits
@@ -61,6 +62,7 @@ def rendered(value: Any, limit: int = RESULT_LIMIT) -> Rendered:
 
 def cut_text(text: str, limit: int) -> str:
     """Return `text`, or its beginning and end with a remark between, so that it takes `limit` characters as JSON."""
+    text = str.__str__(text)  # a plain one: a subclass may have methods of its own
     keep = limit
     made = clean(text) if len(text) <= limit else None
     while made is None or len(json.dumps(made, ensure_ascii=False)) > limit:
@@ -97,7 +99,7 @@ class _Walk:
             case enum.Enum():
                 return self.json(value.value, path)
             case str():
-                return self._text(str.__str__(value))  # a plain one: a subclass may have methods of its own
+                return self._text(value)
             case int():
                 bits = int.bit_length(value)
                 return int.__int__(value) if bits <= _BITS_LIMIT else f"<integer of {bits} bits>"
@@ -125,7 +127,7 @@ class _Walk:
             case Iterator() | range() | MappingView():
                 return self._array(value, inside)
             case BaseException():
-                return f"<{type(value).__name__}>"  # what it says may hold secrets, as where it is raised
+                return self._text(f"<{type(value).__name__}>")  # what it says may hold secrets, as where it is raised
         if is_dataclass(value) and not isinstance(value, type):
             return self._object([(field.name, getattr(value, field.name)) for field in fields(value)], 0, inside)
         if isinstance(value, msgspec.Struct):
@@ -135,6 +137,7 @@ class _Walk:
         return self._text(_words(value))
 
     def _text(self, text: str) -> str:
+        text = str.__str__(text)  # as in `cut_text`
         self.left -= len(text)
         if len(text) <= self.limit:
             return clean(text)
@@ -170,7 +173,7 @@ class _Walk:
                 break
             name = self._text(key) if isinstance(key, str) else self._text(_words(key))
             if name in made:
-                name = f"{name} ({type(key).__name__})"
+                name = self._text(f"{name} ({type(key).__name__})")
             made[name] = self.json(value, path)
         return made
 

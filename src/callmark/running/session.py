@@ -56,7 +56,10 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
 
 
 class SessionStats(msgspec.Struct, kw_only=True):
-    """Counts of one session; `tools` are those of its executor, which sessions may share."""
+    """Counts of one session; `tools` and what follows are those of its executor, which sessions may share.
+
+    `running` and `waiting` are calls inside and before the bulkhead; `abandoned` were given up and still run.
+    """
 
     turns: int = 0
     generations: int = 0
@@ -68,6 +71,9 @@ class SessionStats(msgspec.Struct, kw_only=True):
     rounds_left: int = 0
     calls_left: int = 0
     tools: dict[str, ToolStats] = msgspec.field(default_factory=dict)
+    running: int = 0
+    waiting: int = 0
+    abandoned: int = 0
 
 
 SessionEvent = Event | Result | Step
@@ -135,6 +141,9 @@ class Session:
             rounds_left=rounds,
             calls_left=calls,
             tools=self.executor.stats(),
+            running=self.executor.running,
+            waiting=self.executor.waiting,
+            abandoned=self.executor.abandoned,
         )
 
     def say(self, text: str) -> None:

@@ -98,7 +98,10 @@ class Bell:
 
 
 async def unless(cancel: Cancel | None, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T | None:
-    """Return what `work` comes to, None where it is cancelled or takes longer: then it is left behind."""
+    """Return what `work` comes to, None where it is cancelled or takes longer: then it is left behind.
+
+    It may cancel itself, as who awaits what a dialog's closing cancels does: that is None too.
+    """
     own = Cancel(cancel)
     bell = Bell()
     own.listen(bell.ring)
@@ -106,8 +109,14 @@ async def unless(cancel: Cancel | None, work: Coroutine[Any, Any, T], seconds: f
     stop = asyncio.ensure_future(bell.wait(seconds))
     try:
         await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
+        return task.result() if task.done() and not task.cancelled() else None
     finally:
         own.leave()
         stop.cancel()
-        task.cancel()  # nothing where it is done
+        leave_behind(task)
+
+
+def leave_behind(task: asyncio.Future[Any]) -> None:
+    """Cancel what nobody waits for any more. The loop would log what it raises still, contents and all."""
+    task.cancel()  # nothing where it is done
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())

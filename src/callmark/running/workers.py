@@ -62,6 +62,8 @@ class Workers:
     def in_thread(self, body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> object:
         """Run `body` in a thread, `finish` of its outcome too, and deliver that. Returns the worker's name.
 
+        `finish` must not raise.
+
         Raises RuntimeError where no thread can be started.
         """
         name = object()
@@ -71,7 +73,7 @@ class Workers:
             if cancel.begin():
                 outcome = attempt(context.run, _run, body, finish, delivery, cancel)
                 if outcome.error is not None:  # what an async tool's own tasks raised ended its loop
-                    delivery.put(attempt(finish, Outcome(None, outcome.error)))
+                    delivery.put(finish(outcome))
             self._over(name)
 
         self._alive.add(name)
@@ -87,8 +89,7 @@ class Workers:
 
         async def work() -> None:
             if cancel.begin():
-                outcome = await attempt_task(body)
-                delivery.put(attempt(finish, outcome))
+                delivery.put(finish(await attempt_task(body)))
 
         task = asyncio.get_running_loop().create_task(work())
         self._alive.add(task)
@@ -112,7 +113,7 @@ def _run(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Ca
     outcome = attempt(body)
     value: Any = outcome.value
     if not inspect.isawaitable(value) and not inspect.isasyncgen(value):
-        delivery.put(attempt(finish, outcome))
+        delivery.put(finish(outcome))
         return
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # it would log what a tool's tasks raise, secrets and all
@@ -125,8 +126,7 @@ def _run(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Ca
 async def _whole(begun: Any, finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
     task = asyncio.ensure_future(attempt_task(lambda: begun))
     cancel.listen(_canceller(task))
-    outcome = await task
-    delivery.put(attempt(finish, outcome))
+    delivery.put(finish(await task))
 
 
 def _canceller(task: asyncio.Future[Any]) -> Callable[[], object]:

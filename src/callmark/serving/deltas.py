@@ -34,6 +34,18 @@ def error_body(message: str, kind: str, code: str | None = None, param: str | No
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
+def error_in(answer: Body) -> Body | None:
+    """Return the error in OpenAI's shape that an answer or a chunk is, in the shapes that servers have for it."""
+    error = answer if answer.get("object") == "error" else answer.get("error")  # vLLM's, and everybody's
+    if not error:
+        return None
+    if error is not answer and isinstance(error, dict):
+        return answer
+    told = error if isinstance(error, dict) else {"message": error}
+    kind, code = told.get("type") or "upstream_error", told.get("code")
+    return {"error": {"message": str(told.get("message", "")), "type": kind, "param": told.get("param"), "code": code}}
+
+
 def text_of(content: Any) -> str:
     """Return the text of content, which some servers send in parts."""
     if isinstance(content, str):
@@ -138,8 +150,9 @@ class StreamWriter:
             return self.fail(error_body("the upstream sent an event that is no JSON", "upstream_error", "bad_event"))
         if not isinstance(chunk, dict):
             return b""
-        if chunk.get("error"):
-            return self.fail(chunk)
+        error = error_in(chunk)
+        if error is not None:
+            return self.fail(error)
         return b"".join(self._chunk(chunk))
 
     def feed_whole(self, answer: Body) -> bytes:
@@ -153,7 +166,7 @@ class StreamWriter:
         """Say that the upstream's stream is over: as it should, or before it said why it ends."""
         if self.done:
             return b""
-        if not complete and not (self._choices and all(choice.over for choice in self._choices.values())):
+        if not self._choices or not (complete or all(choice.over for choice in self._choices.values())):
             return self.fail(error_body("the upstream's stream ended early", "upstream_error", "upstream_closed"))
         out: list[bytes] = []
         for index, choice in self._choices.items():

@@ -27,7 +27,7 @@ from callmark.running.session import Step as SessionStep
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
 from callmark.serving import sessions as wire
-from callmark.serving.methods import State
+from callmark.serving.methods import State, fields
 from callmark.serving.problems import ServingError
 from callmark.serving.rpc import Connection, RemoteError
 from callmark.serving.texts import Halves, Tiles
@@ -96,7 +96,7 @@ class Host:
         if loop is None:
             if self._own is None:
                 self._own = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._own.run_forever, name="callmark-sessions", daemon=True)
+                self._thread = threading.Thread(target=_run, args=[self._own], name="callmark-sessions", daemon=True)
                 self._thread.start()
             loop = self._own
         return asyncio.run_coroutine_threadsafe(work, loop)
@@ -115,20 +115,12 @@ class Host:
             lambda _: loop.call_soon_threadsafe(loop.stop)
         )
         self._thread.join(2 * _WIND_UP_SECONDS)
-        if not loop.is_running():
-            loop.close()
 
     def ask(self, id: str, method: str, params: Any, answered: Callable[[Any, RemoteError | None], object]) -> None:  # noqa: A002
         """Ask the client; the answer comes in this loop."""
         loop = asyncio.get_running_loop()
 
-        def hand_over(result: Any, error: RemoteError | None) -> None:
-            try:
-                loop.call_soon_threadsafe(answered, result, error)
-            except RuntimeError:
-                pass  # the loop is closed: nobody waits
-
-        self.connection.ask(id, method, params, hand_over)
+        self.connection.ask(id, method, params, lambda *answer: loop.call_soon_threadsafe(answered, *answer))
 
     async def answer(self, method: str, params: Any, cancelled: str, cancel: Cancel) -> tuple[Any, RemoteError | None]:
         """Ask the client and wait for its answer, or for `cancel`.
@@ -157,6 +149,11 @@ class Host:
             self._generations.pop(id, None)
         else:
             self._generations[id] = generation
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
 
 
 async def _wind_up() -> None:
@@ -231,9 +228,8 @@ class Hosted:
         for row in tools:
             if len(self.registry) >= _TOOLS:
                 raise ServingError("too-many", f"session: at most {_TOOLS} tools, found more")
-            fields = {key: value for key, value in msgspec.structs.asdict(row).items() if key != "parameters"}
             made = Tool(
-                **fields,
+                **fields(row, "parameters"),
                 parameters=row.parameters or {"type": "object", "properties": {}},
                 function=self._body(row),
                 runs_in="loop",
@@ -357,9 +353,8 @@ class Hosted:
 
 
 def _settings(given: wire.SessionSettings) -> Settings:
-    fields = msgspec.structs.asdict(given)
+    named = fields(given)
     for options in ("prompt", "reading"):
-        named = msgspec.structs.asdict(fields[options])
-        fields[options] = {key: value for key, value in named.items() if value is not None}
-    fields["only"] = None if given.only is None else tuple(given.only)
-    return Settings(mode="text", **fields)
+        named[options] = {key: value for key, value in fields(named[options]).items() if value is not None}
+    named["only"] = None if given.only is None else tuple(given.only)
+    return Settings(mode="text", **named)

@@ -40,6 +40,10 @@ KINDS: Final[dict[str, Kind]] = {
 }
 
 
+HTTP_ONLY: Final = range(-32015, -32009)
+"""The numbers of what only the way of HTTP can bring."""
+
+
 class Problem(msgspec.Struct, frozen=True):
     """What is told to a client. `code` is one of the codes, `message` says what was expected and what was found."""
 

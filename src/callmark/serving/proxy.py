@@ -23,11 +23,12 @@ from starlette.routing import Route
 
 from callmark.nonces import new_nonce
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, taught
-from callmark.serving.deltas import StreamWriter, error_body, whole
-from callmark.serving.relay import STREAM_HEADERS, Answer, Relay
+from callmark.serving.deltas import StreamWriter, error_body, error_in, whole
+from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
 from callmark.serving.upstream import (
     Connection,
     EventDecoder,
+    Header,
     UpstreamError,
     pieces_of,
     read_all,
@@ -45,7 +46,8 @@ _log = logging.getLogger("callmark.proxy")
 class Proxy:
     """Serves `config`. Its routes work while `lifespan` is entered; `app(routes=..., lifespan=...)` takes both.
 
-    Who may ask, and how much, is the gate's affair, which stands before all paths.
+    Who may ask, and how much, is the gate's affair, which stands before all paths. Raises UsageError where the
+    environment has not the key that an upstream is to get.
 
     >>> from callmark.serving.upstreams import make_config
     >>> proxy = Proxy(make_config({"upstreams": [{"url": "http://127.0.0.1:5001/v1"}]}))
@@ -55,6 +57,7 @@ class Proxy:
 
     def __init__(self, config: ProxyConfig) -> None:
         self.config = config
+        _ = [upstream.key for upstream in config.upstreams]  # now, and not when the server has been started
         self._nonce = new_nonce()
         self._connections: dict[int, Connection] = {}
 
@@ -108,7 +111,6 @@ class Proxy:
         """Pass on what the upstream has, or put together what several have."""
         if len(self.config.upstreams) == 1:
             return await self._other(request)
-        headers = [("content-type", "application/json")]
 
         @asynccontextmanager
         async def merged() -> AsyncGenerator[Answer, None]:
@@ -118,14 +120,14 @@ class Proxy:
             if len(errors) == len(found):
                 raise errors[0]
             data = [model for each in found if isinstance(each, list) for model in each]
-            yield Answer(200, headers, _once(msgspec.json.encode({"object": "list", "data": data})))
+            yield Answer(200, [JSON_HEADER], _once(msgspec.json.encode({"object": "list", "data": data})))
 
         return self._relay(merged(), self._connection(self.config.upstreams[0]), events=False)
 
     async def _listed(self, connection: Connection, request: Request) -> list[Any]:
         url = connection.api("/models")
         async with connection.request("GET", url, connection.headers(request.headers.items()), b"") as response:
-            found = _object(await read_all(response)).get("data") if response.is_success else None
+            found = _object(await read_all(pieces_of(response))).get("data") if response.is_success else None
         return found if isinstance(found, list) else []
 
     async def _other(self, request: Request) -> Response:
@@ -186,7 +188,7 @@ class Proxy:
             async with connection.request("POST", url, headers, raw) as response:
                 refusal = b""
                 if exchange is not None and response.is_error:
-                    refusal = await read_all(response, ERROR_LIMIT)
+                    refusal = await read_all(pieces_of(response), ERROR_LIMIT)
                 if exchange is None or not refuses_tools(response.status_code, refusal):
                     _say(model, "native" if exchange is not None else "as it is", response.status_code, started)
                     if exchange is not None and response.is_error:
@@ -198,20 +200,21 @@ class Proxy:
         content = msgspec.json.encode(exchange.body)
         async with connection.request("POST", url, headers, content) as response:
             _say(model, "text", response.status_code, started)
-            kind = response.headers.get("content-type", "")
             if not response.is_success:
-                yield Answer(response.status_code, _plain(response), _once(await read_all(response, ERROR_LIMIT)))
+                refusal = await read_all(pieces_of(response), ERROR_LIMIT)
+                yield Answer(response.status_code, _plain(response), _once(refusal))
             elif not exchange.tools:
                 yield _as_it_is(response)
             elif exchange.streamed:
                 writer = StreamWriter(exchange, int(time.time()))
-                if "event-stream" in kind:
-                    pieces = _streamed(response, writer)
+                head, rest = await _begun(response)
+                if _are_events(head, response.headers.get("content-type", "")):
+                    pieces = _streamed(head, rest, writer)
                 else:
-                    pieces = _once(writer.feed_whole(_object(await read_all(response))))
+                    pieces = _once(writer.feed_whole(_completion(head + await read_all(rest))))
                 yield Answer(200, [*_plain(response, body=False), *STREAM_HEADERS], pieces, events=True)
             else:
-                answer = whole(_object(await read_all(response)), exchange)
+                answer = whole(_completion(await read_all(pieces_of(response))), exchange)
                 yield Answer(200, _plain(response), _once(msgspec.json.encode(answer)))
 
 
@@ -219,18 +222,39 @@ def _say(model: str, mode: str, status: int, started: float) -> None:
     _log.info("chat of %.80r: %s, status %d after %.3f s", model, mode, status, time.monotonic() - started)
 
 
-async def _streamed(response: httpx.Response, writer: StreamWriter) -> AsyncGenerator[bytes, None]:
+async def _begun(response: httpx.Response) -> tuple[bytes, AsyncGenerator[bytes, None]]:
+    """Return the beginning of an answer, as soon as it is more than white space, and what follows."""
+    rest = pieces_of(response)
+    async for piece in rest:
+        head = piece.lstrip()
+        if head:
+            return head, rest
+    return b"", rest
+
+
+def _are_events(head: bytes, media_type: str) -> bool:
+    """Whether an answer is a stream of events: what servers say of their answers is often wrong, in both ways."""
+    return head.startswith((b"data:", b"event:", b":")) or (
+        "event-stream" in media_type.lower() and not head.startswith(b"{")
+    )
+
+
+async def _streamed(
+    head: bytes, rest: AsyncGenerator[bytes, None], writer: StreamWriter
+) -> AsyncGenerator[bytes, None]:
     """Yield the events for the client; stop reading when nothing of what follows is wanted."""
     decoder = EventDecoder()
+    piece: bytes | None = head
     try:
-        async for piece in pieces_of(response):
+        while piece is not None:
             out = writer.feed(decoder.feed(piece))
             if out:
                 yield out
             if writer.done:
                 return
-        rest = writer.feed(decoder.finish())
-        yield rest + writer.finish(complete=False)
+            piece = await anext(rest, None)
+        last = writer.feed(decoder.finish())
+        yield last + writer.finish(complete=False)
     except UpstreamError as error:
         yield writer.fail(error.body)
 
@@ -244,9 +268,9 @@ async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
     yield body
 
 
-def _plain(response: httpx.Response, *, body: bool = True) -> list[tuple[str, str]]:
+def _plain(response: httpx.Response, *, body: bool = True) -> list[Header]:
     """Return the headers of an answer whose body is another now: decoded, and of another length."""
-    changed = ("content-length", "content-encoding", *(() if body else ("content-type", "cache-control")))
+    changed = (b"content-length", b"content-encoding", *(() if body else (b"content-type", b"cache-control")))
     return [(key, value) for key, value in told(response) if key not in changed]
 
 
@@ -266,6 +290,21 @@ def _object(raw: bytes) -> Body:
     if not isinstance(found, Mapping):
         raise UpstreamError(502, "the upstream's answer is no JSON object", "bad_upstream_answer")
     return dict(found)
+
+
+def _completion(raw: bytes) -> Body:
+    """Return a whole answer with choices. Raises UpstreamError for any other; some servers send errors with 200."""
+    found = _object(raw)
+    error = error_in(found)
+    if error is not None:
+        status = error["error"].get("code")
+        failed = UpstreamError(status if isinstance(status, int) and 400 <= status < 600 else 502, "", "")
+        failed.body = error
+        raise failed
+    choices = found.get("choices")
+    if not isinstance(choices, list) or not any(isinstance(choice, Mapping) for choice in choices):
+        raise UpstreamError(502, "the upstream's answer has no choices", "bad_upstream_answer")
+    return found
 
 
 def _path(request: Request) -> str:

@@ -17,13 +17,14 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from callmark.serving.deltas import event
-from callmark.serving.upstream import UpstreamError
+from callmark.serving.upstream import Header, UpstreamError
 
 COMMENT: Final = b": keep-alive\n\n"
+JSON_HEADER: Final = (b"content-type", b"application/json")
 STREAM_HEADERS: Final = (
-    ("content-type", "text/event-stream; charset=utf-8"),
-    ("cache-control", "no-cache"),
-    ("x-accel-buffering", "no"),  # for servers in front of this one that collect answers
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # for servers in front of this one that collect answers
 )
 
 
@@ -31,7 +32,7 @@ class Answer(NamedTuple):
     """What a client gets: status, headers, and the body as it is made. `events` is whether it is an event stream."""
 
     status: int
-    headers: Sequence[tuple[str, str]]
+    headers: Sequence[Header]
     pieces: AsyncGenerator[bytes, None]
     events: bool = False
 
@@ -95,7 +96,7 @@ class Relay(Response):
                 await line.send((b"" if line.whole else b"\n\n") + event(error.body))
             else:
                 body = msgspec.json.encode(error.body)
-                await line.start(error.status, [("content-type", "application/json")], events=False)
+                await line.start(error.status, [JSON_HEADER], events=False)
                 await line.send(body)
         await line.end()
 
@@ -131,11 +132,10 @@ class _Line:
         self._since: float | None = None  # when what is being sent began to be
         self.whole = True  # whether a comment may stand here: between two events
 
-    async def start(self, status: int, headers: Sequence[tuple[str, str]], *, events: bool) -> None:
+    async def start(self, status: int, headers: Sequence[Header], *, events: bool) -> None:
         self.started, self.events = True, events
         async with self._turn:
-            listed = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in headers]
-            await self._put({"type": "http.response.start", "status": status, "headers": listed})
+            await self._put({"type": "http.response.start", "status": status, "headers": list(headers)})
 
     async def send(self, piece: bytes) -> None:
         async with self._turn:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from callmark.errors import CallmarkError
-from callmark.serving import schema, sessions
+from callmark.serving import functions, schema, sessions
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
 from callmark.serving.methods import METHODS, Method, State
 from callmark.serving.problems import KINDS, ServingError
@@ -54,7 +54,7 @@ _list: Final = msgspec.json.Decoder(list[Raw])
 _items: Final = msgspec.json.Decoder(list[Any])
 _any: Final = msgspec.json.Decoder(Any)
 _error: Final = msgspec.json.Decoder(RemoteError)
-_LOADED: Final = (sessions, schema)  # both put methods into the table
+_LOADED: Final = (functions, sessions, schema)  # they put methods into the table
 _params: Final = {name: msgspec.json.Decoder(method.params) for name, method in METHODS.items()}
 
 
@@ -255,8 +255,9 @@ class Connection:
             return self._waiting.pop(id, None) is not None
 
     def tell(self, method: str, params: Any) -> None:
-        """Send a notification to the client."""
-        self._send(encoded({"jsonrpc": "2.0", "method": method, "params": params}))
+        """Send a notification to the client, if it is there."""
+        if not self.closed:
+            self._send(encoded({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def _answer(self, envelope: _Envelope) -> None:
         with self._lock:

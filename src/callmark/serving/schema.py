@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 
 import callmark
-from callmark.serving.methods import METHODS, Nothing, Reading, State, method
-from callmark.serving.problems import KINDS, Problem
+from callmark.serving.functions import Reading
+from callmark.serving.methods import METHODS, Nothing, State, method
+from callmark.serving.problems import HTTP_ONLY, KINDS, Problem
 from callmark.serving.sessions import ASKED
 
 Document = dict[str, Any]
@@ -162,8 +163,11 @@ client accepts them, which end with an event `end`. What goes wrong when the ans
 
 
 def _errors() -> list[Document]:
-    used = [kind for code, kind in KINDS.items() if kind.number > -32010]
-    return [{"code": kind.number, "message": kind.meaning} for kind in used]
+    return [
+        {"code": kind.number, "message": kind.meaning, "data": {"code": code}}
+        for code, kind in KINDS.items()
+        if kind.number not in HTTP_ONLY
+    ]
 
 
 def _params(kind: type[msgspec.Struct]) -> list[Document]:

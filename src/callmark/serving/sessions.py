@@ -18,20 +18,24 @@ import msgspec
 from msgspec import Meta
 
 from callmark.events import Event
-from callmark.reading.options import ContextPolicy, Limits, Tolerance
+from callmark.reading.options import Limits, Tolerance
 from callmark.serving.methods import (
-    Context,
+    Contexts,
+    Examples,
     LanguageName,
     Message,
     Name,
     NewName,
     Nonce,
     Nothing,
+    Params,
     State,
-    _Params,
+    ToolChoice,
+    Where,
     method,
 )
 from callmark.tools.results import Result
+from callmark.writing.signatures import Style
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -49,7 +53,7 @@ class Generate(msgspec.Struct, frozen=True):
     """Asks for what the model writes to these messages."""
 
     session: str
-    messages: list[Message]
+    messages: list[dict[str, Any]]
 
 
 class Generated(msgspec.Struct, frozen=True):
@@ -131,7 +135,7 @@ ASKED: Final[dict[str, Asking]] = {
 # What a client asks.
 
 
-class ClientTool(_Params, frozen=True, kw_only=True):
+class ClientTool(Params, frozen=True, kw_only=True):
     """A tool that lives in the client. A tool of the mode `write` needs consent, unless `approval` says otherwise."""
 
     name: str
@@ -147,32 +151,32 @@ class ClientTool(_Params, frozen=True, kw_only=True):
     owner: str = ""
 
 
-class SessionReading(_Params, frozen=True, kw_only=True):
+class SessionReading(Params, frozen=True, kw_only=True):
     """The options of reading that a session leaves open; null: as a session has them."""
 
     dialects: str | list[str] | None = None
     tolerance: Tolerance | None = None
-    contexts: dict[Context, ContextPolicy] | None = None
+    contexts: Contexts | None = None
     starts_in_reasoning: bool | None = None
     limits: Limits | None = None
 
 
-class SessionPrompt(_Params, frozen=True, kw_only=True):
+class SessionPrompt(Params, frozen=True, kw_only=True):
     """The options of the prompt that a session leaves open; null: as a session has them."""
 
-    style: Literal["signature", "table", "schema", "brief", "compact"] | None = None
-    examples: Literal["turns", "inline", "none"] | None = None
+    style: Style | None = None
+    examples: Examples | None = None
     reasoning: bool | None = None
     budget: int | None = None
     template: str | None = None
 
 
-class SessionSettings(_Params, frozen=True, kw_only=True):
+class SessionSettings(Params, frozen=True, kw_only=True):
     """How the connection to the model is used: `callmark.Settings`, for a model that writes text."""
 
     tools: bool = True
     only: list[str] | None = None
-    tool_choice: Annotated[str, Meta(description="auto, none, required, or the name of a tool.")] = "auto"
+    tool_choice: ToolChoice = "auto"
     parallel: bool = True
     retries: Annotated[int, Meta(ge=0)] = 2
     continuations: Annotated[int, Meta(ge=0)] = 2
@@ -180,12 +184,12 @@ class SessionSettings(_Params, frozen=True, kw_only=True):
     dialect: Name = "call"
     language: LanguageName = "en"
     nonce: Nonce = None
-    where: Literal["system", "merged", "user", "depth", "both"] = "merged"
+    where: Where = "merged"
     prompt: SessionPrompt = SessionPrompt()
     reading: SessionReading = SessionReading()
 
 
-class Guard(_Params, frozen=True, kw_only=True):
+class Guard(Params, frozen=True, kw_only=True):
     """The limits of the loop guard: `callmark.LoopGuard`."""
 
     calls: Annotated[int, Meta(ge=1)] = 5
@@ -195,7 +199,7 @@ class Guard(_Params, frozen=True, kw_only=True):
     repeats: Annotated[int, Meta(ge=1)] = 3
 
 
-class SessionOpen(_Params, frozen=True, kw_only=True):
+class SessionOpen(Params, frozen=True, kw_only=True):
     """A conversation: its tools, what was said before, and how it is held."""
 
     session: NewName | None = None
@@ -236,7 +240,7 @@ def _hosted(state: State, name: str) -> Hosted:
     return host.get(name)
 
 
-class SessionRun(_Params, frozen=True, kw_only=True):
+class SessionRun(Params, frozen=True, kw_only=True):
     """A session, and what the user says; null: nothing, the messages are as they should be."""
 
     session: SessionName
@@ -256,7 +260,7 @@ def session_run(state: State, params: SessionRun) -> Future[Turn]:
     return _hosted(state, params.session).run(params.text)
 
 
-class SessionRef(_Params, frozen=True, kw_only=True):
+class SessionRef(Params, frozen=True, kw_only=True):
     """A session."""
 
     session: SessionName
@@ -272,7 +276,7 @@ def session_cancel(state: State, params: SessionRef) -> Nothing:
 class SessionState(msgspec.Struct, frozen=True):
     """The messages so far, without prompts, and counts."""
 
-    messages: list[Message]
+    messages: list[dict[str, Any]]
     stats: dict[str, Any]
 
 
@@ -291,7 +295,7 @@ def session_close(state: State, params: SessionRef) -> Nothing:
     return Nothing()
 
 
-class SessionRegister(_Params, frozen=True, kw_only=True):
+class SessionRegister(Params, frozen=True, kw_only=True):
     """More tools for a session."""
 
     session: SessionName
@@ -313,7 +317,7 @@ def session_register(state: State, params: SessionRegister) -> Registered:
     return Registered([tool.qualified_name for tool in hosted.registry.list()])
 
 
-class SessionUnregister(_Params, frozen=True, kw_only=True):
+class SessionUnregister(Params, frozen=True, kw_only=True):
     """Tools to be removed, by their names with owner; other names are passed over."""
 
     session: SessionName
@@ -329,7 +333,7 @@ def session_unregister(state: State, params: SessionUnregister) -> Registered:
     return Registered([tool.qualified_name for tool in hosted.registry.list()])
 
 
-class ModelChunk(_Params, frozen=True, kw_only=True):
+class ModelChunk(Params, frozen=True, kw_only=True):
     """The next piece of what the model writes. `generation` is the id of the request `model/generate`."""
 
     generation: str

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 import httpx
@@ -35,10 +35,14 @@ _NOT_SENT: Final = frozenset((
     "origin", "referer", "cookie", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user",
 ))  # fmt: skip
 _NOT_TOLD: Final = frozenset((
-    "connection", "keep-alive", "transfer-encoding", "trailer", "upgrade", "proxy-authenticate", "te", "date", "server",
-    "set-cookie",
+    b"connection", b"keep-alive", b"transfer-encoding", b"trailer", b"upgrade", b"proxy-authenticate", b"te", b"date",
+    b"server", b"set-cookie",
 ))  # fmt: skip
 _REFUSED_TOOLS: Final = (400, 404, 422, 500, 501)
+
+
+Header: TypeAlias = tuple[bytes, bytes]
+"""Of an answer: the name in lower case, and the value, which may be in any encoding."""
 
 
 class UpstreamError(Exception):
@@ -89,6 +93,8 @@ class EventDecoder:
                 self._data.append(line[5:].strip(b" \r"))
             elif line in (b"", b"\r"):
                 self._end(found)
+            elif line.startswith(b"\xef\xbb\xbfdata:"):  # a mark of UTF-8 may stand at the beginning
+                self._data.append(line[8:].strip(b" \r"))
             elif line.startswith(b"error:"):  # llama.cpp, until 2025
                 self._data.append(b'{"error":' + line[6:].strip(b" \r") + b"}")
         if found:
@@ -128,15 +134,14 @@ class Connection:
         self._base = path
         self._root = path.removesuffix("/v1") if path.endswith("/v1") or not path else None
         timeout = httpx.Timeout(upstream.read_timeout_seconds, connect=upstream.connect_timeout_seconds, pool=None)
-        self._client = httpx.AsyncClient(
-            timeout=timeout,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-            trust_env=False,  # a proxy of the environment is no way to a server on this machine
-        )
+        self._extensions = {"timeout": timeout.as_dict()}
+        # No client of httpx: that logs whole URLs, and some clients have their key in the query.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+        self._transport = httpx.AsyncHTTPTransport(limits=limits, trust_env=False)
 
     async def close(self) -> None:
         """Close what is open."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
     def api(self, path: str, query: str = "") -> httpx.URL:
         """Return where a path of the API is, without the `/v1` before it; percent-encoded, as the query is."""
@@ -172,8 +177,8 @@ class Connection:
     ) -> AsyncGenerator[httpx.Response, None]:
         """Send a request and give the answer, whose body is still to be read. Raises UpstreamError."""
         try:
-            made = self._client.build_request(method, url, headers=headers, content=body)
-            response = await self._client.send(made, stream=True)
+            made = httpx.Request(method, url, headers=headers, content=body, extensions=self._extensions)
+            response = await self._transport.handle_async_request(made)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise failure(error) from error
         try:
@@ -224,19 +229,21 @@ class Connection:
         content = msgspec.json.encode(body) if body is not None else b""
         try:
             async with asyncio.timeout(ASKING_SECONDS), self.request(method, url, headers, content) as response:
-                found = msgspec.json.decode(await read_all(response, 1 << 20)) if response.is_success else None
+                raw = await read_all(pieces_of(response), 1 << 20) if response.is_success else b"{}"
+                found = msgspec.json.decode(raw)
         except (UpstreamError, TimeoutError, msgspec.DecodeError, UnicodeDecodeError):
             return {}
         return found if isinstance(found, dict) else {}
 
 
-def told(response: httpx.Response) -> list[tuple[str, str]]:
+def told(response: httpx.Response) -> list[Header]:
     """Return the headers that a client is told; who may read an answer in a browser is not the upstream's say."""
-    hop = {name.strip().lower() for name in response.headers.get("connection", "").split(",")}
+    hop = {name.strip() for name in response.headers.get("connection", "").lower().encode().split(b",")}
+    listed = ((key.lower(), value) for key, value in response.headers.raw)
     return [
         (key, value)
-        for key, value in response.headers.multi_items()
-        if key not in _NOT_TOLD and key not in hop and not key.startswith("access-control-")
+        for key, value in listed
+        if key not in _NOT_TOLD and key not in hop and not key.startswith(b"access-control-")
     ]
 
 
@@ -248,16 +255,16 @@ def refuses_tools(status: int, body: bytes) -> bool:
     return b"tool" in text or b"jinja" in text
 
 
-async def read_all(response: httpx.Response, limit: int = ANSWER_LIMIT) -> bytes:
-    """Return the body of an answer. Raises UpstreamError where it is longer than `limit` bytes, or breaks off."""
-    pieces: list[bytes] = []
+async def read_all(pieces: AsyncGenerator[bytes, None], limit: int = ANSWER_LIMIT) -> bytes:
+    """Return what is left of a body. Raises UpstreamError where it is longer than `limit` bytes, or breaks off."""
+    found: list[bytes] = []
     size = 0
-    async for piece in pieces_of(response):
+    async for piece in pieces:
         size += len(piece)
         if size > limit:
             raise UpstreamError(502, "the upstream's answer is too long", "upstream_answer_too_long")
-        pieces.append(piece)
-    return b"".join(pieces)
+        found.append(piece)
+    return b"".join(found)
 
 
 async def pieces_of(response: httpx.Response, *, raw: bool = False) -> AsyncGenerator[bytes, None]:

@@ -136,8 +136,11 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        found = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        if not (found and _is_plain(self.url)) or parts.query or parts.fragment:
             raise UsageError("url: expected http://host:port/v1 of an upstream, found something else")
+        if not _is_plain(self.api_key):
+            raise UsageError("api_key: expected ASCII characters without blanks, found others")
         if "@" in parts.netloc:
             raise UsageError("url: expected no user or password in it; api_key takes a key")
         times = ("connect_timeout_seconds", "read_timeout_seconds", "keep_alive_seconds", "client_timeout_seconds")
@@ -150,8 +153,8 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The key that is sent, "" for the client's own. Raises UsageError where the environment has none."""
         if not self.api_key_env:
             return self.api_key
-        key = os.environ.get(self.api_key_env, "")
-        if not key:
+        key = os.environ.get(self.api_key_env, "").strip()
+        if not key or not _is_plain(key):
             raise UsageError(f"api_key_env: expected a key in the environment variable {self.api_key_env}, found none")
         return key
 
@@ -161,6 +164,11 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __repr__(self) -> str:
         return f"Upstream({self.url!r})"
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text can stand in a header and in a URL as it is."""
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,8 +1,9 @@
 """Checks arguments against a JSON Schema, and says what is wrong in words that a model can act on.
 
 jsonschema decides; its validator objects are kept, which makes a check some fifty times cheaper. Where jsonschema-rs is
-installed, it says yes to what is valid in a hundredth of the time, and jsonschema is asked only for the rest. A
-property holds the two to the same verdicts. Neither ever fetches a schema from anywhere, and formats are not checked.
+installed, it says yes to what is valid in a hundredth of the time, and jsonschema is asked only for the rest; not of
+schemas with keywords that the two read differently. A property holds them to the same verdicts. Neither ever fetches a
+schema from anywhere, and formats are not checked.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _BOUNDS: Final = {
     "minProperties": "a number of keys of at least", "maxProperties": "a number of keys of at most",
     "pattern": "a text that matches", "const": "exactly",
 }  # fmt: skip
-_DATA: Final = ("enum", "const", "default", "examples", "example")
+_NO_PATTERN: Final = "parameters: expected a pattern that Python reads, found {!r:.80}"
+_UNLIKE: Final = {"pattern", "patternProperties", "multipleOf"}  # \d and $ mean other things in Rust, and 0.3 is other
 
 
 class Problem(NamedTuple):
@@ -58,17 +60,26 @@ class Checker:
         from jsonschema.validators import validator_for
         from referencing.jsonschema import EMPTY_REGISTRY
 
-        self.schema: dict[str, Any] = msgspec.to_builtins(schema)
-        check_references(self.schema)
-        check_patterns(self.schema)
+        try:
+            self.schema: dict[str, Any] = msgspec.to_builtins(schema)
+        except (TypeError, RecursionError) as error:
+            raise ToolsError(f"parameters: expected a JSON Schema, found: {error}") from error
+        dialect = self.schema.get("$schema", "")
+        if not isinstance(dialect, str):
+            raise ToolsError(f"parameters: expected $schema to be a text, found {shown(dialect)}")
         kind = validator_for(self.schema, default=Draft202012Validator)
         try:
             kind.check_schema(self.schema)
+            keywords = {key for part in _parts(self.schema, kind) for key in part}
         except SchemaError as error:
+            if error.validator == "format" and error.validator_value == "regex":
+                raise ToolsError(_NO_PATTERN.format(error.instance)) from error
             raise ToolsError(f"parameters: expected a JSON Schema, found: {error.message:.200}") from error
+        except RecursionError as error:
+            raise ToolsError("parameters: expected a JSON Schema, found one that is nested too deep") from error
         # An empty registry, since the default one would fetch what it does not know.
         self._validator = kind(self.schema, registry=EMPTY_REGISTRY)
-        self._quick = _quick_validator(self.schema, engine)
+        self._quick = None if _UNLIKE & keywords else _quick_validator(self.schema, engine)
 
     def is_valid(self, arguments: Any) -> bool:
         """Return whether `arguments` satisfy the schema, for both engines alike."""
@@ -76,13 +87,21 @@ class Checker:
 
     def problems(self, arguments: Any) -> tuple[Problem, ...]:
         """Return what is wrong, the outermost first, at most five problems; nothing where all is well."""
-        if self._quick is not None and self._quick.is_valid(arguments):
+        if self._is_quickly_valid(arguments):
             return ()
         try:
             errors = sorted(self._validator.iter_errors(arguments), key=lambda error: len(error.absolute_path))
         except RecursionError:
             return (Problem("arguments", "values that end", "a schema or a value that is nested too deep"),)
+        except OverflowError:
+            return (Problem("arguments", "numbers that can be compared", "one with too many digits"),)
         return tuple(problem for error in errors for problem in _problems(error))[:PROBLEMS_LIMIT]
+
+    def _is_quickly_valid(self, arguments: Any) -> bool:
+        try:
+            return self._quick is not None and bool(self._quick.is_valid(arguments))
+        except ValueError:  # half a surrogate pair, say: no text in Rust
+            return False
 
 
 def _quick_validator(schema: dict[str, Any], engine: Engine) -> Any:
@@ -104,45 +123,49 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} lies outside of the schema")
 
 
-def check_references(schema: dict[str, Any]) -> None:
-    """Raise ToolsError where a `$ref` leads out of the schema, or nowhere."""
-    for reference in _references(schema):
-        target: Any = schema
-        if not reference.startswith("#"):
-            raise ToolsError(f"parameters: expected a $ref within the schema (#/...), found {reference!r:.80}")
-        for step in reference[1:].split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(target, list) and step.isdecimal() and int(step) < len(target):
-                target = target[int(step)]
-            elif isinstance(target, dict) and step in target:
-                target = target[step]
-            else:
-                raise ToolsError(f"parameters: expected a $ref to what is in the schema, found {reference!r:.80}")
+def _parts(schema: dict[str, Any], kind: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and the schemas in it, each once, as its draft has them.
 
+    Raises ToolsError for what jsonschema would raise at when it meets it: a `$ref` that leads out of the schema or
+    nowhere, a pattern that Python cannot read; SchemaError where a `$ref` leads to what is no schema.
+    """
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import specification_with
 
-def check_patterns(schema: Any) -> None:
-    """Raise ToolsError for a pattern that Python cannot read: jsonschema would raise when it meets it."""
-    if isinstance(schema, dict):
-        keyed = schema.get("patternProperties")
-        for pattern in [schema.get("pattern"), *(keyed if isinstance(keyed, dict) else ())]:
+    specification = specification_with(kind.META_SCHEMA["$schema"])
+    root = specification.create_resource(schema)
+    waiting = [(root, Registry().resolver_with_root(root))]
+    seen: set[int] = set()
+    while waiting:
+        resource, resolver = waiting.pop()
+        part = resource.contents
+        if not isinstance(part, Mapping) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        _check_patterns(part)
+        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            if keyword not in part:
+                continue
+            if not part[keyword].startswith("#"):
+                raise ToolsError(f"parameters: expected a $ref within the schema (#/...), found {part[keyword]!r:.80}")
             try:
-                re.compile(pattern if isinstance(pattern, str) else "")
-            except re.error as error:
-                raise ToolsError(f"parameters: expected a pattern that Python reads, found {pattern!r:.80}") from error
-    for member in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        check_patterns(member)
+                found = resolver.lookup(part[keyword])
+            except (Unresolvable, ValueError) as error:
+                message = f"parameters: expected a $ref to what is in the schema, found {part[keyword]!r:.80}"
+                raise ToolsError(message) from error
+            kind.check_schema(found.contents)
+            waiting.append((specification.create_resource(found.contents), found.resolver))
+        waiting.extend((each, resolver.in_subresource(each)) for each in resource.subresources())
 
 
-def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, dict):
-        for key, value in schema.items():
-            if key in ("$ref", "$dynamicRef") and isinstance(value, str):
-                yield value
-            elif key not in _DATA:
-                yield from _references(value)
-    elif isinstance(schema, list):
-        for member in schema:
-            yield from _references(member)
+def _check_patterns(part: Mapping[str, Any]) -> None:
+    for pattern in (*part.get("patternProperties", ()), part.get("pattern", "")):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ToolsError(_NO_PATTERN.format(pattern)) from error
 
 
 def _problems(error: Any) -> Iterator[Problem]:
@@ -162,7 +185,7 @@ def _problems(error: Any) -> Iterator[Problem]:
                     guess = f" (did you mean {close[0]!r}?)" if close else ""
                     listed = ", ".join(map(repr, known[:12])) or "no keys"
                     yield Problem(path, f"only {listed}", f"{key!r:.60}{guess}")
-        case "type":
+        case "type" if all(isinstance(name, str) for name in value):  # draft 3 has schemas among them
             types = [value] if isinstance(value, str) else value
             listed = " or ".join(_ARTICLES.get(name, f"a {name}") for name in types)
             yield Problem(path, listed, shown(error.instance))
@@ -175,6 +198,8 @@ def _problems(error: Any) -> Iterator[Problem]:
         case _ if keyword in _BOUNDS:
             bound = json.dumps(value, ensure_ascii=False)
             yield Problem(path, f"{_BOUNDS[keyword]} {bound:.80}", shown(error.instance))
+        case None:  # the schema `false`
+            yield Problem(path, "nothing, or another key", shown(error.instance))
         case _:
             yield Problem(path, f"what the schema's {keyword!r} allows", shown(error.instance))
 

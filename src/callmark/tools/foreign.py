@@ -31,12 +31,12 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> Outcome:
 async def attempt_async(function: Callable[..., Any], *arguments: Any) -> Outcome:
     """Call `function`, await what it returns where that is awaitable, and return the outcome.
 
-    What is no `Exception` passes: a cancellation is meant for the caller's own task.
+    A cancellation passes, which is meant for the caller's own task, and so does a KeyboardInterrupt.
     """
     try:
         value = function(*arguments)
         return Outcome(await value if inspect.isawaitable(value) else value, None)
-    except Exception as error:  # noqa: BLE001  # see the module
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # see the module
         return Outcome(None, error)
 
 

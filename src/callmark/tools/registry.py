@@ -63,8 +63,9 @@ class Registry:
 
     clock       gives `when` in events and registrations; without one, the changes of this registry are counted
     listener    called with each RegistryEvent; what it raises changes nothing
-    reserved    says which keys of arguments are the host's alone (default: `__*`, `userId` in any spelling): what a
-                model writes there is dropped, and no tool may declare such a parameter
+    reserved    says which names of arguments are the host's alone (default: `__*`, `userId` in any spelling): what a
+                model writes there is dropped, and no tool may declare such a parameter; within an argument, keys are
+                data
     engine      what checks arguments; see `callmark.tools.checking`
 
     An owner is permitted to register tools until `revoke`d. Changes are single steps of a dict, so threads may share a

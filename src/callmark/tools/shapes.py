@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,7 +17,9 @@ _HOSTS: Final = ("openai", "openai-responses", "anthropic", "gemini")
 ALIAS_LIMIT: Final = 64  # characters: what the narrowest host takes
 _NARROW = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST: Final = 8  # hexadecimal digits that tell names apart which look alike once they are narrowed
-_DEPTH_LIMIT: Final = 64  # of schemas that are written out; one that goes round in circles would never end
+_REFERENCES_LIMIT: Final = 1000  # that are written out; where each has two more, 30 would make a gigabyte
+
+_NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array"}
 
 # What Gemini's Schema has, and what it calls differently; the rest it refuses.
 _GEMINI_KEYS: Final = {
@@ -35,7 +37,8 @@ class Aliases:
     >>> aliases.name(aliases.alias("eyes:look"))
     'eyes:look'
 
-    A name that fits is its own alias; any other ends in a digest of itself, so it does not depend on the other names.
+    A name that fits is its own alias; any other ends in a digest of itself, so it does not depend on the other names
+    unless one of them is made to look like it.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -43,8 +46,8 @@ class Aliases:
         self._names: dict[str, str] = {}
         for name in sorted(dict.fromkeys(names), key=lambda name: (_narrowed(name) != name, name)):
             alias = _narrowed(name)
-            if alias in self._names:
-                raise ToolsError(f"aliases: expected names that differ, found {name!r} and {self._names[alias]!r}")
+            while alias in self._names:
+                alias = _digested(alias)
             self._aliases[name] = alias
             self._names[alias] = name
 
@@ -63,8 +66,10 @@ class Aliases:
 
 
 def _narrowed(name: str) -> str:
-    if len(name) <= ALIAS_LIMIT and not _NARROW.search(name):
-        return name
+    return name if len(name) <= ALIAS_LIMIT and not _NARROW.search(name) else _digested(name)
+
+
+def _digested(name: str) -> str:
     digest = sha256(name.encode()).hexdigest()[:_DIGEST]
     return f"{_NARROW.sub('_', name)[: ALIAS_LIMIT - _DIGEST - 1]}_{digest}"
 
@@ -111,21 +116,19 @@ def _shaped(tools: list[tuple[str, Tool]], host: Host) -> list[dict[str, Any]]:
 
 def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON Schema in Gemini's dialect. What refers to itself becomes an object of anything in its turn."""
-    return _gemini(schema, schema, ())
+    return _gemini(schema, schema, (), iter(range(_REFERENCES_LIMIT)))
 
 
-def _gemini(schema: Any, root: Mapping[str, Any], seen: tuple[str, ...]) -> dict[str, Any]:
+def _gemini(schema: Any, root: Mapping[str, Any], seen: tuple[str, ...], room: Iterator[int]) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         return {}
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        if reference in seen or len(seen) >= _DEPTH_LIMIT:
+        target = None if reference in seen or next(room, None) is None else _target(reference, root)
+        if target is None:
             return {"type": "OBJECT"}
-        target: Any = root
-        for step in reference[1:].split("/")[1:]:
-            target = target[step.replace("~1", "/").replace("~0", "~")]
         beside = {key: value for key, value in schema.items() if key != "$ref"}
-        return _gemini({**target, **beside}, root, (*seen, reference))
+        return _gemini({**target, **beside}, root, (*seen, reference), room)
     made = {key: value for key, value in schema.items() if key in _GEMINI_KEYS}
     types = schema.get("type")
     listed = [types] if isinstance(types, str) else list(types or ())
@@ -135,22 +138,38 @@ def _gemini(schema: Any, root: Mapping[str, Any], seen: tuple[str, ...]) -> dict
         made["nullable"] = True
     listed = [name for name in listed if name != "null"]
     branches = [branch for branch in branches if branch != {"type": "null"}]
-    if members is not None:
+    values = [] if members is None else [member for member in members if member is not None]
+    if members is not None and not listed:
+        listed = sorted({_NAMES.get(type(value), "object") for value in values})
+    if members is not None and listed == ["string"]:
         made["type"] = "STRING"
-        made["enum"] = [str(member) for member in members if member is not None]
+        made["enum"] = values  # of texts only: what is written as a text comes back as one
     elif len(listed) == 1:
         made["type"] = listed[0].upper()
     elif listed:
         made["anyOf"] = [{"type": name.upper()} for name in listed]
     if len(branches) == 1:
-        made = {**_gemini(branches[0], root, seen), **made}
+        made = {**_gemini(branches[0], root, seen, room), **made}
     elif branches:
-        made["anyOf"] = [_gemini(branch, root, seen) for branch in branches]
+        made["anyOf"] = [_gemini(branch, root, seen, room) for branch in branches]
     if "properties" in schema:
-        made["properties"] = {key: _gemini(value, root, seen) for key, value in schema["properties"].items()}
+        made["properties"] = {key: _gemini(value, root, seen, room) for key, value in schema["properties"].items()}
     if isinstance(schema.get("items"), Mapping):
-        made["items"] = _gemini(schema["items"], root, seen)
+        made["items"] = _gemini(schema["items"], root, seen, room)
     return made
+
+
+def _target(reference: str, root: Any) -> Mapping[str, Any] | None:
+    """Return the schema that a pointer leads to from the root, None where it leads to none: an anchor, say."""
+    if reference != "#" and not reference.startswith("#/"):
+        return None
+    for step in reference.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(root, list) and key.isdecimal():
+            root = dict(enumerate(root)).get(int(key))
+        else:
+            root = root.get(key) if isinstance(root, Mapping) else None
+    return root if isinstance(root, Mapping) else None
 
 
 # From MCP.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import NoneType
 from typing import Any, Final, Literal, overload
 
 from callmark.dialects.model import expand
@@ -17,6 +18,16 @@ Mode = Literal["read", "write"]
 Place = Literal["thread", "loop"]
 Body = Callable[[dict[str, Any], Invocation], Any]
 
+_FIELDS: Final = (
+    ("description", str, "a text"),
+    ("display_name", str, "a text"),
+    ("stealth", bool, "True or False"),
+    ("polling", bool, "True or False"),
+    ("approval", (bool, NoneType), "True, False or None"),  # "" would be a yes that nobody meant
+    ("timeout_seconds", (int, float, NoneType), "seconds or None"),
+    ("tags", (frozenset, set, list, tuple), "texts"),
+    ("metadata", Mapping, "a mapping"),
+)
 _READABLE: Final = re.compile(expand("{name}"))  # what a marker can carry
 NAME_RULE: Final = "a letter or _, then letters, digits and _ - . /, at most 128 with its owner"
 
@@ -72,6 +83,17 @@ class Tool:
             value = getattr(self, attribute)
             if value not in allowed:
                 raise ToolsError(f"tool {self.name}, {attribute}: expected {' or '.join(allowed)}, found {value!r}")
+        for attribute, kinds, expected in _FIELDS:
+            value = getattr(self, attribute)
+            if not isinstance(value, kinds):
+                found = type(value).__name__
+                raise ToolsError(f"tool {self.name}, {attribute}: expected {expected}, found {found}")
+        for attribute in ("simulate", "should_register", "format_message"):
+            value = getattr(self, attribute)
+            if value is not None and not callable(value):
+                found = type(value).__name__
+                raise ToolsError(f"tool {self.name}, {attribute}: expected a function, found {found}")
+        object.__setattr__(self, "tags", frozenset(self.tags))
         if self.timeout_seconds is not None and not self.timeout_seconds > 0:
             raise ToolsError(f"tool {self.name}, timeout_seconds: expected more than 0, found {self.timeout_seconds}")
 

@@ -71,6 +71,8 @@ def render_history(
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
         role, content = message["role"], message.get("content")
+        if not isinstance(content, str | list | None) and role not in ("tool", "function"):
+            raise UsageError(f"messages: expected content as text, in parts or null, found {content!r:.80}")
         parts = content if isinstance(content, list) else []
         if role in ("tool", "function"):
             name = message.get("name") or ""
@@ -99,7 +101,10 @@ def _kind(part: Any) -> Any:
 
 def _calls(message: Mapping[str, Any], parts: list[Any]) -> list[WrittenCall]:
     calls = []
-    for call in message.get("tool_calls") or ():
+    listed = message.get("tool_calls") or []
+    if not isinstance(listed, list | tuple):
+        raise UsageError(f"tool_calls: expected a list of calls, found {listed!r:.80}")
+    for call in listed:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise UsageError(f"tool_calls: expected calls with a function that has a name, found {call!r:.80}")

@@ -1,0 +1,425 @@
+"""The functions of the library as methods: whole texts, what is written to a model, and texts that come in pieces.
+
+A function gets its parameters under the names that the library has for them, and gives what the library gives.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+import callmark
+from callmark.dialects import dialects
+from callmark.errors import UsageError
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, Event, Malformed, Notice
+from callmark.reading.options import Limits, Tolerance
+from callmark.serving.bounds import Bounds
+from callmark.serving.methods import (
+    METHODS,
+    Contexts,
+    Examples,
+    LanguageName,
+    Message,
+    ModelText,
+    Name,
+    NewName,
+    Nonce,
+    Nothing,
+    Params,
+    State,
+    ToolChoice,
+    Tools,
+    Where,
+    fields,
+    method,
+)
+from callmark.serving.texts import Positions, Units
+from callmark.writing.calls import WrittenCall
+from callmark.writing.export import Target
+from callmark.writing.signatures import Style
+
+PROTOCOL_VERSION: Final = 1
+
+StreamName = Annotated[str, Meta(min_length=1, max_length=128, description="The name of an open stream.")]
+
+
+class Reading(Params, frozen=True, kw_only=True):
+    """The options of reading, which mean what they mean for `callmark.parse`."""
+
+    dialects: Annotated[
+        str | list[str] | None,
+        Meta(description="Names of dialects to listen for; null: all whose opener cannot be mistaken for prose."),
+    ] = None
+    tools: Tools = None
+    tolerance: Tolerance = "lenient"
+    contexts: Contexts | None = None
+    starts_in_reasoning: Annotated[bool, Meta(description="Whether the prompt has opened the reasoning.")] = False
+    nonce: Nonce = None
+    limits: Limits | None = None
+    positions: Annotated[
+        Positions | None,
+        Meta(description="What spans count; null: as `initialize` was told, at first code points."),
+    ] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return what `callmark.parse` takes."""
+        return fields(self, "text", "stream", "positions")
+
+
+class Events(msgspec.Struct, frozen=True):
+    """What was read, in order. Only an event of the type `call` may be run."""
+
+    events: list[Event]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A text that was made."""
+
+    text: str
+
+
+class Messages(msgspec.Struct, frozen=True):
+    """Messages of a conversation, with `role` and `content`."""
+
+    messages: list[dict[str, Any]]
+
+
+# Reading.
+
+
+class Parse(Reading, frozen=True, kw_only=True):
+    """A whole text, and how it is read."""
+
+    text: ModelText
+
+
+@method("parse", Parse, Events, anywhere=True)
+def parse(state: State, params: Parse) -> Events:
+    """Read a whole text and return its events. Whatever a model wrote is read; none of it is an error."""
+    events = list(callmark.parse(params.text, **params.options()).events)
+    if (params.positions or state.positions) == "utf-16":
+        units = Units()
+        units.see(params.text)
+        events = units.events(events)
+    return Events(events)
+
+
+class Detect(Params, frozen=True, kw_only=True):
+    """A text."""
+
+    text: ModelText
+
+
+class Detected(msgspec.Struct, frozen=True):
+    """Names of dialects, those with most calls first."""
+
+    dialects: list[str]
+
+
+@method("detect", Detect, Detected, anywhere=True)
+def detect(state: State, params: Detect) -> Detected:
+    """Return the names of the dialects whose markers stand in a text."""
+    return Detected(list(callmark.detect(params.text)))
+
+
+class DialectRow(msgspec.Struct, frozen=True):
+    """A dialect. `explicit`: listened for where no dialects are named."""
+
+    name: str
+    title: str
+    models: str
+    source: str
+    explicit: bool
+
+
+class Dialects(msgspec.Struct, frozen=True):
+    """The dialects there are."""
+
+    dialects: list[DialectRow]
+
+
+@method("dialects", Nothing, Dialects, anywhere=True)
+def list_dialects(state: State, params: Nothing) -> Dialects:
+    """Return the dialects there are."""
+    return Dialects([DialectRow(row.name, row.title, row.models, row.source, row.explicit) for row in dialects()])
+
+
+class Feedback(Params, frozen=True, kw_only=True):
+    """What went wrong, as reading told it."""
+
+    problem: Malformed | Notice
+    dialect: Annotated[str | None, Meta(description="The one that the model shall write; null: the problem's.")] = None
+    language: LanguageName = "en"
+    nonce: Nonce = None
+
+
+@method("feedback", Feedback, Written, anywhere=True)
+def feedback(state: State, params: Feedback) -> Written:
+    """Return what to tell the model about a problem: what was wrong, the correct form, what to do."""
+    problem = params.problem
+    known = MALFORMED_CODES if isinstance(problem, Malformed) else NOTICE_CODES
+    if problem.code not in known:
+        raise UsageError(f"problem.code: expected one of {', '.join(known)}, found {problem.code!r:.80}")
+    return Written(callmark.feedback(**fields(params)))
+
+
+class Convert(Params, frozen=True, kw_only=True):
+    """A text, and the dialect that its calls shall be written in."""
+
+    text: ModelText
+    to: Name
+    dialects: str | list[str] | None = None
+    tools: Tools = None
+    contexts: Contexts | None = None
+
+
+@method("convert", Convert, Written, anywhere=True)
+def convert(state: State, params: Convert) -> Written:
+    """Return a text with its calls in another dialect; all else stays where it is."""
+    return Written(callmark.convert(**fields(params)))
+
+
+# Writing.
+
+
+class Offer(Params, frozen=True, kw_only=True):
+    """The tools that a model may call, and how."""
+
+    tools: Tools
+    dialect: Name = "call"
+    tool_choice: ToolChoice = "auto"
+    parallel: bool = True
+    nonce: Nonce = None
+
+
+class Prompt(Offer, frozen=True, kw_only=True):
+    """The tools, how they are taught, and perhaps the messages that the prompt goes into."""
+
+    style: Style = "signature"
+    language: LanguageName = "en"
+    reasoning: bool = False
+    examples: Examples = "turns"
+    budget: Annotated[int | None, Meta(description="Most tokens; a shorter style is taken if it is too long.")] = None
+    template: str | None = None
+    messages: list[Message] | None = None
+    where: Where = "system"
+    depth: Annotated[int, Meta(ge=0)] = 4
+
+
+class Taught(msgspec.Struct, frozen=True):
+    """A prompt. `text` is for the system message, `turns` are example messages behind it, `reminder` is for the end of
+    a long chat, `tokens` is an estimate. `messages` are those that were given, with the prompt in them.
+    """
+
+    text: str
+    turns: list[dict[str, str]]
+    reminder: str
+    style: str
+    tokens: int
+    messages: list[dict[str, Any]] | UnsetType = UNSET
+
+
+@method("prompt", Prompt, Taught, anywhere=True)
+def prompt(state: State, params: Prompt) -> Taught:
+    """Return the prompt that teaches a model how to call the tools."""
+    made = callmark.protocol_prompt(**fields(params, "messages", "where", "depth"))
+    messages: list[dict[str, Any]] | UnsetType = UNSET
+    if params.messages is not None:
+        messages = callmark.merge_into_messages(params.messages, made, params.where, depth=params.depth)
+    return Taught(made.text, list(made.turns), made.reminder, made.style, made.tokens, messages)
+
+
+class CallToWrite(Params, frozen=True, kw_only=True):
+    """A call to be written."""
+
+    name: str
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    id: str | None = None
+
+
+class Writing(Params, frozen=True, kw_only=True):
+    """The dialect that is written, and for which tools."""
+
+    dialect: Name = "call"
+    nonce: Nonce = None
+    tools: Tools = None
+
+
+class Render(Writing, frozen=True, kw_only=True):
+    """Calls of one message."""
+
+    calls: list[CallToWrite]
+
+
+@method("render", Render, Written, anywhere=True)
+def render(state: State, params: Render) -> Written:
+    """Return calls as the text of a dialect, which `parse` reads as these calls."""
+    calls = [WrittenCall(call.name, call.arguments, call.id) for call in params.calls]
+    return Written(callmark.render_calls(calls, **fields(params, "calls")))
+
+
+class ResultToWrite(Params, frozen=True, kw_only=True):
+    """What a call came to: text, or a JSON value."""
+
+    name: str
+    content: Any
+    id: str | None = None
+    language: LanguageName = "en"
+
+
+@method("result", ResultToWrite, Written, anywhere=True)
+def result(state: State, params: ResultToWrite) -> Written:
+    """Return the result of a call as text for a message of the user's role, neutralized."""
+    return Written(callmark.render_result(**fields(params)))
+
+
+class Restore(Writing, frozen=True, kw_only=True):
+    """A conversation in which calls and results are text."""
+
+    messages: list[Message]
+    language: LanguageName = "en"
+
+
+@method("restore", Restore, Messages, anywhere=True)
+def restore(state: State, params: Restore) -> Messages:
+    """Return a conversation in text with native calls and tool messages: what `history` wrote, back again."""
+    return Messages(callmark.restore_history(**fields(params)))
+
+
+class History(Restore, frozen=True, kw_only=True):
+    """A conversation with native calls and tool messages."""
+
+    merge_roles: bool = False
+
+
+@method("history", History, Messages, anywhere=True)
+def history(state: State, params: History) -> Messages:
+    """Return a conversation with its native calls and results as text."""
+    return Messages(callmark.render_history(**fields(params)))
+
+
+class Neutralize(Params, frozen=True, kw_only=True):
+    """A text that somebody else wrote."""
+
+    text: str
+    special_tokens: Annotated[bool, Meta(description="Whether tokens of chat templates are broken too.")] = False
+
+
+@method("neutralize", Neutralize, Written, anywhere=True)
+def neutralize(state: State, params: Neutralize) -> Written:
+    """Return a text such that no call is read in it, in any dialect, alone or joined with other texts."""
+    return Written(callmark.neutralize(**fields(params)))
+
+
+class Grammar(Offer, frozen=True, kw_only=True):
+    """The tools, and the engine that shall be constrained."""
+
+    target: Target = "llguidance"
+    free_text: bool = True
+
+
+class GrammarText(msgspec.Struct, frozen=True):
+    """A grammar, and the constraints that it does not hold arguments to."""
+
+    text: str
+    unenforced: list[str]
+
+
+@method("grammar", Grammar, GrammarText, anywhere=True)
+def grammar(state: State, params: Grammar) -> GrammarText:
+    """Return a grammar of messages that may call the tools, for an engine that constrains a model."""
+    made = callmark.export_grammar(**fields(params))
+    return GrammarText(made.text, list(made.unenforced))
+
+
+# A connection, and its streams.
+
+
+class Initialize(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client may say of itself; other keys are passed over."""
+
+    positions: Annotated[Positions, Meta(description="What spans count from now on, where nothing else is said.")] = (
+        "code-points"
+    )
+
+
+class Versions(msgspec.Struct, frozen=True):
+    """`callmark` is the version of the program; `protocol` grows where a client would have to be changed."""
+
+    callmark: str
+    protocol: int
+
+
+class Initialized(msgspec.Struct, frozen=True):
+    """What the server is and can."""
+
+    versions: Versions
+    positions: Positions
+    dialects: list[DialectRow]
+    methods: list[str]
+    bounds: Bounds
+
+
+@method("initialize", Initialize, Initialized)
+def initialize(state: State, params: Initialize) -> Initialized:
+    """Say how positions are counted; return versions, dialects, methods and bounds. Nothing requires this call."""
+    state.positions = params.positions
+    return Initialized(
+        Versions(callmark.__version__, PROTOCOL_VERSION),
+        state.positions,
+        list_dialects(state, Nothing()).dialects,
+        list(METHODS),
+        state.bounds,
+    )
+
+
+class StreamOpen(Reading, frozen=True, kw_only=True):
+    """How the text of a stream is read."""
+
+    stream: NewName | None = None
+
+
+class StreamOpened(msgspec.Struct, frozen=True):
+    """The stream's name."""
+
+    stream: str
+
+
+@method("stream/open", StreamOpen, StreamOpened)
+def stream_open(state: State, params: StreamOpen) -> StreamOpened:
+    """Open a stream for one text that comes in pieces. Many may be open at once."""
+    positions = params.positions or state.positions
+    return StreamOpened(state.streams.open(params.stream, params.options(), positions))
+
+
+class StreamText(Params, frozen=True, kw_only=True):
+    """A piece of a text."""
+
+    stream: StreamName
+    text: ModelText
+
+
+@method("stream/feed", StreamText, Events)
+def stream_feed(state: State, params: StreamText) -> Events:
+    """Read the next chunk and return what is certain by now. Chunks may be cut anywhere, inside an emoji too."""
+    return Events(list(state.streams.get(params.stream).feed(params.text)))
+
+
+@method("stream/snapshot", StreamText, Events)
+def stream_snapshot(state: State, params: StreamText) -> Events:
+    """Read all of the text that there is so far, which may replace what was there, and return the new events."""
+    return Events(list(state.streams.get(params.stream).snapshot(params.text)))
+
+
+class StreamClose(Params, frozen=True, kw_only=True):
+    """A stream."""
+
+    stream: StreamName
+
+
+@method("stream/close", StreamClose, Events)
+def stream_close(state: State, params: StreamClose) -> Events:
+    """Say that the text is over, and return its last events. The stream's name is free again."""
+    return Events(list(state.streams.close(params.stream)))
