@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 import callmark
-from callmark import Notice, UsageError, feedback, load_language, parse
+from callmark import Notice, UsageError, feedback, load_language, parse, reading
 from callmark.dialects import Dialect, dialects
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed, Span
 from callmark.languages import LANGUAGES, language_of
@@ -236,6 +237,23 @@ def test_all_words_of_the_grammars_are_translated():
     for phrase in words:
         assert not re.search("[a-z]", _translated(phrase, simplified)), phrase
     assert _translated("a value", language_of("en").expected) == "a value"
+
+
+def test_all_words_of_the_readers_are_translated():
+    for name in ("values", "strings", "parameters", "embedded"):
+        source = Path(reading.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+        found = re.findall(r"""_die\(\s*"[a-z-]+", f?("[^"\\]+"|'[^'\\]+')|"unexpected-text", ("an [a-z ]+")""", source)
+        for phrase in ["".join(pair)[1:-1] for pair in found]:
+            plain = re.sub(r'"[^"]*"|\{[^}]*\}|JSON', "", _translated(phrase, language_of("zh-Hans").expected))
+            assert not re.search("[a-z]", plain), phrase
+    assert _translated("the end of the marker, as in", language_of("zh-Hant").expected) == "標記的結尾, 如"
+
+
+def test_a_value_that_was_perhaps_never_closed_is_not_shown_as_one():
+    told = feedback(problem('[CALL: f({"n": 1, "a": "x, "b": "y"})]'))
+    assert '[CALL: f({"n": 1})]' in told
+    told = feedback(problem('[CALL: f(a="x", n=1 "b")]'))
+    assert '"a": "x"' in told
 
 
 def test_a_language_of_ones_own(tmp_path):

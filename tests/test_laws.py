@@ -22,6 +22,7 @@ from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
 from callmark.reading import fast
+from callmark.reading.diagnosis import mismatch
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, any_of, patterns, section
@@ -259,6 +260,48 @@ def test_a_call_of_the_grammar_is_read_as_the_grammar_says(dialect, data):
 @given(st.data())
 def test_a_broken_member_is_a_call_only_where_the_grammar_says_so(dialect, data):
     laws.check_grammar(dialect, data.draw(mutated(members(dialect) | st.sampled_from(MARKERS[dialect.name]), 2)))
+
+
+# Strict is lenient with nothing to repair.
+
+
+def stands_elsewhere(call: Call, events: Any) -> bool:
+    """Whether lenient reading takes the call for a part of something else: of a call that it mends, of one that is cut
+    or breaks only behind it; or finds it behind the bracket of a list of which it has mended a call.
+    """
+    for other in events:
+        if isinstance(other, Call) and other.repairs:
+            if other.span.start <= call.span.start and call.span.end <= other.span.end:
+                return True
+            if other.dialect in ("mistral", "pythonic") and other.span.end <= call.span.start:
+                return True
+        if isinstance(other, Malformed) and other.span.start <= call.span.start and call.span.end <= other.span.end:
+            parts = mismatch(other.message)
+            if parts is None or call.span.end <= other.span.start + parts.at:
+                return True
+    return False
+
+
+@each_dialect
+@some
+@given(st.data())
+def test_lenient_reading_finds_every_call_that_strict_reading_finds(dialect, data):
+    markers = mutated(st.sampled_from(MARKERS[dialect.name]), 2)
+    text = "".join(data.draw(st.lists(markers | soup(dialect.name), min_size=1, max_size=3)))
+    events = whole(text, dialects=dialect)
+    found = [(call.span, meaning_of(call)) for call in calls_of(events)]
+    for call in calls_of(whole(text, dialects=dialect, tolerance="strict")):
+        assert (call.span, meaning_of(call)) in found or stands_elsewhere(call, events)
+
+
+@each_dialect
+@some
+@given(st.data())
+def test_nothing_is_mended_in_a_member_of_the_grammar(dialect, data):
+    text = data.draw(members(dialect))
+    expected = whole(text, dialects=dialect, tolerance="strict", contexts=EVERYWHERE)
+    for tolerance in ("lenient", "salvage"):
+        assert joined(whole(text, dialects=dialect, tolerance=tolerance, contexts=EVERYWHERE)) == joined(expected)
 
 
 @given(any_text, options)

@@ -69,6 +69,7 @@ REPAIR_CODES: dict[str, str] = {
     "wrong-closer": "a closer of another kind was read as the one that was due",
     "string-arguments": "arguments given as a JSON string were decoded once more",
     "null-arguments": "arguments given as null were read as none",
+    "escaped-entities": "entities of XML were read as the characters that they stand for",
     "fenced-body": "a code fence around the body was dropped",
     "neighbour-body": "the body of another dialect was read in this one's wrapper",
     "key-spelling": "the name or the arguments stood under another key, or one level deeper",

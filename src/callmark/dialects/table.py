@@ -120,6 +120,22 @@ BUILTIN: tuple[Dialect, ...] = (
                 closer=r"</tool_call>",
             ),
         ),
+        variants=(
+            Form(
+                head=r"<tool_call>{ws}<function={name}>{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}</function>{ws}</tool_call>",
+                repairs=("neighbour-body",),
+                salvage=True,
+            ),
+            Form(
+                head=r"<function={name}>{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}</function>",
+                repairs=("neighbour-body",),
+                salvage=True,
+            ),
+        ),
         writing=Writing(
             opener="<tool_call>\n",
             call="<function={name}>\n{arguments}</function>",

@@ -351,7 +351,7 @@ class CallReading:
         buffer, at, base = self._buffer, self._at, self._base
         section = self._section.section if self._section is not None else None
         inside = isinstance(reader, ValueReader) and reader.status == DEAD and reader.inside
-        ways = endings(self._entry.form, section, due, inside)
+        ways = endings(self._entry.form, section, due, inside, self._finished)
         ending = ways.ending(buffer, at, base)
         if ending is None and ways.may_end(buffer, at):
             reader.status = OPEN if reader.status == DEAD else reader.status

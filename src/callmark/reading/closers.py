@@ -38,17 +38,18 @@ class Ending(NamedTuple):
 class Endings:
     """What may stand where the closers `due` (innermost first) and then the tail of a marker of `form` are due.
 
-    `inside` says that brackets of the arguments are open, so that more members may stand behind another bracket.
+    `inside` says that brackets of the arguments are open, so that more members may stand behind another bracket;
+    `final` that no more text comes.
     """
 
-    def __init__(self, form: Form, section: Section | None, due: str, inside: bool) -> None:
+    def __init__(self, form: Form, section: Section | None, due: str, inside: bool, final: bool) -> None:
         """Make a pattern for each change. None matches the beginning of what another matches, so all can be asked."""
         tail = anonymous(expand(form.tail))
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
             due, tail = due + bracket[1], ""
-        elif not tail and section is not None:
-            tail = f"(?={anonymous(section.next.text)})"
+        elif section is not None and (section.separated or not tail):
+            tail = f"(?={(section.mended_last if final else section.mended).text})"
         may_be_bracket = bracket is not None or re.match(tail, "]x") is not None
         self._ways: list[tuple[str, int, Pattern]] = []  # code of the repair, how many closers are missing
         if tail or bracket is not None:
@@ -117,6 +118,6 @@ class Endings:
 
 
 @lru_cache(maxsize=1024)
-def endings(form: Form, section: Section | None, due: str, inside: bool) -> Endings:
+def endings(form: Form, section: Section | None, due: str, inside: bool, final: bool) -> Endings:
     """Return the endings for a place; made once for each."""
-    return Endings(form, section, due, inside)
+    return Endings(form, section, due, inside, final)

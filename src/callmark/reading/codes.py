@@ -169,6 +169,7 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
     "wrong-closer": (_READ, '[CALL: look({"at": 1})}', {}),
     "string-arguments": (_READ, r'<tool_call>{"name": "look", "arguments": "{\"at\": 1}"}</tool_call>', {}),
     "null-arguments": (_READ, '<tool_call>{"name": "look", "arguments": null}</tool_call>', {}),
+    "escaped-entities": (_READ, "[CALL: look({&quot;at&quot;: 1})]", {}),
     "fenced-body": (
         _READ,
         'Action: look\nAction Input:\n```json\n{"at": 1}\n```',
@@ -236,6 +237,7 @@ WANTED: Final[Mapping[str, str]] = {
     "wrong-closer": "the closer of the same kind as the opener",
     "string-arguments": "the arguments as an object",
     "null-arguments": "the arguments as an object",
+    "escaped-entities": "the characters themselves",
     "fenced-body": "the body without a fence",
     "neighbour-body": "the arguments as the dialect writes them",
     "key-spelling": "the keys of the dialect, at the outermost level",

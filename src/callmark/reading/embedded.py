@@ -1,8 +1,14 @@
-"""JSON inside another language: in a string of JSON, or between tags. What it is written in is decoded by others."""
+"""JSON inside another language: in a string of JSON, between tags, with its quotes escaped, in a fence."""
 
 from __future__ import annotations
 
+import json
+import re
+from html import unescape
 from typing import TYPE_CHECKING, Final
+
+from callmark.events import Repair, Span
+from callmark.reading.patterns import Pattern
 
 if TYPE_CHECKING:
     from callmark.reading.values import ValueReader
@@ -12,13 +18,32 @@ HELD: Final = object()
 """What a reader's `stops` says of a chunk that it has taken, and of which nothing comes out yet."""
 
 
+_X = "[0-9a-fA-F]"
+_FENCE = Pattern(r"[ \t\r\n]{0,64}+(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)")
+_FENCE_END = Pattern(r"[ \t\r\n]{0,64}+```(?=[ \t\r\n]|\Z)")
+_BACKSLASHES: Final = (
+    re.compile(r'[^\\"]++'),
+    re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),
+    re.compile(rf"\\(?:u(?:{_X}{{0,3}}|[dD][89abAB]{_X}{{2}}(?:\\(?:u{_X}{{0,3}})?)?)?)?\Z"),
+)
+_ENTITIES: Final = (
+    re.compile(r'[^&"]++'),
+    re.compile(r"&(?:(?:quot|amp|lt|gt|apos|#34|#38|#39|#60|#62);)?"),
+    re.compile(r"&#?[a-z0-9]{0,4}\Z"),
+)
+ESCAPED_QUOTE: Final = {"\\": '\\"', "&": "&quot;"}
+"""With what JSON begins whose quotes are escaped, by the first character."""
+
+
 class Embedded:
     """Feeds decoded text, which comes in pieces, to the reader of its JSON, and keeps what that wants to see again."""
 
-    __slots__ = ("_held", "begun", "reader")
+    __slots__ = ("_fence", "_held", "begun", "reader")
 
-    def __init__(self, reader: ValueReader) -> None:
+    def __init__(self, reader: ValueReader, *, fenced: bool = False) -> None:
+        """Take the reader of the JSON; `fenced`: a fence around it is dropped, which is a repair."""
         self.reader = reader
+        self._fence = "perhaps" if fenced else ""  # or "open"
         self.begun = False  # whether anything but blanks has come
         self._held = ""
 
@@ -30,7 +55,7 @@ class Embedded:
     @property
     def whole(self) -> bool:
         """Whether a JSON value has come to its end."""
-        return self.reader.status == DONE
+        return self.reader.status == DONE and self._fence != "open"
 
     def take(self, piece: str, end: int, out: list[str]) -> int:
         """Read a piece, which ends at position `end`; write its JSON to `out`.
@@ -42,6 +67,16 @@ class Embedded:
         reader = self.reader
         text = self._held + piece
         base = end - len(text)
+        if self._fence == "perhaps":
+            fence = _FENCE.match(text)
+            if fence is None and _FENCE.may_match(text, 0):
+                self._held = text
+                return end
+            self._fence = ""
+            if fence is not None:
+                self._fence = "open"
+                reader.repairs.append(Repair("fenced-body", Span(base + fence.start("fence"), base + fence.end())))
+                base, text = base + fence.end(), text[fence.end() :]
         done = 0
         if reader.status == OPEN:
             done = reader.feed(text, 0, base)
@@ -50,7 +85,48 @@ class Embedded:
             if reader.status == DEAD:
                 return base + done if reader.error < 0 else reader.error
         rest = text[done:]
+        if self._fence == "open" and reader.status == DONE:
+            closing = _FENCE_END.match(rest)
+            if closing is None and _FENCE_END.may_match(rest, 0):
+                self._held = rest
+                return end
+            if closing is not None:
+                self._fence = ""
+                done, rest = done + closing.end(), rest[closing.end() :]
         self._held = rest if reader.status == OPEN else ""
         if reader.status == DONE and rest.strip(" \t\r\n"):
             return base + done + len(rest) - len(rest.lstrip(" \t\r\n"))
         return end
+
+
+class Escaped(Embedded):
+    """JSON as it looks inside a string (`{\\"a\\": 1}`) or in XML (`{&quot;a&quot;: 1}`), and in neither."""
+
+    __slots__ = ("_language",)
+
+    def __init__(self, reader: ValueReader, sign: str) -> None:
+        """Take the reader, which has read the opening brace, and a key of ESCAPED_QUOTE."""
+        super().__init__(reader)
+        self._language = _BACKSLASHES if sign == "\\" else _ENTITIES
+
+    def read(self, buffer: str, at: int, base: int, out: list[str]) -> int:
+        """Read `buffer` from index `at`, up to where the value ends, or its reader breaks; return the next index.
+
+        A quote that is not escaped breaks it: then it is written in two ways at once.
+        """
+        runs, escapes, cut = self._language
+        while at < len(buffer) and self.reader.status == OPEN:
+            if cut.match(buffer, at):
+                break
+            run = runs.match(buffer, at)
+            found = run or escapes.match(buffer, at)
+            if found is None:
+                self.reader.status = DEAD
+                self.reader.code, self.reader.expected = "unexpected-text", "an escaped quote"
+                break
+            piece = found[0]
+            if run is None:
+                piece = json.loads(f'"{piece}"') if piece[0] == "\\" else unescape(piece)
+            stop = self.take(piece, base + found.end(), out) - base
+            at = max(at, stop) if run is not None else found.end()
+        return at

@@ -18,7 +18,7 @@ from callmark.reading.parameters import HOLD, declared, is_long_json, key_of, pl
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
 from callmark.reading.schemas import Parameters, scalar
-from callmark.reading.values import lone_surrogate
+from callmark.reading.strings import lone_surrogate
 
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""

@@ -102,7 +102,7 @@ def _on_malformed(
 
     phrases = words.feedback
 
-    came = begun(problem.raw, written, nonce)
+    came = _sound(begun(problem.raw, written, nonce), problem)
     cut = problem.code == "unclosed-marker"
     lines = [_broken(problem, phrases)]
     if cut:
@@ -119,6 +119,17 @@ def _on_malformed(
         title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if came.arguments else "form"
         lines += [phrases[title], form, phrases["instead" if cut else "again"]]
     return lines
+
+
+def _sound(came: Begun, problem: Malformed) -> Begun:
+    """Leave out a last value behind whose quote something wrong stands at once: perhaps it was never closed."""
+    parts = mismatch(problem.message)
+    if parts is None or problem.code != "unexpected-text" or not came.arguments:
+        return came
+    *others, (_, value) = came.arguments.items()
+    if isinstance(value, str) and problem.raw[: parts.at].endswith((f'{value}"', f"{value}'")):
+        return came._replace(arguments=dict(others))
+    return came
 
 
 def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:

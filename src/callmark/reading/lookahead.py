@@ -34,6 +34,8 @@ _ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
+_MEMBER: Final = rf"""[\w.\-]{{1,64}}+["']{_BLANKS}[:：]{_BLANKS}(?:["'\[{{0-9\-]|true|false|null|True|False|None)"""
+
 WIDE: Final = {
     "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
 }  # fmt: skip
@@ -44,7 +46,13 @@ NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
 NEXT_PAIR: Final = Pattern(rf"{_WORD}{_BLANKS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
-COMMA_AND_PAIR: Final = Pattern(rf",{_BLANKS}{_WORD}{_BLANKS}=[^=]")
+COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
+COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{_WORD}{_BLANKS}=[^=]")
+_REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_BLANKS}'
+COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{_WORD}{_BLANKS}[=＝])")
+COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
+"""A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
+
 COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
@@ -81,10 +89,11 @@ class Lookahead:
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
                                                   argument list, a key's and a value that may be a key
-    no_key, no_string, no_python   what shows behind such a quote that it ended its string, and that something is wrong:
-             where strings are put together (Python does it without a sign), no character was forgotten
+    no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no backslash missing:
+             strings are put together (Python does it without a sign), or it begins another member
     doubled  two braces and the tail: one too many for an envelope
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
+    plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
     """
 
     def __init__(self, form: Form) -> None:
@@ -93,13 +102,16 @@ class Lookahead:
         least = 1 if form.body == "arguments" else 0
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"
-        self.key = Pattern(rf"{_BLANKS}(?:[:：＝]|=[^=>])|{_MANY}")
-        member = rf"[}}｝]|[,，]{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_QUOTED_KEY}"
+        sign = rf"{_BLANKS}(?:[:：＝]|=[^=>])"
+        remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
+        self.key = Pattern(rf"{sign}|{_BLANKS}(?:{remark}){sign}|{_MANY}")
+        behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_MANY}"
+        member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         if form.body == "braces":
             member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
         self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{_WORD}{_BLANKS}={comment}{end})|{_MANY}")
-        listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})"
+        listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})|[,，]{_MANY}"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
         begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
         self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
@@ -107,15 +119,16 @@ class Lookahead:
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
         self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]")
-        self.no_string = Pattern(rf"{_BLANKS}\+{_BLANKS}[\"']")
+        self.no_string = Pattern(rf"{_BLANKS}\+{_BLANKS}[\"']|{_MEMBER}")
         self.no_python = Pattern(
             rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{_WORD}{_BLANKS}="
         )
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
         openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS
-        begins = "".join(map(re.escape, form.begins)) if own else ""
-        self.stops = re.compile(rf'["`<\[{begins}\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!["\\/nrt]))').search
+        signs = "`<\\[" + ("".join(map(re.escape, form.begins)) if own else "") + r"\\\x00-\x1f\ud800-\udfff"
+        self.stops = re.compile(rf'["{signs}](?:(?<!\\)|(?!["\\/nrt]))').search
+        self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._opener = Watched(Pattern(openers))
         self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
 

@@ -16,18 +16,8 @@ from collections.abc import Callable
 from string import ascii_letters
 from typing import Any, Final, TypeAlias
 
-from callmark.reading.values import (
-    COLON,
-    FIRST_ITEM,
-    FIRST_KEY,
-    ITEM,
-    KEY,
-    NEXT,
-    RUN_DOUBLE,
-    STOPS_DOUBLE,
-    VALUE,
-    holds_escape_prefix,
-)
+from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE, holds_escape_prefix
+from callmark.reading.values import COLON, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALUE
 
 OPEN, DONE, STUCK = 0, 1, 2  # status
 

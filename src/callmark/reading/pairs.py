@@ -19,7 +19,7 @@ from callmark.reading.objects import STUCK
 from callmark.reading.patterns import Pattern
 from callmark.reading.plain import BARE, CONTAINER, PYTHON_CONTAINER, from_python
 from callmark.reading.schemas import Parameters, scalar
-from callmark.reading.values import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
+from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
 
 _FIRST, _VALUE, _STRING = range(3)  # state: the first key, a value, inside a string
 _HOLD: Final = {"[": 32, "{": 32}

@@ -22,7 +22,8 @@ from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import NUMBER, Parameters, scalar
-from callmark.reading.values import ValueReader, lone_surrogate
+from callmark.reading.strings import lone_surrogate
+from callmark.reading.values import ValueReader
 
 HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""
@@ -160,7 +161,7 @@ class ParametersReader:
                 return self._die("unexpected-text", "the end of the call", at)
             self.start = base + found.end()
             reader = ValueReader(_JSON_FORM, self.start, depth_limit=self._depth_limit, tolerant=self._tolerant)
-            self._json = Embedded(reader)
+            self._json = Embedded(reader, fenced=self._tolerant)
         else:
             if not strict:
                 self._repair_tag(found, base)

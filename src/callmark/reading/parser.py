@@ -64,6 +64,7 @@ from callmark.reading.schemas import known_tools
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
+_SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
@@ -365,6 +366,11 @@ class Parser(CallReading):
                 if matched is None:
                     return self._wait_in_text(hit, passed)
                 entry, found = matched
+            if entry.salvage and not self._known(found):
+                matched = search.entry_at(buffer, hit, final=final, behind=entry)
+                if matched is None:
+                    return self._wait_in_text(hit, passed)
+                entry, found = matched
             text = buffer[passed:hit]
             context = contexts.look(text)
             kind = entry.kind
@@ -547,13 +553,15 @@ class Parser(CallReading):
         error = position - self._base
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
+        start = error
         if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
             recovery = [self._section.section.resume]
+            start = sound  # the last token may have swallowed the next call of the list
         hit = self._search.next_entry(buffer, sound)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         end, sure = -1, False
         for number, pattern in enumerate(recovery):
-            found = pattern.search(buffer, error, far)
+            found = pattern.search(buffer, start, far)
             if found is not None and found.start() <= limit:
                 end = found.end()
                 sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
@@ -562,10 +570,11 @@ class Parser(CallReading):
             begin = self._search.next_cut(buffer, sound)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
             if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
-                if min(hit, begin) > error:  # nothing begins in the last token, so it need not be looked at again
-                    self._at = error
+                if min(hit, begin) > error and (end < 0 or start == error):
+                    # Nothing begins in the last token, so it need not be looked at again.
+                    self._at = error if start == error else max(sound, error - _SEPARATED)
                 return False
-        if hit <= error:
+        if hit <= error and not 0 <= end <= hit:
             end = hit
         elif end < 0 or hit < end:
             end = error

@@ -234,7 +234,10 @@ class Section:
     """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
-    tolerant reading takes besides: the next head in other spelling, a separator too many, or (group `joined`) none.
+    tolerant reading takes besides: the next head in other spelling, closers or a separator too many, or (group
+    `joined`) none;
+    `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
+    `mended_last` the same where no more text comes.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:
@@ -250,7 +253,15 @@ class Section:
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
         ways += [f"(?P<closer>{between}{blanks}(?:{closer}))", f"(?P<joined>{blanks}(?={heads}))"]
-        self.loose = Pattern("|".join(ways if self.separated else [ways[0], "(?P<closer>(?!))", "(?P<joined>(?!))"]))
+        extra = f"(?P<closed>[)}}\\]]{{1,8}}{between}(?={heads}))"
+        none = ["(?P<closer>(?!))", "(?P<joined>(?!))"]
+        self.loose = Pattern("|".join([*ways, extra] if self.separated else [ways[0], *none]))
+        members = r"[,:=)\]}，：＝）］】｝]"
+        bracket = first.closer.endswith(r"\]")
+        no_more = rf"(?={blanks}(?!{members})[^ \t\r\n])" if bracket else ""
+        self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
+        no_more = rf"(?!{blanks}{members})" if bracket else ""
+        self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
         self.resume = Pattern(f"[)}}\\]]{{1,8}}(?={between}(?:{heads}))") if self.separated else None
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from callmark.reading.schemas import PYTHON_LITERALS
-from callmark.reading.values import to_double
+from callmark.reading.strings import to_double
 
 _CONTROL: Final = r"\x00-\x1f"
 DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster

@@ -95,6 +95,7 @@ class Plan:
         tolerant = tolerance != "strict"
         strict: list[Entry] = []
         loose: list[Entry] = []
+        salvaged: list[Entry] = []
         for dialect in dialects:
             openers: set[str] = set()
             for form in dialect.forms:
@@ -110,15 +111,17 @@ class Plan:
                 if form.alone and tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
             for form in dialect.variants if tolerant else ():
-                if tolerance == "salvage" or not form.salvage:
+                if not form.salvage:
                     loose.append(Entry("loose", patterns(form).head, dialect, patterns(form)))
+                elif tolerance == "salvage":  # what none of the grammar's markers begins with, but its heads may
+                    salvaged.append(Entry("loose", patterns(form).head, dialect, patterns(form)))
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
             for text in dialect.tags
             for tag in [patterns(Form(head=text, body="envelope", begins="[" if text.startswith(r"\[") else "<"))]
         ]
-        entries = [*strict, *tags, *loose]
+        entries = [*salvaged, *strict, *tags, *loose]
         self.first = entries[0]
         self.entries: dict[str, list[Entry]] = {}
         for entry in entries:
@@ -254,9 +257,17 @@ class Search:
                 self.row = row
         return best if best < size else _NOWHERE
 
-    def entry_at(self, buffer: str, hit: int, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
-        """Return the first entry that matches at `hit`, None if one before it may still match with more text."""
-        for entry in self.plan.entries[buffer[hit]]:
+    def entry_at(
+        self, buffer: str, hit: int, *, final: bool, behind: Entry | None = None
+    ) -> tuple[Entry, re.Match[str]] | None:
+        """Return the first entry that matches at `hit`, None if one before it may still match with more text.
+
+        `behind`: an entry that matches, but was refused; it is returned where no other one behind it matches.
+        """
+        entries = self.plan.entries[buffer[hit]]
+        if behind is not None:
+            entries = [*entries[entries.index(behind) + 1 :], behind]
+        for entry in entries:
             found = entry.match(buffer, hit)
             if found is not None:
                 return entry, found

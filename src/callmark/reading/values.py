@@ -24,12 +24,15 @@ from typing import Final
 
 from callmark.dialects import Form
 from callmark.events import Repair, Span
-from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
+from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, HELD, OPEN, Embedded, Escaped
 from callmark.reading.lookahead import (
     BEHIND_BARE,
     COLON_AND_VALUE,
     COLON_AND_WORD,
+    COMMA_AND_MEMBER,
     COMMA_AND_PAIR,
+    COMMENT_AND_END,
+    COMMENT_AND_MORE,
     NEXT_ITEM,
     NEXT_MEMBER,
     NEXT_PAIR,
@@ -38,11 +41,11 @@ from callmark.reading.lookahead import (
     follows,
     lookahead,
 )
-from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
 from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, scalar
+from callmark.reading.strings import CURLY, TRIPLE, StringReader
 
-_STRUCTURE, _STRING, _WORD = 0, 1, 2  # mode
+_STRUCTURE, _STRING, _WORD, _ESCAPED = range(4)  # mode
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT = range(7)  # state: what is expected
 
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
@@ -55,22 +58,6 @@ _KEYED = frozenset("OdBEFR")
 _BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
 
 _BLANK = Pattern(r"[ \t\r\n]++")
-_X = "[0-9a-fA-F]"
-_PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
-_PAIR = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
-_ESCAPED = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
-_ESCAPE = rf"\\{_ESCAPED}"
-RUN_DOUBLE = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
-STOPS_DOUBLE = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
-RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
-_LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
-_ESCAPE_PREFIX = Pattern(
-    rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
-)
-_SURROGATE_ESCAPE = Pattern(r"\\u[dD][89a-fA-F]")
-_HEX_ESCAPE = Pattern(rf"\\x({_X}{{2}})")
-_HEX_PREFIX = Pattern(rf"\\x{_X}?\Z")
-_LONE = Pattern(r"[\ud800-\udfff]")
 _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD = Pattern(r"[\w.\-]++")
@@ -81,42 +68,17 @@ _ASIDE = frozenset(("id", "type"))
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
 _OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
-_TRIPLE: Final = ('"""', "'''")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 _NO_BARE_START = frozenset("=,)]}，（）")
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
 _COLON_SIGN = Pattern("[:：]")
 _COMMENT_END = Pattern(r"\*/")
 _LINE_END = Pattern(r"[\r\n]")
-_RUN_CURLY = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
-_RUN_SINGLE_CURLY = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
-_RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
-_ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
-_CURLY = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}  # each with the kind of string that it opens
-_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
-_ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _BARE_VALUE = Pattern(r"[^\W\d][\w\-]{0,127}+")
 _LOOSE_WORD = Pattern(r"[\w+\-.]++")
 _JSON: Final = Form(head="{name}", body="json", explicit=False)
 _NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"))
 """Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
-
-
-def lone_surrogate(text: str) -> re.Match[str] | None:
-    """Return where half of a surrogate pair stands in `text`, if there is one."""
-    return None if text.isascii() else _LONE.search(text)
-
-
-def holds_escape_prefix(buffer: str, at: int) -> bool:
-    """Return whether more text could make an escape of JSON of what stands at index `at`."""
-    return _ESCAPE_PREFIX.match(buffer, at) is not None
-
-
-def to_double(piece: str) -> str:
-    r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
-    piece = piece.replace("\\\\", "\0")  # a control character is in no such run: what escapes a quote stands alone now
-    piece = piece.replace('\\"', '"').replace('"', '\\"').replace("\\'", "'")
-    return piece.replace("\0", "\\\\")
 
 
 class ValueReader:
@@ -128,13 +90,12 @@ class ValueReader:
 
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
-        "_any_container", "_arguments_keys", "_begun", "_beside", "_bind", "_bound", "_controls", "_delimiter",
-        "_depth_limit", "_doubt", "_ended", "_equals", "_flavour", "_follows", "_form", "_fresh", "_gap", "_held",
-        "_held_kind", "_is_key", "_key", "_key_span", "_literal", "_live", "_mode", "_name_keys", "_nested",
-        "_object", "_other", "_other_name", "_others", "_outer", "_parameters", "_pending", "_quote", "_refuses",
-        "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state", "_swallows", "_tolerant", "_triple",
-        "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out",
-        "repairs", "sound", "start", "status", "stops",
+        "_any_container", "_arguments_keys", "_around", "_begun", "_beside", "_bind", "_bound", "_delimiter",
+        "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key",
+        "_key", "_key_span", "_live", "_mode", "_name_keys", "_nested", "_object", "_other", "_other_name", "_others",
+        "_outer", "_parameters", "_pending", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
+        "_strings", "_tolerant", "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name",
+        "out", "repairs", "sound", "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +114,7 @@ class ValueReader:
         self._form = form
         self._depth_limit = depth_limit
         self._tolerant = tolerant
+        self._around = lookahead(form)
         self._parameters = parameters
         self._name_keys = form.name_keys
         self._arguments_keys = form.arguments_keys
@@ -184,19 +146,12 @@ class ValueReader:
         self._others = 0  # how many members may be them
         self._visible: list[str] | None = None  # `out`, while they are read: they come out only if there are no others
         # A string or a word:
-        self._quote = '"'
+        self._strings: StringReader | None = None
         self._is_key = False
         self.stops: Callable[[str], object] | None = None  # finds in a chunk of a string what does not pass as it is
-        self._fresh: str | None = None  # the beginning of a string, while it may be that of a path
-        self._doubt = -1  # position of the first quote in a string that was taken for a character of it
-        self._follows: Pattern | None = None  # what stands behind a closing quote; None where reading is strict
-        self._swallows = False  # whether a marker begins in the string, which perhaps was never closed
-        self._refuses: Pattern | None = None  # ... and what shows there that something is wrong
-        self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
-        self._literal = ""  # what of the two was there: "control", "backslash"
-        self._triple = False  # whether three quotes end it
         self._equals = False  # whether an equals sign stood behind a key of an object
         self._nested: Embedded | None = None  # reads arguments that are written as a string
+        self._escaped: Escaped | None = None  # reads an object whose quotes are escaped
         self._gap = False  # whether there are blanks behind the last value
         self._sink: list[str] | None = None  # where a string's content goes: `out`, `_held`, `_word`, or nowhere
         self._word: list[str] = []
@@ -230,7 +185,7 @@ class ValueReader:
             reader._mode = _STRING
             reader._is_key = state in (KEY, FIRST_KEY)
             reader._sink = reader.out
-            reader._watch('"', opened)
+            reader._watch('"', *reader._closing('"'), opened)
         if not frames:
             reader.end = sound + 1
             if not outer:
@@ -256,7 +211,7 @@ class ValueReader:
         if quote:
             reader._mode = _STRING
             reader._sink = reader.out
-            reader._watch(quote, opened)
+            reader._watch(quote, *reader._closing(quote), opened)
         return reader
 
     def feed(self, buffer: str, at: int, base: int) -> int:
@@ -268,14 +223,16 @@ class ValueReader:
         if self._visible is not None and self._other is not None:
             self.out = self._other[0]
         while at < size and self.status == OPEN:
-            mode, state, before, repairs = self._mode, self._state, at, len(self.repairs)
+            mode, state, before = self._mode, self._state, at
             if mode == _STRING:
                 at = self._read_string(buffer, at, base)
             elif mode == _WORD:
                 at = self._read_word(buffer, at, base)
+            elif mode == _ESCAPED:
+                at = self._read_escaped(buffer, at, base)
             else:
                 at = self._read_structure(buffer, at, base)
-            if at == before and self._mode == mode and self._state == state and len(self.repairs) == repairs:
+            if at == before and self._mode == mode and self._state == state:
                 break
         if self._visible is not None:
             self.out = self._visible
@@ -297,65 +254,69 @@ class ValueReader:
                 continue
             state = self._state
             frame = stack[-1] if stack else ""
+            known = len(self.repairs)
             if self._tolerant:
-                if (char == "/" or char == "#") and frame and (frame != "R" or state == NEXT):
+                in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
+                if char in "/#" and frame and (state == NEXT if frame == "R" else not in_key):
                     stop = self._skip_comment(buffer, at, base)
                     if stop == at:
                         return at
                     at = stop
                     continue
-                plain = WIDE.get(char, "")
-                due = plain in ",=:" or plain == _CLOSER.get(frame) if state == NEXT else frame != "R" or plain in ",)"
-                if plain and due:
-                    self._repair("full-width-punctuation", base + at, base + at + 1)
-                    char = plain
-            if state == NEXT:
-                if char == ",":
-                    at = self._comma(frame, at, base)
-                elif char == _CLOSER[frame]:
-                    if frame == "E" and self._tolerant and len(stack) == 1:
-                        doubled = lookahead(self._form).doubled
-                        one_more = follows(doubled, buffer, at) if doubled is not None else False
-                        if one_more is None:
-                            if self.repairs and self.repairs[-1].span.start == base + at:
-                                self.repairs.pop()  # it is read again
-                            return at
-                        if one_more:
-                            self._repair("extra-closer", base + at, base + at + 1)
-                            at += 1
-                            continue
-                    at = self._close(frame, at, base)
-                elif self._held is not None and char in "=:":
-                    at = self._key_of_argument(char, at, base)
-                else:
-                    return self._mend(frame, buffer, at, base)
-            elif state == COLON:
-                if char == "=" and self._tolerant:
-                    if at + 1 == size:
-                        return at
-                    if buffer[at + 1] not in "=>":
-                        self._repair("equals-for-colon", base + at, base + at + 1)
-                        self._equals = True
-                        char = ":"
-                if char != ":":
-                    return self._die("unexpected-text", '":"', at)
-                at = self._colon(frame, at, base)
-            elif char == "," and self._tolerant and state in (KEY, FIRST_KEY):
-                stop = self._drop_comma(frame, buffer, at, base)
-                if stop == at:
-                    return at
-                at = stop
-            elif char == '"' and frame != "R" and self._flavour == "json" and frame:
-                return self._begin_string(char, at, base, is_key=state in (KEY, FIRST_KEY))
-            elif frame and char == _CLOSER[frame] and self._may_close(frame, state):
-                at = self._close(frame, at, base)
-            elif state in (KEY, FIRST_KEY):
-                return (self._begin_argument if frame == "R" else self._begin_key)(buffer, at, base)
-            else:
-                return self._begin_value(buffer, at, base)
-            if self.status != OPEN:
+                plain = WIDE.get(char)
+                if plain is not None and not in_key:
+                    closes = plain == _CLOSER.get(frame)
+                    if plain in ",=:" or closes if state == NEXT else frame != "R" or plain in ",)":
+                        self._repair("full-width-punctuation", base + at, base + at + 1)
+                        char = plain
+            stop = self._read_token(char, state, frame, buffer, at, base)
+            if stop == at:  # a mode has begun, more text must tell, or it is DEAD
+                if self.status == OPEN and self._mode == _STRUCTURE and self._state == state:
+                    del self.repairs[known:]
+                return at
+            at = stop
+            if self.status != OPEN or self._mode != _STRUCTURE:
                 break
         return at
+
+    def _read_token(self, char: str, state: int, frame: str, buffer: str, at: int, base: int) -> int:
+        """Read the token at index `at`, which begins with what counts as `char`; `at` where more text must tell."""
+        stack = self._stack
+        if state == NEXT:
+            if char == ",":
+                return self._comma(frame, at, base)
+            if char == _CLOSER[frame]:
+                if frame == "E" and self._tolerant and len(stack) == 1:
+                    doubled = self._around.doubled
+                    one_more = follows(doubled, buffer, at) if doubled is not None else False
+                    if one_more is None:
+                        return at
+                    if one_more:
+                        self._repair("extra-closer", base + at, base + at + 1)
+                        return at + 1
+                return self._close(frame, at, base)
+            if self._held is not None and char in "=:":
+                return self._key_of_argument(char, at, base)
+            return self._mend(frame, buffer, at, base)
+        if state == COLON:
+            if char == "=" and self._tolerant:
+                if at + 1 == len(buffer):
+                    return at
+                if buffer[at + 1] not in "=>":
+                    self._repair("equals-for-colon", base + at, base + at + 1)
+                    self._equals = True
+                    char = ":"
+            return self._colon(frame, at, base) if char == ":" else self._die("unexpected-text", '":"', at)
+        is_key = state in (KEY, FIRST_KEY)
+        if char == "," and self._tolerant and is_key:
+            return self._drop_comma(frame, buffer, at, base)
+        if char == '"' and frame != "R" and self._flavour == "json" and frame:
+            return self._begin_string(char, buffer, at, base, is_key=is_key)
+        if frame and char == _CLOSER[frame] and self._may_close(frame, state):
+            return self._close(frame, at, base)
+        if is_key:
+            return (self._begin_argument if frame == "R" else self._begin_key)(buffer, at, base)
+        return self._begin_value(buffer, at, base)
 
     def _skip_comment(self, buffer: str, at: int, base: int) -> int:
         """Skip a comment that begins at index `at`; return that index where more text must tell, or none begins."""
@@ -368,7 +329,7 @@ class ValueReader:
         limit = min(len(buffer), at + _COMMENT_LIMIT)
         found = (_LINE_END if in_line else _COMMENT_END).search(buffer, at + len(begin), limit)
         end = -1 if found is None else found.start() if in_line else found.end()
-        alarm = lookahead(self._form).alarm(buffer, at + 1, limit if end < 0 else end)
+        alarm = self._around.alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
             end = -1
         elif (alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT):
@@ -405,16 +366,16 @@ class ValueReader:
     def _drop_comma(self, frame: str, buffer: str, at: int, base: int) -> int:
         """Drop a comma where a key is expected: one of two in a row, or one before the first member."""
         first = self._state == FIRST_KEY
-        if frame == "R":
-            pair = follows(COMMA_AND_PAIR, buffer, at)
-            if pair is None:
+        if frame == "R" or first:
+            more = follows(COMMA_AND_PAIR if frame == "R" else COMMA_AND_MEMBER, buffer, at)
+            if more is None:
                 return at
-            if not pair or self._bound:
-                return self._die("unexpected-text", "a key or a value", at)
+            if not more or self._bound:
+                return self._die("unexpected-text", "a key or a value" if frame == "R" else "a key", at)
         if first:
             self._repair("extra-comma", base + at, base + at + 1)
         else:
-            self._repair("extra-comma", self.sound, self.sound + 1)
+            self._insert("extra-comma", Span(self.sound, self.sound + 1))
             self.sound = base + at
         return at + 1
 
@@ -442,7 +403,7 @@ class ValueReader:
         if frame != "t":
             if not self._tolerant:
                 return False
-            self._repair("extra-comma", self.sound, self.sound + 1)
+            self._insert("extra-comma", Span(self.sound, self.sound + 1))
         self._pending.clear()
         return True
 
@@ -470,11 +431,12 @@ class ValueReader:
             self._role = self._key
         elif self._live:
             self.out.append(":")
-        self.sound = base + at
+        if self.sound != self._word_start:  # a key without quotes may be the beginning of something else
+            self.sound = base + at
         self._state = VALUE
         return at + 1
 
-    def _close(self, frame: str, at: int, base: int) -> int:
+    def _close(self, frame: str, at: int, base: int, *, written: bool = False) -> int:
         if frame == "R":
             if not self._settle(at, last=True):
                 return at
@@ -488,7 +450,7 @@ class ValueReader:
                 if self._beside:
                     return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
                 self.out.append("{}")
-        elif self._live:
+        elif self._live and not written:
             self.out.append("]" if frame == "t" else _CLOSER[frame])
         self.sound = base + at
         stack = self._stack
@@ -526,7 +488,7 @@ class ValueReader:
 
     def _insert(self, code: str, span: Span) -> None:
         """Record a repair that stands before others which are known already."""
-        at = sum(repair.span.start < span.start for repair in self.repairs)
+        at = sum(repair.span.start <= span.start for repair in self.repairs)
         self.repairs.insert(at, Repair(code, span))
 
     @property
@@ -573,7 +535,7 @@ class ValueReader:
         if quote is None:
             return at
         if quote:
-            return self._begin_string(quote, at, base, is_key=False)
+            return self._begin_string(quote, buffer, at, base, is_key=False)
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if char in _NO_BARE_START if frame == "R" else not words.match(char):
             return self._die("unexpected-text", "a value", at)
@@ -632,7 +594,7 @@ class ValueReader:
             return char if char in "\"'" and self._tolerant else ""
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return self._perhaps_triple(char, buffer, at)
-        return char if char in _CURLY and self._tolerant and self._stack[-1] != "R" else ""
+        return char if char in CURLY and self._tolerant and self._stack[-1] != "R" else ""
 
     def _perhaps_triple(self, quote: str, buffer: str, at: int) -> str | None:
         """Return the delimiter that begins with `quote`: it, or three of it, as Python has them; None as above."""
@@ -645,7 +607,13 @@ class ValueReader:
         if quote is None:
             return at
         if quote:
-            return self._begin_string(quote, at, base, is_key=True)
+            return self._begin_string(quote, buffer, at, base, is_key=True)
+        sign = ESCAPED_QUOTE.get(buffer[at], "")
+        if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE" and self._visible is None:
+            if buffer.startswith(sign, at):
+                return self._begin_escaped(sign, at, base)
+            if sign.startswith(buffer[at:]):
+                return at
         braces = self._flavour == "braces"
         if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
@@ -653,12 +621,54 @@ class ValueReader:
         closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == FIRST_KEY else ""
         return self._die("unexpected-text", f"a key{closer}", at)
 
+    def _begin_escaped(self, sign: str, at: int, base: int) -> int:
+        """The first key of an object begins with an escaped quote: so is the whole object written."""
+        self._repair("string-arguments" if sign[0] == "\\" else "escaped-entities", base + at, base + at + len(sign))
+        form = self._form if self._stack[-1] == "E" else _JSON
+        limit = self._depth_limit - (len(self._stack) - 1 if form is _JSON else 0)
+        reader = ValueReader(form, self.sound, depth_limit=limit, tolerant=False)
+        reader.feed("{", 0, self.sound)
+        reader.out.clear()
+        self._escaped = Escaped(reader, sign[0])
+        self._mode = _ESCAPED
+        return at
+
+    def _read_escaped(self, buffer: str, at: int, base: int) -> int:
+        escaped = self._escaped
+        if escaped is None:
+            raise AssertionError("an escaped object has begun")
+        reader = escaped.reader
+        at = escaped.read(buffer, at, base, self.out)
+        frame = self._stack[-1]
+        if frame == "E":
+            self.name = self.name or reader.name
+        if reader.status == DEAD:
+            return self._die(reader.code, reader.expected, at)
+        if reader.status == DONE:
+            self._escaped = None
+            self._mode = _STRUCTURE
+            self._roles = self._roles | {"name", "arguments"}
+            self._close(frame, at - 1, base, written=True)
+            if not self._stack or self._stack[-1] in "EF":
+                self.end = reader.end
+                self.start = reader.start if frame == "E" else self.start
+        return at
+
     # An argument list: `name(` ... `)`.
 
     def _begin_argument(self, buffer: str, at: int, base: int) -> int:
         """Begin an argument: a key, or a positional value; a word or a short string is held until that is clear."""
         char = buffer[at]
         first = self._state == FIRST_KEY
+        if char in "/#" and self._tolerant:
+            remark = follows(COMMENT_AND_MORE, buffer, at)
+            if not remark and not self._bind and self._begun and not self._bound:  # behind pairs no word can stand
+                ends = follows(COMMENT_AND_END, buffer, at)
+                remark = ends if ends or remark is False else None
+            if remark is None:
+                return at
+            if remark:
+                return self._skip_comment(buffer, at, base)
         if first:
             self.start = base + at
         if first and char in "｛［" and self._tolerant:
@@ -684,7 +694,7 @@ class ValueReader:
                 return at
             self._held = []
             self._held_kind = char
-            return self._begin_string(quote, at, base, is_key=False)
+            return self._begin_string(quote, buffer, at, base, is_key=False)
         self._held = []
         self._held_kind = ""
         self._begin_word(at, base, is_key=False)
@@ -746,46 +756,46 @@ class ValueReader:
 
     # Strings.
 
-    def _begin_string(self, quote: str, at: int, base: int, *, is_key: bool) -> int:
-        self._triple = quote in _TRIPLE
-        if self._triple:
+    def _begin_string(self, quote: str, buffer: str, at: int, base: int, *, is_key: bool) -> int:
+        if quote in TRIPLE:
             self._repair("triple-quotes", base + at, base + at + 3)
         elif self._flavour == "braces":
             if quote != self._delimiter:
                 self._repair("plain-quotes", base + at, base + at + 1)
         elif quote == "'" and self._flavour != "python":
             self._repair("single-quotes", base + at, base + at + 1)
-        elif quote in _CURLY:
+        elif quote in CURLY:
             self._repair("curly-quotes", base + at, base + at + 1)
         self.sound = base + at
         self._is_key = is_key
         self._mode = _STRING
         self._size = 0
         self._sink = None
-        self._watch(quote[0] if self._triple else _CURLY.get(quote, quote), "")
+        mended = True
         if self._held is not None:
             self._sink = self._held
-        elif self._stack[-1] in "EF":
-            if not is_key and self._role == "arguments":
-                if not self._tolerant:
-                    return self._die_in_role(at)
-                self._repair("string-arguments", base + at, base + at + 1)
-                self._nested = Embedded(ValueReader(_JSON, 0, depth_limit=self._depth_limit, tolerant=False))
-                self.start = base + at
-                self._sink = None
-                return at + len(quote)
-            self._word = []
-            self._sink = self._word if is_key or self._role in ("name", "id", "other name") else None
-            if self._role == "name" and not is_key:
-                self._follows = None  # a tool's name is never mended
-            return at + len(quote)
-        else:
+        elif self._stack[-1] not in "EF":
             self._sink = self.out if self._live else None
             if self._live:
                 self._flush()
-        if self._sink is not None:
+        elif is_key or self._role != "arguments":
+            self._word = []
+            self._sink = self._word if is_key or self._role in ("name", "id", "other name") else None
+            mended = is_key or self._role != "name"  # a tool's name is never mended
+        elif self._tolerant:
+            self._repair("string-arguments", base + at, base + at + 1)
+            self._nested = Embedded(ValueReader(_JSON, 0, depth_limit=self._depth_limit, tolerant=False))
+            self.start = base + at
+        else:
+            return self._die_in_role(at)
+        if self._sink is self.out or (self._sink is not None and self._sink is self._held):
             self._sink.append('"')
-        self._pass_plain()
+        ends, refuses = self._closing(quote) if mended else (None, None)
+        if self._tolerant and self._nested is None and (quote == "'" or quote == '"'):
+            plain = self._around.plain[quote].match(buffer, at + 1)
+            if plain is not None and (ends is None or ends.match(buffer, plain.end()) is not None):
+                return at if self._put(plain[1]) else self._end_string(plain.end(), base)
+        self._watch(quote, ends, refuses)
         return at + len(quote)
 
     def _begin_embedded(self, at: int, base: int) -> int:
@@ -795,211 +805,61 @@ class ValueReader:
         self._nested = Embedded(ValueReader(form, 0, depth_limit=self._depth_limit, tolerant=False))
         self.sound = self.start = base + at
         self._mode = _STRING
+        self._watch('"', None, None)
         return at + 1
 
-    def _read_string(self, buffer: str, at: int, base: int) -> int:
-        quote = self._quote
-        if len(quote) > 1:
-            return self._read_delimited(buffer, at, base)
-        size = len(buffer)
-        if self._fresh is not None:
-            stop = self._read_path(self._fresh, buffer, at, base)
-            if stop < 0:
-                return at
-            at = stop
-        run, ends = _RUNS[quote], _ENDS[quote]
-        while True:
-            end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
-            alarm = None
-            if self._doubt >= 0:
-                alarm = lookahead(self._form).alarm(buffer, at, end)
-            elif self._follows is not None and not self._swallows:
-                alarm = lookahead(self._form).opener(buffer, at, end)
-                if alarm is not None and alarm.certain:
-                    self._swallows = True
-                    alarm = None
-            if alarm is not None:
-                end = alarm.at
-            if end > at:
-                piece = buffer[at:end]
-                control = self._controls.match(piece) if "\\" in piece and self._tolerant else None
-                if control is not None and self._clash("control"):
-                    piece = piece[: control.end() - 2]
-                    self._put(piece if quote == '"' else to_double(piece), base)
-                    return self._die_of_escapes(at + control.end() - 2)
-                if quote != '"':
-                    piece = to_double(piece)
-                if self._sink is self.out:
-                    self.out.append(piece)
-                else:
-                    self._put(piece, base)
-                at = end
-            if self.status != OPEN:
-                return self.sound - base
-            if alarm is not None and alarm.certain:
-                return self._die_of_doubt(at)
-            if at == size or alarm is not None:
-                return at
-            char = buffer[at]
-            if self._triple and char == quote:
-                if buffer.startswith(quote * 3, at):
-                    return self._end_string(at + 3, base)
-                if quote * (size - at) == buffer[at:]:
-                    return at
-                self._put('\\"' if char == '"' else char, base)
-                at += 1
-                continue
-            if char in ends:
-                closes = follows(self._follows, buffer, at + 1) if self._follows is not None else True
-                if closes is None:
-                    return at
-                if closes:
-                    return self._end_string(at + 1, base)
-                refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
-                if refused is None:
-                    return at
-                if self._doubt < 0:
-                    blanks = _BLANK.match(buffer, at + 1)
-                    self._doubt = base + (at + 1 if blanks is None else blanks.end())
-                    self.stops = None
-                if refused:
-                    return self._die_of_doubt(at)
-                self._repair("inner-quotes", base + at, base + at + 1)
-                self._put('\\"' if char == '"' else char, base)
-                at += 1
-                continue
-            if char == "\\":
-                if _ESCAPE_PREFIX.match(buffer, at):
-                    return at
-                if _SURROGATE_ESCAPE.match(buffer, at):
-                    return self._die("lone-surrogate", "both halves of a surrogate pair", at)
-                if not self._tolerant:
-                    return self._die("bad-escape", "an escape of JSON behind the backslash", at)
-                if self._flavour == "python" and buffer.startswith("\\x", at):
-                    if _HEX_PREFIX.match(buffer, at):
-                        return at
-                    byte = _HEX_ESCAPE.match(buffer, at)
-                    if byte is not None:
-                        self._repair("python-literal", base + at, base + at + 4)
-                        self._put(f"\\u00{byte[1]}", base)
-                        at += 4
-                        continue
-                if self._clash("backslash"):
-                    return self._die_of_escapes(at)
-                self._repair("literal-backslash", base + at, base + at + 1)
-                apostrophe = buffer.startswith("\\'", at)
-                self._put("'" if apostrophe else "\\\\", base)
-                at += 1 + apostrophe
-            elif char < " ":
-                if not self._tolerant:
-                    return self._die("control-character", "an escape, such as \\n", at)
-                if not self._triple:
-                    self._repair("raw-control-character", base + at, base + at + 1)
-                self._put(quoted(char)[1:-1], base)
-                at += 1
-            else:
-                return self._die("lone-surrogate", "a character", at)
-
-    def _read_delimited(self, buffer: str, at: int, base: int) -> int:
-        """Read a string whose delimiter is several characters long: there are no escapes in it."""
-        quote = self._quote
-        end = stop = buffer.find(quote, at)
-        if end < 0:
-            stop = len(buffer)
-            for keep in range(min(len(quote) - 1, stop - at), 0, -1):
-                if buffer.endswith(quote[:keep]):
-                    stop -= keep
-                    break
-        if stop > at:
-            piece = buffer[at:stop]
-            lone = lone_surrogate(piece)
-            if lone:
-                self._put(quoted(piece[: lone.start()])[1:-1], base)
-                return self._die("lone-surrogate", "a character", at + lone.start())
-            self._put(quoted(piece)[1:-1], base)
-        return stop if end < 0 else self._end_string(end + len(quote), base)
-
-    def _watch(self, quote: str, opened: str) -> None:
-        """A string of the kind `quote` begins, or goes on behind `opened`: say what its reader has to look for."""
-        self._quote = quote
-        self._doubt = -1
-        self._fresh = None
-        self._follows = None
-        if not self._tolerant or quote not in _ENDS:
-            self._pass_plain()
-            return
-        around = lookahead(self._form)
-        frame = self._stack[-1]
-        python = frame == "R" or frame in "lt"
-        listed = python or frame == "s"
-        self._refuses = around.no_key if self._is_key else around.no_python if python else around.no_string
+    def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
+        """Return what stands behind a `quote` that ends the string which begins, and what shows that all is lost."""
+        if not self._tolerant or not (len(quote) == 1 or quote in TRIPLE):
+            return None, None
+        around = self._around
         if self._is_key:
-            self._follows = around.key
-        elif frame == "R":
-            self._follows = around.pair if self._held is None else around.positional
-        else:
-            member = around.equals if self._equals else around.member
-            self._follows = around.item if frame == "A" else around.listed if listed else member
-        self._swallows = around.opener(opened, 0, len(opened)) is not None
-        self._controls = _CONTROL_ESCAPE
-        self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""
-        if quote == '"' and not self._is_key and len(opened) <= 2:
-            self._fresh = opened
-        self._pass_plain()
+            return around.key, around.no_key
+        frame = self._stack[-1]
+        if frame == "R":
+            return around.pair if self._held is None else around.positional, around.no_python
+        if frame in "lt":
+            return around.listed, around.no_python
+        if frame == "A":
+            return around.item, around.no_string
+        return around.listed if frame == "s" else around.equals if self._equals else around.member, around.no_string
 
-    def _pass_plain(self) -> None:
-        """Let chunks that are nothing but a string's content pass, where they need not be looked at."""
-        passes = self._quote == '"' and self._sink is self.out and self._fresh is None and self._doubt < 0
-        passes = passes and self._controls is _CONTROL_ESCAPE
-        passes = passes and self._visible is None and not self._triple
-        self.stops = (lookahead(self._form).stops if self._tolerant else STOPS_DOUBLE) if passes else None
+    def _watch(self, quote: str, ends: Pattern | None, refuses: Pattern | None, opened: str = "") -> None:
+        """A string with the delimiter `quote` begins, or goes on behind `opened`: say what its reader looks for."""
+        if self._strings is None:
+            self._strings = StringReader(self._around if self._tolerant else None, self.repairs)
+        self._strings.begin(
+            quote,
+            self._put,
+            ends=ends,
+            refuses=refuses,
+            python=self._flavour == "python",
+            path=self._tolerant and quote == '"' and not self._is_key,
+            direct=self._sink is self.out and self._visible is None,
+            opened=opened,
+        )
+        self.stops = self._strings.stops
 
-    def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
-        """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
+    def _read_string(self, buffer: str, at: int, base: int) -> int:
+        strings = self._strings
+        if strings is None:
+            raise AssertionError("a string has begun")
+        at = strings.read(buffer, at, base)
+        self.stops = strings.stops
+        if self.status == DEAD:
+            return self.sound - base
+        if strings.status == DONE:
+            return self._end_string(at, base)
+        if strings.status == DEAD:
+            if strings.code:
+                return self._die(strings.code, strings.expected, at)
+            self.error = strings.doubt
+            self._state = COLON if self._is_key else NEXT
+            return self._die("unexpected-text", self._wanted(), at)
+        return at
 
-        `opened` is what was read of it. Where one escape in it is none, every backslash is one.
-        """
-        head = opened + buffer[at : at + 3]
-        if may_be_path(head) and len(buffer) - at < 3:
-            return -1
-        self._fresh = None
-        self._pass_plain()
-        if not is_path(head):
-            return at
-        body = PATH_TEXT.match(buffer, at)
-        end = body.end() if body is not None else at
-        if end - at <= PATH_LIMIT and (end == len(buffer) or (end == len(buffer) - 1 and buffer[end] == "\\")):
-            self._fresh = opened
-            self._pass_plain()
-            return -1
-        piece = buffer[at:end]
-        if end - at > PATH_LIMIT or not buffer.startswith('"', end):
-            self._controls = _ANY_CONTROL_ESCAPE
-            return at
-        if RUN_DOUBLE.fullmatch(piece) or not (opened or may_be_kept(piece)):
-            return at
-        text, places = literal_path(piece, whole=not opened)
-        for place in places:
-            self._repair("literal-backslash", base + at + place, base + at + place + 1)
-        self._put(text, base)
-        return end
-
-    def _clash(self, kind: str) -> bool:
-        """Whether the string holds both an escape of a control character and a backslash that begins no escape."""
-        other, self._literal = self._literal, self._literal or kind
-        return other not in ("", kind)
-
-    def _die_of_escapes(self, at: int) -> int:
-        return self._die("bad-escape", "an escape of JSON behind the backslash", at)
-
-    def _die_of_doubt(self, at: int) -> int:
-        """The string ended at the first quote that was in doubt, and something wrong stands behind it."""
-        self.error = self._doubt
-        self._state = COLON if self._is_key else NEXT
-        return self._die("unexpected-text", self._wanted(), at)
-
-    def _put(self, piece: str, base: int) -> None:
-        """Write a piece of a string's content to where it belongs."""
+    def _put(self, piece: str) -> bool:
+        """Write a piece of a string's content to where it belongs; return whether that was its death."""
         sink = self._sink
         if self._nested is not None:
             text = json.loads(f'"{piece}"')
@@ -1015,9 +875,10 @@ class ValueReader:
             elif self._held is not None:  # no key is so long: a positional value, and it can come out
                 held, self._held, self._sink = self._held, None, self.out
                 if not self._bind_next():
-                    self._die("bad-arguments", 'a key and "="', self.sound - base)
+                    self._die("bad-arguments", 'a key and "="', 0)
                 self.out.extend(held)
                 self.out.append(piece)
+        return self.status == DEAD
 
     def _end_string(self, at: int, base: int) -> int:
         self._mode = _STRUCTURE

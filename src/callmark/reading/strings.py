@@ -1,0 +1,340 @@
+r"""Reads the strings of a value incrementally, and mends them: quotes inside, backslashes, raw control characters.
+
+A string's content is handed on as it comes, as the inside of a JSON string. What cannot be told yet stays behind: a
+part of an escape, a quote with what follows it (see `lookahead`), a beginning that may be that of a path (see `paths`).
+What a string is for, and where its content goes, is the affair of `values`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
+from typing import Final
+
+from callmark.events import Repair, Span
+from callmark.reading.embedded import DEAD, DONE, OPEN
+from callmark.reading.lookahead import Alarm, Lookahead, follows
+from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
+from callmark.reading.patterns import Pattern
+
+_X = "[0-9a-fA-F]"
+_PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
+_PAIR = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
+_ESCAPED = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
+_ESCAPE = rf"\\{_ESCAPED}"
+RUN_DOUBLE = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+STOPS_DOUBLE = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
+RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
+_RUN_CURLY = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+_RUN_SINGLE_CURLY = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
+_LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
+_ESCAPE_PREFIX = Pattern(
+    rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
+)
+_SURROGATE_ESCAPE = Pattern(r"\\u[dD][89a-fA-F]")
+_HEX_ESCAPE = Pattern(rf"\\x({_X}{{2}})")
+_HEX_PREFIX = Pattern(rf"\\x{_X}?\Z")
+_LONE = Pattern(r"[\ud800-\udfff]")
+_BLANK = Pattern(r"[ \t\r\n]++")
+_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
+_ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
+_COMMA = Pattern(r"[ \t\r\n]{0,64}+[,，]")
+_RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
+_ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
+CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
+"""Curly quotes that open a string, each with the kind of string that it is."""
+TRIPLE: Final = ('"""', "'''")
+
+
+def lone_surrogate(text: str) -> re.Match[str] | None:
+    """Return where half of a surrogate pair stands in `text`, if there is one."""
+    return None if text.isascii() else _LONE.search(text)
+
+
+def holds_escape_prefix(buffer: str, at: int) -> bool:
+    """Return whether more text could make an escape of JSON of what stands at index `at`."""
+    return _ESCAPE_PREFIX.match(buffer, at) is not None
+
+
+def to_double(piece: str) -> str:
+    r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
+    piece = piece.replace("\\\\", "\0")  # a control character is in no such run: what escapes a quote stands alone now
+    piece = piece.replace('\\"', '"').replace('"', '\\"').replace("\\'", "'")
+    return piece.replace("\0", "\\\\")
+
+
+class StringReader:
+    """Reads one string after another: `begin` says what comes, `read` is called behind the opening quote.
+
+    `status` is OPEN, DONE behind the closing quote, or DEAD. Then `code` and `expected` say why; no code where the
+    string ended at `doubt`, the position behind the first quote that was taken for a character of it, and something
+    wrong stands there. `stops` finds in a chunk what does not pass as it is; None where all must be looked at.
+    """
+
+    __slots__ = (
+        "_around", "_before", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks", "_put",
+        "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "doubt", "expected",
+        "status", "stops",
+    )  # fmt: skip
+
+    def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
+        """Take what may stand around strings, None for strict reading, and the list that repairs are added to."""
+        self._around = around
+        self._repairs = repairs
+
+    def begin(
+        self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None = None,
+        python: bool = False, path: bool = False, direct: bool = False, opened: str = "",
+    ) -> None:
+        """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to go no on.
+
+        ends      what stands behind a quote that ends it; None where every quote does
+        refuses   what shows behind a quote that it ended the string, and that something is wrong
+        python    whether escapes of Python are known; `path`: whether it may begin like a path of Windows
+        direct    whether chunks that need no look may be taken as they are
+        opened    what was read of it already
+        """
+        self._put = put
+        self._triple = quote in TRIPLE
+        self._quote = quote[0] if self._triple else CURLY.get(quote, quote)
+        self._python = python
+        self._follows = ends
+        self._refuses = refuses
+        self._fresh = opened if path and len(opened) <= 2 else None  # the beginning, while it may be that of a path
+        self._direct = direct
+        self.doubt = -1
+        self._inner = 0  # quotes that were taken for characters
+        self._marks = False  # whether the first of them may stand alone: an inch, an apostrophe
+        self._before = opened[-1:]  # the character before the place that was reached
+        around = self._around
+        self._swallows = False  # whether a marker begins in it, so that it was perhaps never closed
+        if ends is not None and around is not None:
+            self._swallows = around.opener(opened, 0, len(opened)) is not None
+        self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
+        self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""  # which of the two was there, or "backslash"
+        self.status = OPEN
+        self.code = self.expected = ""
+        self._pass_plain()
+
+    def _pass_plain(self) -> None:
+        """Let chunks that are nothing but content pass, where they need not be looked at."""
+        passes = self._direct and self._quote == '"' and not self._triple and self._fresh is None
+        passes = passes and self._controls is _CONTROL_ESCAPE
+        self._search = STOPS_DOUBLE if self._around is None else self._around.stops
+        self.stops = (self._search if self._around is None else self._passes) if passes else None
+
+    def _passes(self, chunk: str) -> object:
+        """What `stops` is in tolerant reading: it keeps the last character in mind."""
+        found = self._search(chunk)
+        if found is None:
+            self._before = chunk[-1]
+        return found
+
+    def read(self, buffer: str, at: int, base: int) -> int:
+        """Read `buffer` from index `at`; `base` is the position of its first character. Returns the next index."""
+        end = self._read(buffer, at, base)
+        if end > at:
+            self._before = buffer[end - 1]
+        return end
+
+    def _read(self, buffer: str, at: int, base: int) -> int:
+        begin = at
+        quote = self._quote
+        if len(quote) > 1:
+            return self._read_delimited(buffer, at)
+        size = len(buffer)
+        if self._fresh is not None:
+            stop = self._read_path(self._fresh, buffer, at, base)
+            if stop < 0:
+                return at
+            at = stop
+        run, ends, around = _RUNS[quote], _ENDS[quote], self._around
+        while True:
+            end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
+            alarm = self._alarm(around, buffer, at, end) if around is not None else None
+            if alarm is not None:
+                end = alarm.at
+            if end > at:
+                piece = buffer[at:end]
+                control = self._controls.match(piece) if "\\" in piece and around is not None else None
+                if control is not None and self._clash("control"):
+                    at += control.end() - 2
+                    self._put(to_double(buffer[at - control.end() + 2 : at]))
+                    return self._die_of_escapes(at)
+                at = end
+                if self._put(piece if quote == '"' else to_double(piece)):
+                    return at
+            if alarm is not None and alarm.certain:
+                return self._die("", "", at)
+            if at == size or alarm is not None:
+                return at
+            char = buffer[at]
+            if char in ends:
+                stop = self._read_quote(char, buffer[at - 1] if at > begin else self._before, buffer, at, base)
+                if stop == at or self.status != OPEN:
+                    return stop
+            elif char == "\\":
+                stop = self._read_backslash(buffer, at, base)
+                if stop == at or self.status != OPEN:
+                    return stop
+            elif char < " ":
+                if around is None:
+                    return self._die("control-character", "an escape, such as \\n", at)
+                if not self._triple:
+                    self._repair("raw-control-character", base + at, base + at + 1)
+                self._put(quoted(char)[1:-1])
+                stop = at + 1
+            else:
+                return self._die("lone-surrogate", "a character", at)
+            at = stop
+
+    def _alarm(self, around: Lookahead, buffer: str, at: int, end: int) -> Alarm | None:
+        """Return where from index `at` to `end` something may stand that the string should not go beyond."""
+        if self.doubt >= 0:
+            return around.alarm(buffer, at, end)
+        if self._follows is None or self._swallows:
+            return None
+        alarm = around.opener(buffer, at, end)
+        if alarm is not None and alarm.certain:
+            self._swallows = True
+            return None
+        return alarm
+
+    def _read_quote(self, char: str, before: str, buffer: str, at: int, base: int) -> int:
+        """Read a quote: the end of the string, or a character of it. Returns index `at` where more text must tell.
+
+        Quotes inside a string come in pairs, and so does what is missing where there is one: it was never closed, or
+        opened twice. Only the mark of inches behind a digit, and an apostrophe, stand alone.
+        """
+        if self._triple:
+            if buffer.startswith(char * 3, at):
+                self.status = DONE
+                return at + 3
+            if buffer[at:] in (char, char * 2):
+                return at
+            self._put('\\"' if char == '"' else char)
+            return at + 1
+        closes = follows(self._follows, buffer, at + 1) if self._follows is not None else True
+        if closes is None:
+            return at
+        if closes:
+            if self._inner % 2 and not self._marks:
+                return self._die("", "", at)
+            self.status = DONE
+            return at + 1
+        if not before and char in "\"'" and buffer.startswith(char * 2, at):  # the string has just begun
+            self._repair("triple-quotes", base + at - 1, base + at + 2)
+            self._triple = True
+            self._pass_plain()
+            return at + 2
+        refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
+        if refused is False and not self._inner % 2:
+            refused = follows(_COMMA, buffer, at + 1)
+        if refused is None:
+            return at
+        if self.doubt < 0:
+            blanks = _BLANK.match(buffer, at + 1)
+            self.doubt = base + (at + 1 if blanks is None else blanks.end())
+            self.stops = None
+        if refused:
+            return self._die("", "", at)
+        if not self._inner:
+            self._marks = before.isalnum() if char in "'’" else before.isdigit()
+        self._inner += 1
+        self._repair("inner-quotes", base + at, base + at + 1)
+        self._put('\\"' if char == '"' else char)
+        return at + 1
+
+    def _read_backslash(self, buffer: str, at: int, base: int) -> int:
+        """Read a backslash that begins no escape of JSON. Returns index `at` where more text must tell."""
+        if _ESCAPE_PREFIX.match(buffer, at):
+            return at
+        if _SURROGATE_ESCAPE.match(buffer, at):
+            return self._die("lone-surrogate", "both halves of a surrogate pair", at)
+        if self._around is None:
+            return self._die_of_escapes(at)
+        if self._python and buffer.startswith("\\x", at):
+            if _HEX_PREFIX.match(buffer, at):
+                return at
+            byte = _HEX_ESCAPE.match(buffer, at)
+            if byte is not None:
+                self._repair("python-literal", base + at, base + at + 4)
+                self._put(f"\\u00{byte[1]}")
+                return at + 4
+        if self._clash("backslash"):
+            return self._die_of_escapes(at)
+        self._repair("literal-backslash", base + at, base + at + 1)
+        apostrophe = buffer.startswith("\\'", at)
+        self._put("'" if apostrophe else "\\\\")
+        return at + 1 + apostrophe
+
+    def _read_delimited(self, buffer: str, at: int) -> int:
+        """Read a string whose delimiter is several characters long: there are no escapes in it."""
+        quote = self._quote
+        end = stop = buffer.find(quote, at)
+        if end < 0:
+            stop = len(buffer)
+            for keep in range(min(len(quote) - 1, stop - at), 0, -1):
+                if buffer.endswith(quote[:keep]):
+                    stop -= keep
+                    break
+        if stop > at:
+            piece = buffer[at:stop]
+            lone = lone_surrogate(piece)
+            if lone:
+                self._put(quoted(piece[: lone.start()])[1:-1])
+                return self._die("lone-surrogate", "a character", at + lone.start())
+            self._put(quoted(piece)[1:-1])
+        if end < 0:
+            return stop
+        self.status = DONE
+        return end + len(quote)
+
+    def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
+        """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
+
+        `opened` is what was read of it. Where one escape in it is none, every backslash is one.
+        """
+        head = opened + buffer[at : at + 3]
+        if may_be_path(head) and len(buffer) - at < 3:
+            return -1
+        self._fresh = None
+        self._pass_plain()
+        if not is_path(head):
+            return at
+        body = PATH_TEXT.match(buffer, at)
+        end = body.end() if body is not None else at
+        if end - at <= PATH_LIMIT and (end == len(buffer) or (end == len(buffer) - 1 and buffer[end] == "\\")):
+            self._fresh = opened
+            self._pass_plain()
+            return -1
+        piece = buffer[at:end]
+        if end - at > PATH_LIMIT or not buffer.startswith('"', end):
+            self._controls = _ANY_CONTROL_ESCAPE
+            self._pass_plain()
+            return at
+        if RUN_DOUBLE.fullmatch(piece) or not (opened or may_be_kept(piece)):
+            return at
+        text, places = literal_path(piece, whole=not opened)
+        for place in places:
+            self._repair("literal-backslash", base + at + place, base + at + place + 1)
+        self._put(text)
+        return end
+
+    def _clash(self, kind: str) -> bool:
+        """Whether the string holds both an escape of a control character and a backslash that begins no escape."""
+        other, self._literal = self._literal, self._literal or kind
+        return other not in ("", kind)
+
+    def _repair(self, code: str, start: int, end: int) -> None:
+        self._repairs.append(Repair(code, Span(start, end)))
+
+    def _die_of_escapes(self, at: int) -> int:
+        return self._die("bad-escape", "an escape of JSON behind the backslash", at)
+
+    def _die(self, code: str, expected: str, at: int) -> int:
+        self.status = DEAD
+        self.code = code
+        self.expected = expected
+        return at
