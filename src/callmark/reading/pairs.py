@@ -27,7 +27,7 @@ _HOLD: Final = {"[": 32, "{": 32}
 _WORDS: Final = 200  # characters: a value and the next key
 
 _BLANKS: Final = r"[ \t\r\n]{0,64}+"
-_NEXT: Final = rf"(?P<key>[^\W\d][\w.\-]{{0,127}}+){_BLANKS}(?P<equals>=){_BLANKS}(?=[^=\s])"
+_NEXT: Final = rf"(?P<key>[^\W\d][\w.\-]{{0,127}}+){_BLANKS}(?P<equals>=)"
 _END: Final = rf"{_BLANKS}(?:,{_BLANKS}{_NEXT}|\))"
 _FIRST_KEY: Final = Pattern(_BLANKS + _NEXT)
 _BEHIND_STRING: Final = Pattern(f"[\"']{_END}")
@@ -101,6 +101,9 @@ class PairsReader:
                 pattern = _FIRST_KEY
                 found = pattern.match(buffer, at)
             else:
+                if buffer[at] in " \t\r\n":
+                    at += 1
+                    continue
                 if buffer[at] in "\"'":
                     head = buffer[at : at + 4]
                     if len(head) < 4 and head[1:2] != head[0]:
