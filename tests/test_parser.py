@@ -692,3 +692,22 @@ def test_the_registered_dialects_are_the_same_each_time():
     assert dialects() is dialects()
     assert dialects()[0].name == "call"
     assert all(isinstance(dialect, Dialect) and dialect.title and dialect.source for dialect in dialects())
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"\\srv\data\x", r"\\srv\data\x"),
+        (r"\\srv\data\new", r"\\srv\data\new"),
+        (r"\\srv\da\"ta\x", r'\\srv\da"ta\x'),
+        (r"C:\a\\b\x", r"C:\a\b\x"),
+        (r"C:\Users\"x", r'C:\Users"x'),
+    ],
+)
+def test_paths_keep_their_backslashes(written, meant):
+    body = f'{{"p": "{written}"}}'
+    for text in (f"[CALL: f({body})]", f'<tool_call>{{"name": "f", "arguments": {body}}}</tool_call>'):
+        for events in (parse(text).events, by_characters(text)):
+            (call,) = [event for event in events if isinstance(event, Call)]
+            assert call.arguments == {"p": meant}
+            assert {repair.code for repair in call.repairs} == {"literal-backslash"}
