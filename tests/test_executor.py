@@ -980,6 +980,42 @@ def test_what_a_message_may_call_is_settled_before_it_runs():
     assert [result.data for result in later] == ["unoffered", "another", "y"]
 
 
+@pytest.mark.parametrize("change", ["revoke", "unregister_owner"])
+@pytest.mark.parametrize("waits", ["approval", "bulkhead"])
+def test_a_tool_that_goes_while_its_call_waits_does_not_run(change, waits):
+    ran: list[str] = []
+    goes = body("goes", lambda arguments, context: ran.append("goes"), mode="write", owner="ext")
+    held = threading.Event()
+    holds = body("holds", lambda arguments, context: held.wait(5), mode="write")
+    registry = Registry([goes, holds])
+    asked = asyncio.Event()
+
+    async def approve(approval: Any) -> bool:
+        if waits == "approval":
+            await asked.wait()
+        return True
+
+    executor = Executor(registry, approve=approve)
+
+    async def run() -> str:
+        first = [asyncio.create_task(executor.run([call("holds")]))] if waits == "bulkhead" else []
+        while executor.running < len(first):
+            await asyncio.sleep(0.005)
+        second = asyncio.create_task(executor.run([call("goes")]))
+        while executor.waiting < len(first):
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
+        getattr(registry, change)("ext")
+        asked.set()
+        held.set()
+        (result,) = await second
+        await asyncio.gather(*first)
+        return result.outcome
+
+    assert asyncio.run(run()) == "unknown-tool"
+    assert ran == []
+
+
 def test_a_tool_that_changes_its_context_changes_no_others():
     def changes(arguments, context):
         context.caller["role"] = "admin"
