@@ -362,6 +362,8 @@ class Executor:
                 cancel.listen(bell.ring)
                 await bell.wait(self._remaining(context))
             stopped = self._stopped(context)
+            if stopped is None and not self.registry.holds(found):
+                stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
             if stopped is None and self.abandoned >= self._abandoned_limit:
                 message = f"{self.abandoned} calls that were given up are still running"
                 stopped = Failure(kind="saturated", message=message, hint="do without it")

@@ -204,6 +204,11 @@ class Registry:
         hint = f"did you mean {close[0]!r}?" if close else "call only tools that are listed"
         raise ToolError("unknown-tool", f"there is no tool {name!r:.80}", hint)
 
+    def holds(self, tool: Tool) -> bool:
+        """Return whether this very tool may run now: it was not removed or replaced, nor its owner's permission."""
+        entry = self._entries.get(tool.qualified_name)
+        return entry is not None and entry.tool is tool and self.permits(tool.owner)
+
     def list(
         self,
         *,
