@@ -720,6 +720,14 @@ def test_the_loop_guard_answers_in_order_and_learns_results():
     assert unknown == ["unknown-tool", "unknown-tool", "loop-guard"]
 
 
+def test_what_changes_nothing_about_a_call_makes_no_new_one_for_the_loop_guard():
+    guard = LoopGuard(calls=99, turn_calls=99, rounds=99, repeats=2, clock=lambda: 0.0)
+    executor = Executor(Registry([returning(7, owner="x")]))
+    calls = [call("give"), call("x:give", __n=1), call("give", userId="2")]  # the same tool, and reserved fields
+    outcomes = [executor.run_sync([each], guard=guard)[0].outcome for each in calls]
+    assert outcomes == ["ok", "ok", "loop-guard"]
+
+
 # Consent.
 
 
