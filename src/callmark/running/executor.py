@@ -262,19 +262,20 @@ class Executor:
     def _admit(self, jobs: list[Job], guard: LoopGuard | None) -> None:
         if guard is None:
             return
-        attempts = [
-            Attempt(
-                key=call_key("", "", 0, job.call.name, job.call.arguments),  # wherever it stands
-                mode="read" if job.tool is None else job.tool.mode,
-                polling=job.tool is not None and job.tool.polling,
-            )
-            for job in jobs
-        ]
-        for job, answer in zip(jobs, guard.admit(attempts), strict=True):
+        for job, answer in zip(jobs, guard.admit([self._attempt(job) for job in jobs]), strict=True):
             if isinstance(answer, Failure):
                 job.result = job.failed(answer, self._clock())
             else:
                 job.ticket = answer
+
+    def _attempt(self, job: Job) -> Attempt:
+        """Return what the loop guard compares: the tool however it is named, and the arguments that it would get."""
+        name = job.call.name if job.tool is None else job.tool.qualified_name
+        return Attempt(
+            key=call_key("", "", 0, name, self.registry.unreserved(job.call.arguments)),  # wherever it stands
+            mode="read" if job.tool is None else job.tool.mode,
+            polling=job.tool is not None and job.tool.polling,
+        )
 
     async def _finish(
         self,
