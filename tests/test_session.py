@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def add(a: int, b: int) -> int:
 
 
 CALL = "Hm. [CALL: add(a=1, b=2)]"
+NATIVE_CALL = {"index": 0, "id": "c", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
 
 
 def play(session: Session, model: Any, text: str | None = "Go on.", **options: Any) -> list[Any]:
@@ -684,6 +686,22 @@ def test_who_stops_listening_stops_the_model():
     while not closed:
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("native", [None, "openai"])
+def test_who_stops_listening_at_a_result_leaves_no_call_without_one(native):
+    answer = [{"choices": [{"delta": {"tool_calls": [NATIVE_CALL]}}]}] if native else CALL
+    session = Session(Registry([add]))
+
+    async def first_result() -> None:
+        async with aclosing(session.run(Script(answer, native_tools=native), "1 + 2?")) as events:
+            async for event in events:
+                if isinstance(event, Result):
+                    return
+
+    asyncio.run(first_result())
+    assert [message["role"] for message in session.messages] == ["user", "assistant", "tool" if native else "user"]
+    assert "3" in session.messages[-1]["content"]
 
 
 def test_a_model_that_will_not_be_cancelled_is_left_behind():
