@@ -633,6 +633,21 @@ def test_cancel_ends_a_model_that_hangs():
     assert ended == ["async"]
 
 
+def test_cancel_ends_a_model_that_has_not_begun_to_answer():
+    async def silent(request: Request) -> str:
+        await asyncio.sleep(20)
+        return "too late"
+
+    async def run() -> list[Any]:
+        cancel = Cancel()
+        asyncio.get_running_loop().call_later(0.05, cancel.set)
+        return [event async for event in Session(Registry()).run(silent, "Hi", cancel=cancel)]
+
+    start = time.monotonic()
+    assert steps(asyncio.run(run())) == ["generation", "cancelled"]
+    assert time.monotonic() - start < 2
+
+
 class Endless:
     """An async iterator that is no generator."""
 
@@ -1005,6 +1020,15 @@ def test_secrets_of_a_connection_are_in_no_exception_and_no_representation(serve
     with pytest.raises(ModelError, match=r"provided: \*\*\*") as refused:
         list(OpenAIModel(server, "m", key="canary")(Request(messages=[])))
     assert "canary" not in str(refused.value)
+    for line in ('data: {"error": "Incorrect API key provided: canary"}', "data: no JSON, canary"):
+        Handler.answers.append((200, [line]))
+        with pytest.raises(ModelError, match=r"\*\*\*") as refused:
+            list(OpenAIModel(server, "m", key="canary")(Request(messages=[])))
+        assert "canary" not in str(refused.value)
+    Handler.answers.append((401, ["." * 497 + "canary"]))
+    with pytest.raises(ModelError) as refused:
+        list(OpenAIModel(server, "m", key="canary")(Request(messages=[])))
+    assert "can" not in str(refused.value)
     assert "canary" not in repr(Settings(nonce="canary", dialect="call"))
     assert "nonce" not in repr(Settings())
 
