@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
-from callmark.running.signals import Bell, Cancel, leave_behind
+from callmark.running.signals import Bell, Cancel, leave_behind, unless
 from callmark.tools.foreign import attempt
 from callmark.tools.shapes import Host
 
@@ -55,7 +55,9 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     """
     answer = model(request)
     if hasattr(answer, "__await__"):
-        answer = await answer
+        answer = await unless(cancel, answer)
+        if cancel.is_set():
+            return
     if isinstance(answer, str | Mapping):
         yield answer
         return
