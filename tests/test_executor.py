@@ -33,6 +33,7 @@ from callmark import (
     LoopGuard,
     Registry,
     Result,
+    Session,
     Span,
     Tool,
     ToolError,
@@ -729,6 +730,17 @@ def test_what_changes_nothing_about_a_call_makes_no_new_one_for_the_loop_guard()
 
 
 # Consent.
+
+
+def test_an_executor_of_what_is_none_of_its_parts_is_misuse():
+    for made in (
+        lambda: Executor([returning(1)]),
+        lambda: Session([returning(1)]),
+        lambda: Executor(Registry(), approve=True),
+        lambda: Executor(Registry(), announce="print"),
+    ):
+        with pytest.raises(UsageError, match=r"expected .*, found (list|bool|str)"):
+            made()
 
 
 def test_without_an_approver_nothing_is_written():
