@@ -112,6 +112,11 @@ class Executor:
                 "Executor: expected a timeout of more than 0 seconds, a result limit of at least "
                 f"{SMALLEST_LIMIT} characters and an abandoned limit of at least 1"
             )
+        if not isinstance(registry, Registry):
+            raise UsageError(f"Executor: expected a Registry, found {type(registry).__name__}")
+        for name, function in (("approve", approve), ("announce", announce)):
+            if function is not None and not callable(function):  # every call would be refused, and nobody knew why
+                raise UsageError(f"Executor, {name}: expected a function, found {type(function).__name__}")
         self.registry = registry
         self.ledger = Ledger() if ledger is None else ledger
         self._approve = approve

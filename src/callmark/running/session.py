@@ -120,7 +120,7 @@ class Session:
         session_id: str = "",
         context: Invocation | None = None,
     ) -> None:
-        self.executor = Executor(executor) if isinstance(executor, Registry) else executor
+        self.executor = executor if isinstance(executor, Executor) else Executor(executor)
         self.settings = settings or Settings()
         self.wording = wording(self.settings)
         self.system = system
