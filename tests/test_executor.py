@@ -546,6 +546,31 @@ def test_who_cancels_the_task_leaves_no_claim_behind(when, release):
     assert ran == (["do"] if when == "asking" else ["slow", "do"])
 
 
+def test_a_write_that_ran_is_on_record_also_where_the_task_is_cancelled():
+    records: list[Any] = []
+    began = threading.Event()
+
+    def writes(arguments, context):
+        began.set()
+        context.cancel.wait(5)
+
+    executor = Executor(
+        Registry([body("write", writes, mode="write", approval=False), returning(1)]), observers=[records.append]
+    )
+
+    async def run() -> None:
+        task = asyncio.create_task(executor.run([call("write"), call("give", 1)]))
+        while not began.is_set():
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert [(record.tool, record.outcome) for record in records] == [("write", "cancelled"), ("give", "cancelled")]
+    assert executor.stats()["write"].calls == 1
+
+
 def test_cancelling_what_is_over_does_nothing():
     kept: list[Invocation] = []
 
