@@ -234,8 +234,8 @@ class Executor:
             if asked is not given and isinstance(asked.cancel, Cancel):
                 asked.cancel.leave()
             with ExitStack() as each:  # of what is interrupted no claim is left behind, whichever the ledger fails at
-                for job in jobs:
-                    each.callback(self._settle, job)
+                for job in reversed(jobs):  # what is pushed last is done first
+                    each.callback(self._close, job, place, guard)
         return [job.result for job in jobs if job.result is not None]
 
     def _within(self, asked: Invocation) -> Invocation:
@@ -298,7 +298,14 @@ class Executor:
             failure = await self._run_one(job, context, alone)
             if failure is not None:
                 job.result = job.failed(failure, self._clock())
+        self._close(job, place, guard)
+
+    def _close(self, job: Job, place: tuple[str, str], guard: LoopGuard | None) -> None:
+        """Settle a call and tell the guard and the observers, once, whatever ended it: also who cancels the task."""
         result = self._settle(job)
+        if job.told:
+            return
+        job.told = True
         if guard is not None and job.ticket is not None:
             guard.settle(job.ticket, digest(result))
         self._watch.tell(job.record(result, place, wall_clock(), self._contents))
