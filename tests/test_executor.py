@@ -33,6 +33,7 @@ from callmark import (
     LoopGuard,
     Registry,
     Result,
+    Session,
     Span,
     Tool,
     ToolError,
@@ -545,6 +546,31 @@ def test_who_cancels_the_task_leaves_no_claim_behind(when, release):
     assert ran == (["do"] if when == "asking" else ["slow", "do"])
 
 
+def test_a_write_that_ran_is_on_record_also_where_the_task_is_cancelled():
+    records: list[Any] = []
+    began = threading.Event()
+
+    def writes(arguments, context):
+        began.set()
+        context.cancel.wait(5)
+
+    executor = Executor(
+        Registry([body("write", writes, mode="write", approval=False), returning(1)]), observers=[records.append]
+    )
+
+    async def run() -> None:
+        task = asyncio.create_task(executor.run([call("write"), call("give", 1)]))
+        while not began.is_set():
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert [(record.tool, record.outcome) for record in records] == [("write", "cancelled"), ("give", "cancelled")]
+    assert executor.stats()["write"].calls == 1
+
+
 def test_cancelling_what_is_over_does_nothing():
     kept: list[Invocation] = []
 
@@ -720,7 +746,26 @@ def test_the_loop_guard_answers_in_order_and_learns_results():
     assert unknown == ["unknown-tool", "unknown-tool", "loop-guard"]
 
 
+def test_what_changes_nothing_about_a_call_makes_no_new_one_for_the_loop_guard():
+    guard = LoopGuard(calls=99, turn_calls=99, rounds=99, repeats=2, clock=lambda: 0.0)
+    executor = Executor(Registry([returning(7, owner="x")]))
+    calls = [call("give"), call("x:give", __n=1), call("give", userId="2")]  # the same tool, and reserved fields
+    outcomes = [executor.run_sync([each], guard=guard)[0].outcome for each in calls]
+    assert outcomes == ["ok", "ok", "loop-guard"]
+
+
 # Consent.
+
+
+def test_an_executor_of_what_is_none_of_its_parts_is_misuse():
+    for made in (
+        lambda: Executor([returning(1)]),
+        lambda: Session([returning(1)]),
+        lambda: Executor(Registry(), approve=True),
+        lambda: Executor(Registry(), announce="print"),
+    ):
+        with pytest.raises(UsageError, match=r"expected .*, found (list|bool|str)"):
+            made()
 
 
 def test_without_an_approver_nothing_is_written():
@@ -978,6 +1023,42 @@ def test_what_a_message_may_call_is_settled_before_it_runs():
     assert [result.outcome for result in results] == ["ok", *["unknown-tool"] * 3]
     later = Executor(registry).run_sync(calls[1:], offered=registry.list())
     assert [result.data for result in later] == ["unoffered", "another", "y"]
+
+
+@pytest.mark.parametrize("change", ["revoke", "unregister_owner"])
+@pytest.mark.parametrize("waits", ["approval", "bulkhead"])
+def test_a_tool_that_goes_while_its_call_waits_does_not_run(change, waits):
+    ran: list[str] = []
+    goes = body("goes", lambda arguments, context: ran.append("goes"), mode="write", owner="ext")
+    held = threading.Event()
+    holds = body("holds", lambda arguments, context: held.wait(5), mode="write")
+    registry = Registry([goes, holds])
+    asked = asyncio.Event()
+
+    async def approve(approval: Any) -> bool:
+        if waits == "approval":
+            await asked.wait()
+        return True
+
+    executor = Executor(registry, approve=approve)
+
+    async def run() -> str:
+        first = [asyncio.create_task(executor.run([call("holds")]))] if waits == "bulkhead" else []
+        while executor.running < len(first):
+            await asyncio.sleep(0.005)
+        second = asyncio.create_task(executor.run([call("goes")]))
+        while executor.waiting < len(first):
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
+        getattr(registry, change)("ext")
+        asked.set()
+        held.set()
+        (result,) = await second
+        await asyncio.gather(*first)
+        return result.outcome
+
+    assert asyncio.run(run()) == "unknown-tool"
+    assert ran == []
 
 
 def test_a_tool_that_changes_its_context_changes_no_others():

@@ -117,6 +117,23 @@ def test_what_fails_in_a_transaction_leaves_nothing_behind(path):
     ledger.close()
 
 
+def test_a_claim_that_could_not_be_written_down_is_none(path, monkeypatch):
+    ledger = SqliteLedger(path)
+
+    @contextlib.contextmanager
+    def full(transaction=ledger._transaction):
+        with ledger._explained(), transaction():
+            yield
+            raise sqlite3.OperationalError("disk I/O error")  # as a full disk does at the commit
+
+    monkeypatch.setattr(ledger, "_transaction", full)
+    with pytest.raises(LedgerError, match="disk I/O error"):
+        ledger.claim("k", "f")
+    monkeypatch.undo()
+    assert ledger.claim("k", "f") == MINE
+    ledger.close()
+
+
 @pytest.mark.parametrize("end", ["finish", "release"])
 def test_who_waits_is_told_also_where_the_file_fails(path, end):
     ledger = SqliteLedger(path)

@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def add(a: int, b: int) -> int:
 
 
 CALL = "Hm. [CALL: add(a=1, b=2)]"
+NATIVE_CALL = {"index": 0, "id": "c", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
 
 
 def play(session: Session, model: Any, text: str | None = "Go on.", **options: Any) -> list[Any]:
@@ -631,6 +633,21 @@ def test_cancel_ends_a_model_that_hangs():
     assert ended == ["async"]
 
 
+def test_cancel_ends_a_model_that_has_not_begun_to_answer():
+    async def silent(request: Request) -> str:
+        await asyncio.sleep(20)
+        return "too late"
+
+    async def run() -> list[Any]:
+        cancel = Cancel()
+        asyncio.get_running_loop().call_later(0.05, cancel.set)
+        return [event async for event in Session(Registry()).run(silent, "Hi", cancel=cancel)]
+
+    start = time.monotonic()
+    assert steps(asyncio.run(run())) == ["generation", "cancelled"]
+    assert time.monotonic() - start < 2
+
+
 class Endless:
     """An async iterator that is no generator."""
 
@@ -684,6 +701,22 @@ def test_who_stops_listening_stops_the_model():
     while not closed:
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("native", [None, "openai"])
+def test_who_stops_listening_at_a_result_leaves_no_call_without_one(native):
+    answer = [{"choices": [{"delta": {"tool_calls": [NATIVE_CALL]}}]}] if native else CALL
+    session = Session(Registry([add]))
+
+    async def first_result() -> None:
+        async with aclosing(session.run(Script(answer, native_tools=native), "1 + 2?")) as events:
+            async for event in events:
+                if isinstance(event, Result):
+                    return
+
+    asyncio.run(first_result())
+    assert [message["role"] for message in session.messages] == ["user", "assistant", "tool" if native else "user"]
+    assert "3" in session.messages[-1]["content"]
 
 
 def test_a_model_that_will_not_be_cancelled_is_left_behind():
@@ -987,6 +1020,15 @@ def test_secrets_of_a_connection_are_in_no_exception_and_no_representation(serve
     with pytest.raises(ModelError, match=r"provided: \*\*\*") as refused:
         list(OpenAIModel(server, "m", key="canary")(Request(messages=[])))
     assert "canary" not in str(refused.value)
+    for line in ('data: {"error": "Incorrect API key provided: canary"}', "data: no JSON, canary"):
+        Handler.answers.append((200, [line]))
+        with pytest.raises(ModelError, match=r"\*\*\*") as refused:
+            list(OpenAIModel(server, "m", key="canary")(Request(messages=[])))
+        assert "canary" not in str(refused.value)
+    Handler.answers.append((401, ["." * 497 + "canary"]))
+    with pytest.raises(ModelError) as refused:
+        list(OpenAIModel(server, "m", key="canary")(Request(messages=[])))
+    assert "can" not in str(refused.value)
     assert "canary" not in repr(Settings(nonce="canary", dialect="call"))
     assert "nonce" not in repr(Settings())
 

@@ -843,3 +843,12 @@ def test_schemas_survive_as_json():
 def test_unknown_names_of_the_package_are_attribute_errors():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         callmark.Nothing  # noqa: B018
+
+
+def test_engines_agree_on_what_is_left_unevaluated_in_a_branch():
+    pytest.importorskip("jsonschema_rs")
+    branch = {"if": False, "else": {"unevaluatedProperties": {"items": {}}}}
+    part = {"unevaluatedProperties": {"type": "integer"}, **branch}
+    schema = {"$schema": "https://json-schema.org/draft/2019-09/schema", "properties": {"x": part}}
+    verdicts = {Checker(schema, engine=engine).is_valid({"x": {"b": "text"}}) for engine in ("jsonschema", "auto")}
+    assert len(verdicts) == 1

@@ -167,6 +167,27 @@ def test_files_without_tools_and_servers_that_are_not_there_are_failures(tools, 
     assert (done.returncode, "missing.py" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\nraise ValueError('boom')", "tools.py, line 2: expected a file that runs, found ValueError: boom"),
+        ("def f(:", "SyntaxError: invalid syntax"),
+        ("import nothere", "tools.py, line 1: expected a file that runs, found ModuleNotFoundError"),
+        ("import sys\nsys.exit(3)", "tools.py, line 2: expected a file that runs, found SystemExit: 3"),
+        ("\0", "expected a file that runs, found"),
+        ("open('no-such-data')", "tools.py, line 1: expected a file that runs, found FileNotFoundError"),
+    ],
+)
+def test_a_file_of_tools_that_does_not_run_is_a_failure_that_names_it(tmp_path, text, said):
+    path = tmp_path / "tools.py"
+    path.write_text(text)
+    done = command("run", "Hi", "--model-url", "http://127.0.0.1:9/v1", "--tools", str(path))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert str(path) in done.stderr
+
+
 # What events look like.
 
 

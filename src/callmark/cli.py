@@ -715,12 +715,28 @@ def _tools_of(path: str) -> list[Tool]:
     """Run a Python file of the user's and return the tools that it defines."""
     import runpy
 
+    from callmark.tools.foreign import attempt
     from callmark.tools.tool import Tool
 
-    found = [value for value in runpy.run_path(path).values() if isinstance(value, Tool)]
+    ran = attempt(runpy.run_path, path)
+    if ran.error is not None:
+        raise _not_run(path, ran.error)
+    found = [value for value in ran.value.values() if isinstance(value, Tool)]
     if not found:
         raise _Failure(f"{click.format_filename(path)}: expected tools (functions with @callmark.tool), found none")
     return found
+
+
+def _not_run(path: str, error: BaseException) -> BaseException:
+    """Return what to raise where a user's file raises; Ctrl-C, and a file that is not there, are said as they are."""
+    import traceback
+
+    missing = isinstance(error, OSError) and error.filename in (path, os.path.abspath(path))
+    if missing or isinstance(error, KeyboardInterrupt):
+        return error
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    place = f"{click.format_filename(path)}, line {lines[-1]}" if lines else click.format_filename(path)
+    return _Failure(f"{place}: expected a file that runs, found {type(error).__name__}: {error}")
 
 
 def _language(name: str) -> str | Language:

@@ -112,6 +112,11 @@ class Executor:
                 "Executor: expected a timeout of more than 0 seconds, a result limit of at least "
                 f"{SMALLEST_LIMIT} characters and an abandoned limit of at least 1"
             )
+        if not isinstance(registry, Registry):
+            raise UsageError(f"Executor: expected a Registry, found {type(registry).__name__}")
+        for name, function in (("approve", approve), ("announce", announce)):
+            if function is not None and not callable(function):  # every call would be refused, and nobody knew why
+                raise UsageError(f"Executor, {name}: expected a function, found {type(function).__name__}")
         self.registry = registry
         self.ledger = Ledger() if ledger is None else ledger
         self._approve = approve
@@ -229,8 +234,8 @@ class Executor:
             if asked is not given and isinstance(asked.cancel, Cancel):
                 asked.cancel.leave()
             with ExitStack() as each:  # of what is interrupted no claim is left behind, whichever the ledger fails at
-                for job in jobs:
-                    each.callback(self._settle, job)
+                for job in reversed(jobs):  # what is pushed last is done first
+                    each.callback(self._close, job, place, guard)
         return [job.result for job in jobs if job.result is not None]
 
     def _within(self, asked: Invocation) -> Invocation:
@@ -262,19 +267,20 @@ class Executor:
     def _admit(self, jobs: list[Job], guard: LoopGuard | None) -> None:
         if guard is None:
             return
-        attempts = [
-            Attempt(
-                key=call_key("", "", 0, job.call.name, job.call.arguments),  # wherever it stands
-                mode="read" if job.tool is None else job.tool.mode,
-                polling=job.tool is not None and job.tool.polling,
-            )
-            for job in jobs
-        ]
-        for job, answer in zip(jobs, guard.admit(attempts), strict=True):
+        for job, answer in zip(jobs, guard.admit([self._attempt(job) for job in jobs]), strict=True):
             if isinstance(answer, Failure):
                 job.result = job.failed(answer, self._clock())
             else:
                 job.ticket = answer
+
+    def _attempt(self, job: Job) -> Attempt:
+        """Return what the loop guard compares: the tool however it is named, and the arguments that it would get."""
+        name = job.call.name if job.tool is None else job.tool.qualified_name
+        return Attempt(
+            key=call_key("", "", 0, name, self.registry.unreserved(job.call.arguments)),  # wherever it stands
+            mode="read" if job.tool is None else job.tool.mode,
+            polling=job.tool is not None and job.tool.polling,
+        )
 
     async def _finish(
         self,
@@ -292,7 +298,14 @@ class Executor:
             failure = await self._run_one(job, context, alone)
             if failure is not None:
                 job.result = job.failed(failure, self._clock())
+        self._close(job, place, guard)
+
+    def _close(self, job: Job, place: tuple[str, str], guard: LoopGuard | None) -> None:
+        """Settle a call and tell the guard and the observers, once, whatever ended it: also who cancels the task."""
         result = self._settle(job)
+        if job.told:
+            return
+        job.told = True
         if guard is not None and job.ticket is not None:
             guard.settle(job.ticket, digest(result))
         self._watch.tell(job.record(result, place, wall_clock(), self._contents))
@@ -362,6 +375,8 @@ class Executor:
                 cancel.listen(bell.ring)
                 await bell.wait(self._remaining(context))
             stopped = self._stopped(context)
+            if stopped is None and not self.registry.holds(found):
+                stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
             if stopped is None and self.abandoned >= self._abandoned_limit:
                 message = f"{self.abandoned} calls that were given up are still running"
                 stopped = Failure(kind="saturated", message=message, hint="do without it")

@@ -52,6 +52,7 @@ class Job:
     ticket: LoopTicket | None = None
     ours: bool = False  # whether the claim in the ledger is ours to finish or to release
     began: bool = False  # whether the tool's body ran
+    told: bool = False  # whether the guard and the observers know what it came to
     result: Result | None = None
 
     def failed(self, failure: Failure, now: float) -> Result:

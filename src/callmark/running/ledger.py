@@ -102,16 +102,17 @@ class Ledger:
 
     def claim(self, key: str, name: str, *, repeatable: bool = False) -> Claim:
         """Ask for the right to run a call. `repeatable`: running it once more does no harm, so interruption is none."""
-        with self._lock, self._transaction():
+        with self._lock:
             if key in self._watchers:
                 return Claim("running")
-            row = self._load(key)
-            if row is not None and row.state == "finished":
-                return Claim("finished", row.result)
-            if row is not None and row.state == "started" and not repeatable:
-                return Claim("unknown")
-            self._store(key, Row("claimed", self._token, name))
-            self._watchers[key] = []
+            with self._transaction():
+                row = self._load(key)
+                if row is not None and row.state == "finished":
+                    return Claim("finished", row.result)
+                if row is not None and row.state == "started" and not repeatable:
+                    return Claim("unknown")
+                self._store(key, Row("claimed", self._token, name))
+            self._watchers[key] = []  # only now that it stands in the file: a disk may be full at the commit
             return Claim("mine")
 
     def start(self, key: str) -> bool:

@@ -12,12 +12,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
-from callmark.running.signals import Bell, Cancel, leave_behind
+from callmark.running.signals import Bell, Cancel, leave_behind, unless
 from callmark.tools.foreign import attempt
 from callmark.tools.shapes import Host
 
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
+_WORDS: Final = 500  # characters of what a server says that went wrong
 _END: Final = object()  # behind the last chunk
 _QUEUE_LIMIT: Final = 64  # chunks that a model may be ahead of who reads them
 
@@ -55,7 +56,9 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     """
     answer = model(request)
     if hasattr(answer, "__await__"):
-        answer = await answer
+        answer = await unless(cancel, answer)
+        if cancel.is_set():
+            return
     if isinstance(answer, str | Mapping):
         yield answer
         return
@@ -179,18 +182,22 @@ class OpenAIModel:
             connection.request("POST", path, json.dumps(body).encode(), headers)
             with connection.getresponse() as response:
                 if response.status != 200:
-                    words = response.read(500).decode(errors="replace")
-                    words = words.replace(self._key, "***") if self._key else words  # some servers repeat it
+                    words = self._words(response.read(_WORDS + len(self._key)))
                     raise ModelError(f"the model's server answered {response.status}: {words}")
-                yield from _events(response)
+                yield from _events(response, self._words)
         finally:
             connection.close()
+
+    def _words(self, data: bytes) -> str:
+        """Return the beginning of what a server says, without the key, which some repeat."""
+        words = data.decode(errors="replace")
+        return (words.replace(self._key, "***") if self._key else words)[:_WORDS]
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model})"
 
 
-def _events(lines: Iterable[bytes]) -> Iterator[Chunk]:
+def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[Chunk]:
     """Yield the decoded `data` of server-sent events, until `[DONE]` or the end."""
     for line in lines:
         if not line.startswith(b"data:"):
@@ -201,7 +208,7 @@ def _events(lines: Iterable[bytes]) -> Iterator[Chunk]:
         try:
             event = json.loads(data)
         except ValueError as error:
-            raise ModelError(f"expected JSON from the model's server, found {data[:80]!r}") from error
+            raise ModelError(f"expected JSON from the model's server, found {words(data)!r:.80}") from error
         if not isinstance(event, dict) or event.get("error"):
-            raise ModelError(f"the model's server sent an error: {data[:500].decode(errors='replace')}")
+            raise ModelError(f"the model's server sent an error: {words(data)}")
         yield event

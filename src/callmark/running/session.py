@@ -120,7 +120,7 @@ class Session:
         session_id: str = "",
         context: Invocation | None = None,
     ) -> None:
-        self.executor = Executor(executor) if isinstance(executor, Registry) else executor
+        self.executor = executor if isinstance(executor, Executor) else Executor(executor)
         self.settings = settings or Settings()
         self.wording = wording(self.settings)
         self.system = system
@@ -221,9 +221,10 @@ class Session:
                 break
             if answer.calls:
                 results = await self._results(answer.calls, context, place, offered)
+                said = self._tell(answer, results)  # first: who reads may stop at any of them
                 for result in results:
                     yield result
-                yield Step("results", self._tell(answer, results))
+                yield Step("results", said)
                 if any(self._fulfils(call.name, wanted) for call in answer.calls):
                     wanted = ""
                 if cancel.is_set():

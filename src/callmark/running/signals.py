@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from callmark.tools.foreign import attempt
@@ -97,7 +97,7 @@ class Bell:
         return self._future.done()
 
 
-async def unless(cancel: Cancel | None, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T | None:
+async def unless(cancel: Cancel | None, work: Awaitable[T], seconds: float | None = None) -> T | None:
     """Return what `work` comes to, None where it is cancelled or takes longer: then it is left behind.
 
     It may cancel itself, as who awaits what a dialog's closing cancels does: that is None too.

@@ -31,7 +31,11 @@ _BOUNDS: Final = {
     "pattern": "a text that matches", "const": "exactly",
 }  # fmt: skip
 _NO_PATTERN: Final = "parameters: expected a pattern that Python reads, found {!r:.80}"
-_UNLIKE: Final = {"pattern", "patternProperties", "multipleOf"}  # \d and $ mean other things in Rust, and 0.3 is other
+_UNLIKE: Final = {
+    "pattern", "patternProperties",  # \d and $ mean other things in Rust
+    "multipleOf",  # 0.3 is other
+    "unevaluatedItems", "unevaluatedProperties",  # jsonschema overlooks some of what the branches of 2019-09 evaluate
+}  # fmt: skip
 
 
 class Problem(NamedTuple):

@@ -204,6 +204,11 @@ class Registry:
         hint = f"did you mean {close[0]!r}?" if close else "call only tools that are listed"
         raise ToolError("unknown-tool", f"there is no tool {name!r:.80}", hint)
 
+    def holds(self, tool: Tool) -> bool:
+        """Return whether this very tool may run now: it was not removed or replaced, nor its owner's permission."""
+        entry = self._entries.get(tool.qualified_name)
+        return entry is not None and entry.tool is tool and self.permits(tool.owner)
+
     def list(
         self,
         *,
@@ -277,6 +282,12 @@ class Registry:
 
     # Using it.
 
+    def unreserved(self, arguments: Any) -> Any:
+        """Return arguments without what the host alone may say; what is no mapping, as it is."""
+        if not isinstance(arguments, Mapping):
+            return arguments
+        return {key: value for key, value in arguments.items() if not (isinstance(key, str) and self._reserved(key))}
+
     def prepared(self, name: str, arguments: Any) -> tuple[Tool, dict[str, Any]]:
         """Return the tool that a call means and the arguments that it gets: checked, and without reserved fields.
 
@@ -288,7 +299,7 @@ class Registry:
             raise ToolError("denied", f"the tool {found.qualified_name} is switched off", "do without it")
         if not isinstance(arguments, Mapping):
             raise ToolError("invalid-arguments", f"expected an object of arguments, found {type(arguments).__name__}")
-        frozen = {key: value for key, value in copied(arguments).items() if not self._reserved(key)}
+        frozen = copied(self.unreserved(arguments))
         problems = checker.problems(frozen)
         if problems:
             hint = "call it again with arguments that fit its schema"
