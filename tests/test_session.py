@@ -1039,3 +1039,25 @@ def test_a_url_that_is_none_is_misuse():
             OpenAIModel(url, "tiny")
     with pytest.raises(OSError, match=r".+"):
         list(OpenAIModel("https://127.0.0.1:1/v1", "tiny")(Request(messages=[])))
+
+
+def test_the_place_of_a_message_is_what_was_said_before_it():
+    """A host may trim a conversation, and what was called in it is called anew; one that goes back gets what it got."""
+    ran = []
+
+    @tool(mode="read")
+    def look() -> int:
+        ran.append(1)
+        return len(ran)
+
+    session = Session(Registry([look]))
+    for turn in range(5):
+        (result,) = of(Result, play(session, Script("[CALL: look()]", "Done."), f"question {turn}"))
+        assert result.data == turn + 1
+        session.messages = session.messages[-2:]
+    before = list(session.messages)
+    for system in ("", "Now it is noon."):  # what a host says around it changes nothing
+        session.system = system
+        session.messages = list(before)
+        (result,) = of(Result, play(session, Script("[CALL: look()]", "Done."), "once more"))
+        assert result.data == 6
