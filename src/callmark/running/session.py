@@ -7,6 +7,8 @@ way from a message to a parser. What is yielded is what is read (`callmark.event
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -53,6 +55,17 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
 
     def __repr__(self) -> str:
         return f"Step({self.kind}, {len(self.text)} characters)"
+
+
+def _place(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return what tells the message that comes behind `messages` from others: a digest of what was said, and by whom.
+
+    How many there are would not do, as hosts trim conversations. What a host says in system messages is left out: it may
+    change (a date, say) while the conversation stays.
+    """
+    said = [message for message in messages if message.get("role") not in ("system", "developer")]
+    text = json.dumps(said, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class SessionStats(msgspec.Struct, kw_only=True):
@@ -210,7 +223,7 @@ class Session:
             if cancel.is_set():
                 yield Step("cancelled")
                 return
-            place = str(len(self.messages))
+            place = _place(self.messages)
             self.messages.append(answer.message())
             self._counts.calls += len(answer.calls)
             self._counts.malformed += len(answer.problems)
