@@ -111,6 +111,9 @@ def test_there_is_nothing_to_say_about_good_calls_and_prose(text):
 # Near-misses.
 
 
+BARE = '{"name": "f", "arguments": {}}'
+
+
 @pytest.mark.parametrize(
     ("text", "dialect", "place", "seen", "expected"),
     [
@@ -123,7 +126,9 @@ def test_there_is_nothing_to_say_about_good_calls_and_prose(text):
         ("I will [f(a=1)]", "pythonic", (1, 9), "f(a=1)]", "the dialect pythonic among those listened for"),
         ("Action: f\nAction Input: {}", "react", (1, 1), "Action: f", "the dialect react among those listened for"),
         ("Now\n CALL: f(a=1)", "call", (2, 2), "CALL: f(a=1)", CLUES[0][2]),
-        ('{"name": "f", "arguments": {}}', "hermes", (1, 1), '{"name": "f", "arguments": {}}', CLUES[1][2]),
+        ('{"name": "f", "arguments": 1}', "hermes", (1, 1), '{"name": "f", "arguments": 1}', CLUES[1][2]),
+        (BARE, "llama", (1, 1), BARE, "the dialect llama among those listened for"),
+        ('So: {"name": "f", "arguments": {}}', "hermes", (1, 5), '{"name": "f", "arguments": {}}', CLUES[1][2]),
         ("done </tool_call>", "hermes", (1, 6), "</tool_call>", CLUES[2][2]),
         ('ok\n\nf({"a": 1})', "call", (3, 1), 'f({"a": 1})', CLUES[3][2]),
     ],

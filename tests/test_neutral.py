@@ -113,7 +113,7 @@ def test_nothing_that_any_case_calls_is_one_when_neutralized():
 
 def test_what_the_scanner_looks_for_is_what_is_broken():
     looked_for = {entry.pattern.text for found in plan(None, "salvage").entries.values() for entry in found}
-    tags = {expand(form.head) for form in _REASONING.forms}
+    tags = {expand(text) for dialect in (_REASONING, *dialects()) for text in dialect.tags}
     broken = {pattern for _, pattern, _ in neutral._openers(dialects(), special_tokens=False)._patterns}
     assert {anonymous(text) for text in looked_for - tags} <= broken
 
