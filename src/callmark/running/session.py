@@ -60,8 +60,8 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
 def _place(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return what tells the message that comes behind `messages` from others: a digest of what was said, and by whom.
 
-    How many there are would not do, as hosts trim conversations. What a host says in system messages is left out: it may
-    change (a date, say) while the conversation stays.
+    How many there are would not do, as hosts trim conversations. What a host says in system messages is left out: it
+    may change (a date, say) while the conversation stays.
     """
     said = [message for message in messages if message.get("role") not in ("system", "developer")]
     text = json.dumps(said, sort_keys=True, default=repr)
