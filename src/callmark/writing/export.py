@@ -274,14 +274,17 @@ class _Export:
             )
         trigger = re.split(r"\{[a-z_]+\}", writing.opener or writing.call)[0]
         at_least_one = choice not in ("auto", "none")
-        tags = [self._tag(spec, number) for number, spec in enumerate(self._specs)]
+        tags = [self._tag(spec, number, "") for number, spec in enumerate(self._specs)]
         if not tags:
             format_: dict[str, Any] = {"type": "any_text", "excludes": [trigger]}
         elif writing.opener:
             calls = _tags_beside(tags, writing.separator, at_least_one=True, single=single)
-            section = {"type": "tag", "begin": writing.opener, "content": calls, "end": writing.closer}
-            format_ = section if at_least_one else {"type": "optional", "content": section}
+            section: dict[str, Any] = {"type": "tag", "begin": writing.opener, "content": calls, "end": writing.closer}
             tags = [section]
+            if not writing.closer:  # which a tag must have, and a call has: in free text each begins a section
+                section = {"type": "sequence", "elements": [{"type": "const_string", "value": writing.opener}, calls]}
+                tags = [self._tag(spec, number, writing.opener) for number, spec in enumerate(self._specs)]
+            format_ = section if at_least_one else {"type": "optional", "content": section}
         else:
             format_ = _tags_beside(tags, writing.separator, at_least_one=at_least_one, single=single)
         if tags and free_text:
@@ -291,15 +294,15 @@ class _Export:
             }  # fmt: skip
         return json.dumps({"type": "structural_tag", "format": format_}, ensure_ascii=False)
 
-    def _tag(self, spec: ToolSpec, number: int) -> dict[str, Any]:
-        """Return the tag of one tool's calls: its literal beginning and end, and a grammar of what is between."""
+    def _tag(self, spec: ToolSpec, number: int, opener: str) -> dict[str, Any]:
+        """Return the tag of one tool's calls: its literal beginning, behind `opener`, its end, and what is between."""
         call = self._call(spec, number, "", 0)
         begin, *inner, end = (*call.items,) if isinstance(call, Seq) else (call,)
         if not isinstance(begin, Lit) or not isinstance(end, Lit):
             raise AssertionError("a call begins with its head and ends with its tail")
         rules = {name: rule for name, rule in self.rules.items() if name.startswith(f"v{number}")}
         content = {"type": "grammar", "grammar": gbnf(Seq(tuple(inner)), rules)}
-        return {"type": "tag", "begin": begin.text, "content": content, "end": end.text}
+        return {"type": "tag", "begin": opener + begin.text, "content": content, "end": end.text}
 
 
 def _tags_beside(tags: list[dict[str, Any]], separator: str, *, at_least_one: bool, single: bool) -> dict[str, Any]:
