@@ -199,8 +199,8 @@ class CallReading:
             depth_limit=nesting,
             tolerant=self._tolerant,
             parameters=parameters,
-            quote=reader.quote if reader.in_string else "",
-            opened=self._so_far()[reader.opened - self._start :] if reader.in_string else "",
+            quote=reader.quote,
+            opened=self._so_far()[reader.opened - self._start :] if reader.quote else "",
         )
 
     def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:

@@ -21,7 +21,6 @@ from callmark.reading.plain import BARE, CONTAINER, PYTHON_CONTAINER, from_pytho
 from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
 
-_FIRST, _VALUE, _STRING = range(3)  # state: the first key, a value, inside a string
 _HOLD: Final = {"[": 32, "{": 32}
 """Characters of a container for which its end is waited for: a longer one is previewed as it comes. Words: _WORDS."""
 _WORDS: Final = 200  # characters: a value and the next key
@@ -45,7 +44,7 @@ class PairsReader:
     """
 
     __slots__ = (
-        "_depth_limit", "_parameters", "_state", "_waits", "end", "id", "key", "name", "opened", "out", "quote",
+        "_depth_limit", "_parameters", "_waits", "end", "id", "key", "name", "opened", "out", "quote",
         "repairs", "sound", "start", "status",
     )  # fmt: skip
 
@@ -57,17 +56,16 @@ class PairsReader:
         self.out: list[str] = []
         self.repairs: tuple[Repair, ...] = ()
         self.key: str | None = None  # of the value that is read; None before the first
-        self.quote = ""  # of the string that is read
+        self.quote = ""  # of the string that is read, "" outside of one
         self.opened = start  # position of its first character
         self._depth_limit = depth_limit
         self._parameters = parameters
-        self._state = _FIRST
         self._waits: Pattern | None = None
 
     @property
     def stops(self) -> Callable[[str], object] | None:
         """What finds in a chunk of a string what does not pass as it is; None outside of strings."""
-        return _STOPS[self.quote] if self._state == _STRING else None
+        return _STOPS[self.quote] if self.quote else None
 
     @property
     def waits(self) -> Callable[[str], object] | None:
@@ -83,7 +81,7 @@ class PairsReader:
         out = self.out
         self._waits = None
         while at < size and self.status == OPEN:
-            if self._state == _STRING:
+            if self.quote:
                 run = _RUNS[self.quote].match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
                 if run > at:
                     out.append(buffer[at:run] if self.quote == '"' else to_double(buffer[at:run]))
@@ -97,7 +95,8 @@ class PairsReader:
                 found = pattern.match(buffer, at)
                 if found is not None:
                     out.append('"')
-            elif self._state == _FIRST:
+                    self.quote = ""
+            elif self.key is None:
                 pattern = _FIRST_KEY
                 found = pattern.match(buffer, at)
             else:
@@ -117,7 +116,6 @@ class PairsReader:
                         self.sound = base + at
                         at += 1
                         self.opened = base + at
-                        self._state = _STRING
                         continue
                 pattern = _WORD
                 found = pattern.match(buffer, at)
@@ -142,7 +140,6 @@ class PairsReader:
                 self.start = base + found.start("key")
             self.key = key
             self.sound = base + found.start("equals")
-            self._state = _VALUE
         return at
 
     def _take_word(self, found: re.Match[str]) -> bool:
@@ -159,8 +156,3 @@ class PairsReader:
             return False
         self.out.append(json)
         return True
-
-    @property
-    def in_string(self) -> bool:
-        """Whether a string is open."""
-        return self._state == _STRING
