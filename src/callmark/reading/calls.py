@@ -128,7 +128,7 @@ class CallReading:
         form = parts.form
         buffer, at = self._buffer, self._at
         nesting = self._limits.nesting
-        parameters = self._tools.get(self._name) if self._tools and self._name else None
+        parameters = self._parameters()
         self._json = None
         if form.body == "parameters":
             self._reader = ParametersReader(
@@ -152,10 +152,20 @@ class CallReading:
         if form.body == "arguments":
             self._reader = PairsReader(self._body, nesting, parameters)
         else:
-            self._reader = ValueReader(
-                form, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
-            )
+            self._reader = self._general_reader()
         return True
+
+    def _parameters(self) -> Parameters | None:
+        return self._tools.get(self._name) if self._tools and self._name else None
+
+    def _general_reader(self) -> ValueReader:
+        return ValueReader(
+            self._entry.form,
+            self._body,
+            depth_limit=self._limits.nesting,
+            tolerant=self._tolerant,
+            parameters=self._parameters(),
+        )
 
     def _hand_over(self, reader: ObjectReader | PairsReader) -> None:
         """Let the general reader go on: from here on the arguments are no plain JSON, or no plain pairs."""
@@ -176,29 +186,25 @@ class CallReading:
             sound=reader.start + last,
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
-            parameters=self._tools.get(self._name) if self._tools and self._name else None,
+            parameters=self._parameters(),
             name=self._name,
             opened=json[last + 1 :] if in_string else "",
         )
         self._mode = IN_CALL
 
     def _hand_over_pairs(self, reader: PairsReader) -> None:
-        parameters = self._tools.get(self._name) if self._tools and self._name else None
-        form, nesting = self._entry.form, self._limits.nesting
         self._mode = IN_CALL
         if reader.key is None:
-            self._reader = ValueReader(
-                form, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
-            )
+            self._reader = self._general_reader()
             return
         self._reader = ValueReader.behind_key(
-            form,
+            self._entry.form,
             reader.start,
             reader.key,
             sound=reader.sound,
-            depth_limit=nesting,
+            depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
-            parameters=parameters,
+            parameters=self._parameters(),
             quote=reader.quote,
             opened=self._so_far()[reader.opened - self._start :] if reader.quote else "",
         )
