@@ -39,6 +39,43 @@ class _Together:
             self._transport.write(b"".join(pieces))
 
 
+class _Patience:
+    """Cuts a connection off when a time is over."""
+
+    def __init__(self) -> None:
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, seconds: float, transport: Any) -> None:
+        self.end()
+        self._timer = asyncio.get_running_loop().call_later(seconds, transport.abort)
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class _Taken:
+    """The part of a protocol that cuts a client off which takes nothing of what it is sent."""
+
+    transport: Any
+
+    def connection_made(self, transport: Any) -> None:
+        self._reader = _Patience()
+        super().connection_made(transport)  # type: ignore[misc]  # of the protocol that this is a part of; so below
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._reader.end()
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        self._reader.begin(_SEND_SECONDS, self.transport)
+
+    def resume_writing(self) -> None:
+        self._reader.end()
+        super().resume_writing()  # type: ignore[misc]
+
+
 def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
     """Return uvicorn's protocols for HTTP and WebSocket, with bounds that they do not have.
 
@@ -48,33 +85,17 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-    class Patience:
-        """Cuts a connection off when a time is over."""
-
-        def __init__(self) -> None:
-            self._timer: asyncio.TimerHandle | None = None
-
-        def begin(self, seconds: float, transport: Any) -> None:
-            self.end()
-            self._timer = asyncio.get_running_loop().call_later(seconds, transport.abort)
-
-        def end(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-
-    class Http(HttpToolsProtocol):
+    class Http(_Taken, HttpToolsProtocol):
         _in_head = True
         _head_bytes = 0
 
         def connection_made(self, transport: Any) -> None:
-            self._head = Patience()
-            self._reader = Patience()
+            self._head = _Patience()
             super().connection_made(transport)
             self._head.begin(_HEAD_SECONDS, transport)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._head.end()
-            self._reader.end()
             super().connection_lost(exc)
 
         def on_message_begin(self) -> None:
@@ -94,29 +115,8 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
             if self._in_head and self._head_bytes > _HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The head of the request is too long.")
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._reader.begin(_SEND_SECONDS, self.transport)
-
-        def resume_writing(self) -> None:
-            self._reader.end()
-            super().resume_writing()
-
-    class WebSockets(WebSocketsSansIOProtocol):
+    class WebSockets(_Taken, WebSocketsSansIOProtocol):
         def connection_made(self, transport: Any) -> None:
-            self._reader = Patience()
             super().connection_made(cast(asyncio.BaseTransport, _Together(transport)))
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._reader.end()
-            super().connection_lost(exc)
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._reader.begin(_SEND_SECONDS, self.transport)
-
-        def resume_writing(self) -> None:
-            self._reader.end()
-            super().resume_writing()
 
     return Http, WebSockets
