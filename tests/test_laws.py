@@ -58,7 +58,9 @@ some = settings(max_examples=max(settings.default.max_examples // 4, 10))  # for
 few = settings(max_examples=max(settings.default.max_examples // 10, 5))  # where one example is read at every cut
 
 broken_members = mutated(any_member())
-any_text = st.one_of(hostile_texts, filled_markers, mutated(good_markers | sloppy_markers), broken_members, st.text())
+any_text = st.one_of(
+    hostile_texts, filled_markers, mutated(good_markers | sloppy_markers), broken_members, valued_markers, st.text()
+)
 
 
 def calls_of(events: Any) -> list[Call]:
@@ -77,10 +79,11 @@ def exactly(value: Any) -> str:
 # Law 1: chunking is invisible.
 
 
-@given(cut_texts(any_text), options)
-@settings(max_examples=settings.default.max_examples * 2)
-def test_chunking_is_invisible(text_and_cuts, chosen):
-    text, cuts = text_and_cuts
+@pytest.mark.parametrize("texts", [any_text, valued_markers], ids=["any text", "plain values"])
+@settings(max_examples=settings.default.max_examples * 4)
+@given(data=st.data(), chosen=options)
+def test_chunking_is_invisible(texts, data, chosen):
+    text, cuts = data.draw(cut_texts(texts))
     laws.check_chunking(text, cuts, **chosen)
     laws.check_chunking(text, range(len(text)), **chosen)
 
@@ -106,15 +109,6 @@ def test_chunking_of_members_is_invisible(dialect, data):
     chosen = {"dialects": dialect, "tolerance": data.draw(st.sampled_from(["strict", "lenient"]))}
     laws.check_chunking(f"So:\n{text}\nand on", cuts, contexts=EVERYWHERE, **chosen)
     laws.check_chunking(text, range(len(text)), contexts=EVERYWHERE, **chosen)
-
-
-@given(cut_texts(valued_markers), options)
-@settings(max_examples=settings.default.max_examples * 4)
-def test_values_that_are_read_at_once_are_read_alike_in_chunks(text_and_cuts, chosen):
-    text, cuts = text_and_cuts
-    laws.check_chunking(text, cuts, **chosen)
-    laws.check_chunking(text, range(len(text)), **chosen)
-    laws.check_previews(text, **chosen)
 
 
 def test_markers_of_plain_values_are_read_whole_and_broken_in_many_ways():
