@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
+from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.parameters import HOLD, declared, is_long_json, key_of, plain_value
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
@@ -25,7 +26,7 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 
 _BLANK: Final = " \t\r\n"
 _OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
-_PAIR_KEY: Final = r"[ \t\r\n]*+([^\W\d][\w.\-]{0,127}+)[ \t\r\n]*+=[ \t\r\n]*+"
+_PAIR_KEY: Final = rf"[ \t\r\n]*+({KEY_PATTERN})[ \t\r\n]*+=[ \t\r\n]*+"
 _PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
 _SIMPLE_PAIR: Final = Pattern(
     rf"{_PAIR_KEY}(?:({DOUBLE}|{CONTAINER})|({SINGLE}|{PYTHON_CONTAINER})|({BARE})){_PAIR_END}"

@@ -24,13 +24,14 @@ _BLANKS: Final = r"[ \t\r\n]{0,64}+"
 _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string
 _FEW: Final = r"[ \t\r\n]{0,8}+"
 _QUOTE: Final = "[\"'“”„‘’]"
-_WORD: Final = r"[^\W\d][\w.\-]{0,127}+"
+KEY_PATTERN: Final = r"[^\W\d][\w.\-]{0,127}+"
+"""What a key without quotes looks like."""
 _QUOTED_KEY: Final = (
     r"""(?:"(?:[^"\\\r\n(){}\[\]<]|\\[^\r\n]){0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
     r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _BLANKS + "[:：=＝]"
 )
 _COMMENT: Final = r"(?:/[/*]|#)"
-_ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True|False|None|{_WORD}){_BLANKS}[,\]])"
+_ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True|False|None|{KEY_PATTERN}){_BLANKS}[,\]])"
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
@@ -41,15 +42,15 @@ WIDE: Final = {
 }  # fmt: skip
 """Full-width punctuation, and what it stands for between tokens."""
 
-NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
+NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{KEY_PATTERN}{_BLANKS}[:：])")
 NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
-NEXT_PAIR: Final = Pattern(rf"{_WORD}{_BLANKS}=[^=]")
+NEXT_PAIR: Final = Pattern(rf"{KEY_PATTERN}{_BLANKS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
-COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{_WORD}{_BLANKS}[:：])")
-COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{_WORD}{_BLANKS}=[^=]")
+COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{KEY_PATTERN}{_BLANKS}[:：])")
+COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{KEY_PATTERN}{_BLANKS}=[^=]")
 _REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_BLANKS}'
-COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{_WORD}{_BLANKS}[=＝])")
+COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{KEY_PATTERN}{_BLANKS}[=＝])")
 COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 """A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
 
@@ -105,23 +106,23 @@ class Lookahead:
         sign = rf"{_BLANKS}(?:[:：＝]|=[^=>])"
         remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
         self.key = Pattern(rf"{sign}|{_BLANKS}(?:{remark}){sign}|{_MANY}")
-        behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{_WORD}{_BLANKS}[:：])|{_MANY}"
+        behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{KEY_PATTERN}{_BLANKS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         if form.body == "braces":
             member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
-        self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{_WORD}{_BLANKS}={comment}{end})|{_MANY}")
+        self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{KEY_PATTERN}{_BLANKS}={comment}{end})|{_MANY}")
         listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})|[,，]{_MANY}"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
         begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
         self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
-        pair = rf"[),，）]|{_WORD}{_BLANKS}="
+        pair = rf"[),，）]|{KEY_PATTERN}{_BLANKS}="
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
         self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]")
         self.no_string = Pattern(rf"{_BLANKS}\+{_BLANKS}[\"']|{_MEMBER}")
         self.no_python = Pattern(
-            rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{_WORD}{_BLANKS}="
+            rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{KEY_PATTERN}{_BLANKS}="
         )
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")

@@ -15,6 +15,7 @@ from typing import Final
 from callmark.events import Repair
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DONE, OPEN
+from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.objects import STUCK
 from callmark.reading.patterns import Pattern
 from callmark.reading.plain import BARE, CONTAINER, PYTHON_CONTAINER, from_python
@@ -26,7 +27,7 @@ _HOLD: Final = {"[": 32, "{": 32}
 _WORDS: Final = 200  # characters: a value and the next key
 
 _BLANKS: Final = r"[ \t\r\n]{0,64}+"
-_NEXT: Final = rf"(?P<key>[^\W\d][\w.\-]{{0,127}}+){_BLANKS}(?P<equals>=)"
+_NEXT: Final = rf"(?P<key>{KEY_PATTERN}){_BLANKS}(?P<equals>=)"
 _END: Final = rf"{_BLANKS}(?:,{_BLANKS}{_NEXT}|\))"
 _FIRST_KEY: Final = Pattern(_BLANKS + _NEXT)
 _BEHIND_STRING: Final = Pattern(f"[\"']{_END}")

@@ -33,6 +33,7 @@ from callmark.reading.lookahead import (
     COMMA_AND_PAIR,
     COMMENT_AND_END,
     COMMENT_AND_MORE,
+    KEY_PATTERN,
     NEXT_ITEM,
     NEXT_MEMBER,
     NEXT_PAIR,
@@ -62,7 +63,7 @@ _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD = Pattern(r"[\w.\-]++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
-_ARGUMENT_KEY = Pattern(r"[^\W\d][\w.\-]{0,127}+")
+_ARGUMENT_KEY = Pattern(KEY_PATTERN)
 _BARE = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _ASIDE = frozenset(("id", "type"))
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
