@@ -235,13 +235,13 @@ class _Export:
         inner = resolved(schema, values._root) if isinstance(schema, dict) else {}
         if branches := inner.get("anyOf", inner.get("oneOf")):
             return [pair for branch in branches for pair in self._kinds(branch, values)]
-        members = inner.get("enum", [inner["const"]] if "const" in inner else [])
-        told = inner.get("type", list(dict.fromkeys(map(type_of, members))) or list(_KINDS))
+        listed = inner.get("enum", [inner["const"]] if "const" in inner else [])
+        told = inner.get("type", list(dict.fromkeys(map(type_of, listed))) or list(_KINDS))
         return [
-            (kind.replace("integer", "number"), {**inner, "type": kind, **({"enum": mine} if members else {})})
+            (kind.replace("integer", "number"), {**inner, "type": kind, **({"enum": mine} if listed else {})})
             for kind in ([told] if isinstance(told, str) else told)
-            for mine in [[member for member in members if type_of(member) == kind]]
-            if mine or not members
+            for mine in [[member for member in listed if type_of(member) == kind]]
+            if mine or not listed
         ]
 
     def _raw(self, values: Values, schema: Any, key: str) -> Node:
@@ -255,9 +255,9 @@ class _Export:
             most = max(inner.get("maxLength", STRING_LIMIT), least)
             values._tell(f".{key}", sorted(inner.keys() & {"pattern", "format"}))
             return times(Chars((("<", "<"), ("\ud800", "\udfff"), ("\r", "\r")), negated=True), least, most)
-        members = inner.get("enum", [inner["const"]] if "const" in inner else [])
-        if members and all(type_of(member) == "string" and "<" not in member for member in members):
-            return alt(members)
+        listed = inner.get("enum", [inner["const"]] if "const" in inner else [])
+        if listed and all(type_of(member) == "string" and "<" not in member for member in listed):
+            return alt(listed)
         values._tell(f".{key}", ["type (any JSON scalar)"])
         return times(Chars((("<", "<"), ("\ud800", "\udfff"), ("\r", "\r")), negated=True), 0, STRING_LIMIT)
 
