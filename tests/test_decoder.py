@@ -122,6 +122,22 @@ def test_nesting_ends_at_the_limit(opener, closer):
     assert read(within, nesting=NESTING - 1) == ("refused", "nesting-too-deep")
 
 
+@pytest.mark.parametrize("opener", ["[", '{"a":', '[{"a":'])
+@pytest.mark.parametrize("long", ["x" * 3000, "x" * 3000 + "é", "x" * 3000 + "[{" * 400])
+def test_nesting_ends_at_the_limit_beside_a_long_text_too(opener, long):
+    times = NESTING // (2 if opener[0] == "[" and len(opener) > 1 else 1)
+    closer = "".join({"[": "]", "{": "}"}.get(char, "") for char in reversed(opener))
+    within = opener * times + json.dumps(long, ensure_ascii=False) + closer * times
+    assert read(within)[0] == "value"
+    assert read(f"[{within}]") == ("refused", "nesting-too-deep")
+
+
+@pytest.mark.parametrize("text", [r"\ud83d", "\ud83d"])
+@pytest.mark.parametrize("many", [0, 2000])
+def test_half_a_pair_of_surrogates_is_refused_in_a_long_text_too(text, many):
+    assert read(f'["{"x" * 3000}", "{text}"{", 1" * many}]') == ("refused", "unexpected-text")
+
+
 def test_brackets_side_by_side_or_in_strings_are_no_nesting():
     assert read("[" + "[]," * 200 + "[]]")[0] == "value"
     assert read(json.dumps({"a": "[{" * 200, "b": [["]"]]}))[0] == "value"

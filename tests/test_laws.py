@@ -25,8 +25,8 @@ from callmark.reading import fast
 from callmark.reading.diagnosis import mismatch
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, any_of, patterns, section
-from callmark.reading.prefixes import merged, unfinished
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Stop, any_of, patterns, section
+from callmark.reading.prefixes import apart, merged, unfinished
 from callmark.reading.schemas import known_tools, scalar
 from callmark.testing import in_chunks, joined
 from feeding import by_characters, whole
@@ -784,6 +784,31 @@ def test_a_derived_pattern_of_every_kind_knows_every_unfinished_beginning(patter
     expected = not matches and found is not None and found.partial
     assert matches or Pattern(pattern).may_match(text, 0) == expected
     assert Pattern(pattern).unfinished is None or (Pattern(pattern).waits(text) is not None) == expected
+
+
+@given(st.lists(st.sampled_from(ODD_PATTERNS), min_size=1), st.text("abcdetToysSuUn1<\r\n\u017f", max_size=5))
+@settings(max_examples=settings.default.max_examples * 5)
+def test_patterns_kept_apart_match_where_one_of_them_does(together, text):
+    found = any(re.match(one, text) for one in apart(together))
+    assert found == any(re.match(one, text) for one in together)
+
+
+ENDS = ("</p>(?=<p>)", "<f>", r"\r?\n<f>", "(?P<entity>&[a-z]{1,4}+;)", "</p>")
+_stretches = st.builds("".join, st.lists(st.sampled_from([*"<&\r\n;x", "</p>", "<p>", "<f>", "x" * 300]), max_size=12))
+
+
+@given(_stretches, st.sampled_from([0, 100, 600, 2000]), _stretches)
+@settings(max_examples=settings.default.max_examples * 3)
+def test_a_stop_is_found_where_it_would_be_in_one_pass(before, gap, behind):
+    text = before + "-" * gap + behind
+    stop = Stop(ENDS)
+    for at in range(min(len(text), 40)):
+        found, expected = stop.search(text, at), re.compile("|".join(ENDS)).search(text, at)
+        assert (found and (found.span(), found.lastgroup)) == (expected and (expected.span(), expected.lastgroup))
+
+
+def test_a_stop_of_a_pattern_that_cannot_be_taken_apart_is_searched_as_it_is():
+    assert Stop(["(?<=a)b", "c"]).search("-" * 2000 + "ab", 0).span() == (2001, 2002)
 
 
 def test_patterns_that_cannot_be_merged_are_tried_one_after_the_other():

@@ -219,9 +219,11 @@ class CallReading:
         guess = -1
         literal = entry.guess
         if literal:
-            guess = self._search.next_literal(literal, buffer, at)
-            if guess >= len(buffer):
-                return -1
+            guess = buffer.find(literal, at, at + SHORT)
+            if guess < 0:
+                guess = self._search.next_literal(literal, buffer, at)
+                if guess >= len(buffer):
+                    return -1
         name = found["name"] if entry.has_name else ""
         value = None
         if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= SHORT and (

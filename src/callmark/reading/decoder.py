@@ -24,6 +24,7 @@ SHORT: Final = 2048
 """Characters up to which msgspec and two counts are faster than stdlib json in one pass."""
 _FIRST_WINDOW: Final = 16_384  # characters: an error costs stdlib json O(text), so it sees a piece at a time
 
+_SPARSE: Final = 32  # characters for each value from which on a text is sparse: it is mostly strings
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
 
 _BLANK = re.compile(r"[ \t\r\n]*+")
@@ -46,6 +47,11 @@ class Undecodable(ValueError):  # noqa: N818  # no user meets it
         self.reached = reached
 
 
+def encode(text: str) -> str:
+    """Return a long text, without halves of surrogate pairs, as a JSON string, as stdlib json does: 4 times as fast."""
+    return _encode(text).decode()
+
+
 def decode(text: str, depth_limit: int) -> JsonValue:
     """Return the value of a JSON text. Raises Undecodable. Linear time; 0.7 microseconds and up."""
     size = len(text)
@@ -57,8 +63,8 @@ def decode(text: str, depth_limit: int) -> JsonValue:
         kind = type(value)
         if kind is not dict and kind is not list:
             return value
-        if size <= 2 * depth_limit or text.count("{") + text.count("[") <= depth_limit:
-            colons = text.count(":")
+        colons = text.count(":")  # as many as keys, or more; what is nested is a list, or has a key, or is empty
+        if size <= 2 * depth_limit or colons + text.count("[") < depth_limit:
             if (kind is dict and len(value) == colons) or (keys := _keys(value)) == colons:
                 return value  # as many keys as colons: none can be there twice
             if keys == text.count('":') and not any(blank in text for blank in _BLANK_COLONS):
@@ -69,7 +75,7 @@ def decode(text: str, depth_limit: int) -> JsonValue:
         raise _undecodable(error) from error
     if _BLANK.match(text, end).end() != len(text):  # type: ignore[union-attr]
         raise Undecodable("unexpected-text")
-    return _checked(value, depth_limit)
+    return _checked(value, text, depth_limit)
 
 
 def decode_at(text: str, at: int, depth_limit: int, window: int = _FIRST_WINDOW) -> tuple[JsonValue, int]:
@@ -87,10 +93,7 @@ def decode_at(text: str, at: int, depth_limit: int, window: int = _FIRST_WINDOW)
                 raise _undecodable(error) from error
             end = window
         if whole or end < window:
-            source = piece[:end]
-            if source.isascii() and "\\u" not in source and source.count("{") + source.count("[") <= depth_limit:
-                return value, at + end  # nothing to be checked
-            return _checked(value, depth_limit), at + end
+            return _checked(value, piece[:end], depth_limit), at + end
         window *= 16
 
 
@@ -117,9 +120,17 @@ def _undecodable(error: BaseException) -> Undecodable:
     return Undecodable("bad-number")  # an integer over 4,300 digits
 
 
-def _checked(value: JsonValue, depth_limit: int) -> JsonValue:
-    """Return `value`, which stdlib json read, if it holds no half of a surrogate pair and is not too deep."""
-    depth, is_ascii = _look_at(value, depth_limit)
+def _checked(value: JsonValue, source: str, depth_limit: int) -> JsonValue:
+    """Return `value`, as stdlib json read it from `source`, if it holds no lone surrogate and is not too deep.
+
+    Where few values stand in a long text, to look at them is cheaper than to count its brackets; else they are counted.
+    """
+    size = len(source)
+    depth, is_ascii = _look_at(value, depth_limit, size // _SPARSE) if size > SHORT else (-1, True)
+    if depth < 0:
+        if source.isascii() and "\\u" not in source and source.count("{") + source.count("[") <= depth_limit:
+            return value
+        depth, is_ascii = _look_at(value, depth_limit, size)
     if depth > depth_limit:
         raise Undecodable("nesting-too-deep")
     if not is_ascii:
@@ -143,12 +154,18 @@ def _keys(value: Any) -> int:
     return count
 
 
-def _look_at(value: JsonValue, limit: int) -> tuple[int, bool]:
-    """Return how deep containers are nested, at most `limit` + 1, and whether all strings are ASCII."""
+def _look_at(value: JsonValue, limit: int, most: int) -> tuple[int, bool]:
+    """Return how deep containers are nested, at most `limit` + 1, and whether all strings are ASCII.
+
+    The depth is -1 where there are more than `most` values: they were not all looked at.
+    """
     depth = 0
     is_ascii = True
     level: list[Any] = [value]
     while level and depth <= limit:
+        most -= len(level)
+        if most < 0:
+            return -1, is_ascii
         below: list[Any] = []
         found = False
         for item in level:

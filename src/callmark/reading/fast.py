@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
-from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at
+from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.parameters import HOLD, declared, is_long_json, key_of, plain_value
 from callmark.reading.patterns import Pattern, Patterns
@@ -97,7 +97,8 @@ def _closed(
 
 def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read `key=value` pairs whose values are JSON, simple Python strings and containers, or bare words."""
-    pieces = []
+    pieces: list[str] = []
+    longs: dict[int, tuple[str, str, JsonValue]] = {}  # long values are decoded once: key, JSON and value by place
     start = at
     more: str | None = ","
     while more:
@@ -114,18 +115,26 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             if found is None or not buffer.startswith(_QUOTED, found.end()):
                 return at
             key, at = found[1], found.end()
-            _, end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
+            long, end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
             json = buffer[at:end]
             separator = _BEHIND_VALUE.match(buffer, end)
             if separator is None:
                 return end
             more, at = separator[1], separator.end()
+            if len(json) > _WINDOW:
+                longs[len(pieces)] = key, json, long
+                json = "0"
         pieces.append(f'"{key}":{json}')
     json = "{" + ",".join(pieces) + "}"
     try:
         value = decode(json, depth_limit)
     except Undecodable:
         return at
+    if longs:
+        for place, (key, json, long) in longs.items():
+            pieces[place] = f'"{key}":{json}'
+            value[key] = long
+        json = "{" + ",".join(pieces) + "}"
     return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, value)
 
 
@@ -176,7 +185,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
         elif is_long_json(text, types, is_json):
             return at
         else:
-            json = quoted(text)
+            json = encode(text)
             values[key] = text
         pieces.append(f"{quoted(key)}:{json}")
     json = "{" + ",".join(pieces) + "}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Form, expand
 from callmark.errors import DialectError
-from callmark.reading.prefixes import UnsupportedPatternError, merged, unfinished
+from callmark.reading.prefixes import UnsupportedPatternError, apart, merged, unfinished
 
 if TYPE_CHECKING:
     import regex
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HOLD_LIMIT: Final = 1024
 """Characters: the longest stretch in which a pattern may still become a match. The longest head (a fence with a name of
 128 characters, and blanks at all of its gaps) takes 900; what is longer is no marker."""
+
+_ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
 
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
@@ -121,6 +123,7 @@ class Stop:
     """
 
     def __init__(self, alternatives: Sequence[str]) -> None:
+        self._alternatives = alternatives
         self._any = any_of(alternatives)
         self._which = Pattern("|".join(alternatives))
         self._decided = "|".join(alternatives[:-1])
@@ -132,10 +135,30 @@ class Stop:
         """As of `Pattern`."""
         return waiting(self._decided, self._which.unfinished)
 
+    @cached_property
+    def _rows(self) -> list[Callable[[str, int, int], re.Match[str] | None]]:
+        try:
+            return [re.compile(text).search for text in apart(self._alternatives)]
+        except UnsupportedPatternError:
+            return [self._any.search]
+
     def search(self, buffer: str, at: int) -> re.Match[str] | None:
-        """Search from index `at`: `re.Pattern.search`."""
-        found = self._any.search(buffer, at)
-        return None if found is None else self._which.match(buffer, found.start())
+        """Search from index `at`: `re.Pattern.search`. Linear in the distance of what is found."""
+        if len(buffer) - at <= _ROWS_FROM:
+            found = self._any.search(buffer, at)
+            return None if found is None else self._which.match(buffer, found.start())
+        size = len(buffer)
+        end = at
+        while end < size:
+            begin, end = end, min(size, end + max(_ROWS_FROM, end - at))  # no row is searched far beyond another's hit
+            hit = end
+            for row in self._rows:
+                found = row(buffer, begin, hit + HOLD_LIMIT)
+                if found is not None:
+                    hit = min(hit, found.start())
+            if hit < end:
+                return self._which.match(buffer, hit)
+        return None
 
 
 RECOVERY_MARGIN: Final = 9

@@ -42,8 +42,23 @@ def merged(patterns: Sequence[str]) -> str:
     >>> merged(["a?b", "(?:cx|d)e"])
     '(?:ab|b|cxe|de)'
     """
-    sequences = [_opened(list(_parser.parse(pattern))) for pattern in patterns]
-    return _merged([items for choices in sequences for items in choices], guarded=False)
+    return _merged(_ways(patterns), guarded=False)
+
+
+def apart(patterns: Sequence[str]) -> list[str]:
+    r"""Return patterns, one for each first element, that match together where any of `patterns` does.
+
+    `re` skips to a literal several times faster than to a member of a set. Raises as `merged` does.
+
+    >>> apart(["<a>x", "<b>", "\r?\n<a>"])
+    ['<(?=[ab])(?:a>x|b>)', '\\\r\\\n<a>', '\\\n<a>']
+    """
+    ways = _ways(patterns)
+    return [first + _merged(rests) for first, rests in _grouped(ways).items()] if all(ways) else [""]
+
+
+def _ways(patterns: Sequence[str]) -> list[list[Any]]:
+    return [items for pattern in patterns for items in _opened(list(_parser.parse(pattern)))]
 
 
 def _opened(items: list[Any]) -> list[list[Any]]:
@@ -63,9 +78,7 @@ def _opened(items: list[Any]) -> list[list[Any]]:
 def _merged(sequences: list[list[Any]], *, guarded: bool = True) -> str:
     if not all(sequences):
         return ""  # one of them has matched, so the others do not matter
-    groups: dict[str, list[list[Any]]] = {}
-    for items in sequences:
-        groups.setdefault(_whole(items[0]), []).append(items[1:])
+    groups = _grouped(sequences)
     source = "|".join(first + _merged(rests) for first, rests in groups.items())
     if len(groups) == 1:
         return source
@@ -73,6 +86,14 @@ def _merged(sequences: list[list[Any]], *, guarded: bool = True) -> str:
     if guarded or any(items[0][0] is not sre.LITERAL for items in sequences):
         first = _united([_first(items) for items in sequences])
     return f"(?:{source})" if first is None else f"(?=[{''.join(first)}])(?:{source})"
+
+
+def _grouped(sequences: list[list[Any]]) -> dict[str, list[list[Any]]]:
+    """Return what may follow each first element."""
+    groups: dict[str, list[list[Any]]] = {}
+    for items in sequences:
+        groups.setdefault(_whole(items[0]), []).append(items[1:])
+    return groups
 
 
 def _first(items: list[Any]) -> dict[str, None] | None:

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Final, Literal
 
 from callmark.dialects import Dialect, Form, select
@@ -243,8 +244,10 @@ class Search:
         """Return the index of the next entry from `at`; beyond the buffer for none."""
         rows = self._rows
         if rows is None:
-            self._rows = rows = [_Row(*it) for it in self.plan.searched if buffer.find(it[0], at) >= 0]
-        best = size = len(buffer)
+            places = [(place, it) for it in self.plan.searched if (place := buffer.find(it[0], at)) >= 0]
+            self._rows = rows = [_Row(*it) for _, it in sorted(places, key=itemgetter(0))]
+        best = len(buffer)
+        first = None
         for row in rows:
             index = row.index
             if index < at:
@@ -254,8 +257,14 @@ class Search:
                 index = row.find(buffer, at if clear < at else clear, best)
             if index < best:
                 best = index
-                self.row = row
-        return best if best < size else _NOWHERE
+                first = row
+        if first is None:
+            return _NOWHERE
+        if first is not rows[0]:  # likely it is the next one's row too: then the others are not searched beyond that
+            rows.remove(first)
+            rows.insert(0, first)
+        self.row = first
+        return best
 
     def entry_at(
         self, buffer: str, hit: int, *, final: bool, behind: Entry | None = None
