@@ -223,7 +223,7 @@ def readme(path: Path, write: bool) -> None:
 @click.argument("revision", metavar="REV")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--rounds", default=15, show_default=True)
-@click.option("--instructions/--no-instructions", default=True, help="Count instructions too (perf or valgrind).")
+@click.option("--instructions/--no-instructions", default=True, help="Count instructions too (Linux or valgrind).")
 def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
     """Tell what the working tree costs against REV: times in turns, and instructions."""
     from benchmarks.compare import compare as against

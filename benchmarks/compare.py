@@ -2,8 +2,9 @@
 
 Both are laid out in temporary folders and read the same texts in processes of the same kind; only callmark differs.
 Times are ratios of turns of the same round, so a machine that slows down slows both. Instructions do not depend on
-what else the machine does: they are counted by `perf stat`, else by valgrind's callgrind, as the difference between
-reading a text often and once, so that starting Python and importing callmark cancel out. What is left of chance (where
+what else the machine does: Linux counts them for a process that asks (`instructions.py`). Where it does not, valgrind's
+callgrind counts those of whole processes, for one spelling as that takes minutes; the difference between reading a text
+often and once is what is told, so that starting Python and importing callmark cancel out. What is left of chance (where
 things lie in memory) is below two percent.
 """
 
@@ -16,17 +17,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.environments import ROOT, ours
+from benchmarks.instructions import counting
 from benchmarks.report import Row, table
 from benchmarks.workers import FailedError, TooSlowError, Worker
 from benchmarks.workloads import CHUNK, SPELLINGS, Workload, chunks, dense, huge, repairs, sparse
 
 CHARACTERS = 20_000
 TURN_SECONDS = 0.02  # ten times that of a contest: a change of some percent must show
-COUNTED = ("call", "hermes", "qwen_xml")  # spellings whose instructions are counted
+FEW = ("call",)  # spellings whose instructions valgrind counts
 
 
 class RevisionError(Exception):
@@ -53,7 +55,7 @@ def compare(revision: str, seed: int = 0, rounds: int = 15, instructions: bool =
                 list(_counted(old, new, seed, tool)),
             )
         elif instructions:
-            yield "No instructions counted: neither perf nor valgrind works here."
+            yield "No instructions counted: neither Linux (perf_event_open) nor valgrind does here."
 
 
 def workloads(seed: int) -> Iterator[Workload]:
@@ -128,62 +130,97 @@ def verdict(low: float, high: float, margin: float) -> str:
 
 
 def _counted(old: Path, new: Path, seed: int, tool: str) -> Iterator[Row]:
-    for spelling in COUNTED:
+    for spelling in SPELLINGS if tool == "Linux" else FEW:
         for shape in ("sparse", "dense", "huge"):
             for way in ("whole", "stream"):
-                often = (60 if way == "whole" else 8) // (1 if tool == "perf" else 4)
-                counts = {name: (count(tool, source, spelling, shape, way, seed, 1 + often)
-                                 - count(tool, source, spelling, shape, way, seed, 1)) // often
-                          for name, source in (("old", old), ("new", new))}  # fmt: skip
-                ratio = counts["new"] / max(1, counts["old"])
-                yield {"text": shape, "spelling": spelling, "read": way, "old": f"{counts['old']:,}",
-                       "new": f"{counts['new']:,}", "ratio": ratio, "": verdict(ratio, ratio, 0.02)}  # fmt: skip
+                words = (spelling, shape, way, seed)
+                before, after = (_linux(source, *words) if tool == "Linux" else _valgrind(source, *words)
+                                 for source in (old, new))  # fmt: skip
+                ratio = after / max(1, before)
+                yield {"text": shape, "spelling": spelling, "read": way, "old": f"{before:,}", "new": f"{after:,}",
+                       "ratio": ratio, "": verdict(ratio, ratio, 0.02)}  # fmt: skip
 
 
 def counter() -> str | None:
-    """Return "perf" or "valgrind", whichever counts instructions here."""
-    for tool, command in (("perf", _PERF), ("valgrind", _VALGRIND)):
-        if shutil.which(tool):
-            done = subprocess.run(
-                [*command, sys.executable, "-S", "-c", "pass"], capture_output=True, text=True, check=False
-            )
-            if done.returncode == 0 and _found(done.stderr) is not None:
-                return tool
+    """Return "Linux" or "valgrind", whichever counts instructions here."""
+    if counting() is not None:
+        return "Linux"
+    if shutil.which("valgrind"):
+        done = subprocess.run(
+            [*_VALGRIND, sys.executable, "-S", "-c", "pass"], capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0 and _collected(done.stderr) is not None:
+            return "valgrind"
     return None
 
 
-_PERF = ("perf", "stat", "-x", ";", "-e", "instructions:u")
 _VALGRIND = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}")
+_TURNS = 7
 
 
-def _found(text: str) -> int | None:
-    match = re.search(r"^([0-9]+);[^\n]*instructions", text, re.MULTILINE) or re.search(r"Collected : ([0-9]+)", text)
+def _collected(text: str) -> int | None:
+    match = re.search(r"Collected : ([0-9]+)", text)
     return int(match[1]) if match else None
 
 
-def count(tool: str, source: Path, spelling: str, shape: str, way: str, seed: int, times: int) -> int:
-    """Return the instructions of a process that reads a text so many times with the callmark in `source`."""
-    program = f"from benchmarks.compare import repeat; repeat({spelling!r}, {shape!r}, {way!r}, {seed}, {times})"
+def _linux(source: Path, spelling: str, shape: str, way: str, seed: int) -> int:
+    """Return the instructions of one read with the callmark in `source`: the least of some turns, after a first."""
+    return int(_run((), source, f"print(least({spelling!r}, {shape!r}, {way!r}, {seed}))").stdout)
+
+
+def _valgrind(source: Path, spelling: str, shape: str, way: str, seed: int) -> int:
+    """Return the same, as the difference of two processes of which one reads some times more."""
+    often = 15 if way == "whole" else 2
+    counts = []
+    for times in (1, 1 + often):
+        done = _run(_VALGRIND, source, f"repeat({spelling!r}, {shape!r}, {way!r}, {seed}, {times})")
+        found = _collected(done.stderr)
+        assert found is not None
+        counts.append(found)
+    return (counts[1] - counts[0]) // often
+
+
+def _run(tool: tuple[str, ...], source: Path, program: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))), "PYTHONHASHSEED": "0"}
-    done = subprocess.run([*(_PERF if tool == "perf" else _VALGRIND), sys.executable, "-c", program],
-                          capture_output=True, text=True, check=True, env=environment)  # fmt: skip
-    found = _found(done.stderr)
-    assert found is not None
-    return found
+    command = [*tool, sys.executable, "-c", f"from benchmarks.compare import least, repeat; {program}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+
+
+def least(spelling: str, shape: str, way: str, seed: int) -> int:
+    """Return the fewest instructions of a turn: what `_linux` runs."""
+    count = counting()
+    assert count is not None
+    read = _reading(spelling, shape, way, seed)
+    read()
+    turns = []
+    for _ in range(_TURNS):
+        before = count()
+        read()
+        turns.append(count() - before)
+    return min(turns)
 
 
 def repeat(spelling: str, shape: str, way: str, seed: int, times: int) -> None:
-    """Read a text so many times, after once more: what `count` runs."""
+    """Read a text so many times, after once more: what `_valgrind` runs."""
+    read = _reading(spelling, shape, way, seed)
+    for _ in range(1 + times):
+        read()
+
+
+def _reading(spelling: str, shape: str, way: str, seed: int) -> Callable[[], None]:
     from callmark import Limits, Parser, parse
 
     workload = {"sparse": sparse, "dense": dense, "huge": huge}[shape](SPELLINGS[spelling], CHARACTERS // 4, seed)
     limits = Limits(calls=10**9)
     pieces = chunks(workload.text, CHUNK)
-    for _ in range(1 + times):
-        if way == "whole":
-            parse(workload.text, limits=limits)
-        else:
-            parser = Parser(limits=limits)
-            for piece in pieces:
-                parser.feed(piece)
-            parser.finish()
+
+    def whole() -> None:
+        parse(workload.text, limits=limits)
+
+    def stream() -> None:
+        parser = Parser(limits=limits)
+        for piece in pieces:
+            parser.feed(piece)
+        parser.finish()
+
+    return whole if way == "whole" else stream

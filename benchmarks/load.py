@@ -19,6 +19,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -119,7 +120,7 @@ async def load(
     loop = asyncio.get_running_loop()
     clients = []
     for number in range(streams):
-        _, client = await loop.create_connection(lambda number=number: Stream(over, number), "127.0.0.1", port)
+        _, client = await loop.create_connection(partial(Stream, over, number), "127.0.0.1", port)
         clients.append(client)
     await asyncio.gather(*(client.ready for client in clients))
     start = time.perf_counter()

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from callmark import Malformed, export_grammar, merge_into_messages, parse, protocol_prompt
 from callmark.languages import LANGUAGES
@@ -120,14 +120,13 @@ class Row(NamedTuple):
 
 def judged(text: str, dialect: str, expected: str) -> tuple[bool, ...]:
     """Return what of `COUNTED` an answer is."""
-    read = {tolerance: _call(text, dialect, tolerance) for tolerance in ("strict", "lenient")}
-    call = read["lenient"]
+    strict, call = _call(text, dialect, "strict"), _call(text, dialect, "lenient")
     right = call is not None and call.name == expected
     valid = right and _CHECKERS[expected].is_valid(call.arguments)
-    return read["strict"] is not None, call is not None, right, valid
+    return strict is not None, call is not None, right, valid
 
 
-def _call(text: str, dialect: str, tolerance: str) -> Any:
+def _call(text: str, dialect: str, tolerance: Literal["strict", "lenient"]) -> Any:
     """Return the first call where every marker is well-formed and calls one of the tools."""
     parsed = parse(text, dialects=dialect, tools=_LISTED, tolerance=tolerance)
     broken = any(isinstance(problem, Malformed) for problem in parsed.problems)
@@ -186,8 +185,8 @@ def behind_url(url: str, name: str, key: str, most: int) -> Answer:
     def answer(messages: list[dict[str, Any]], grammar: str) -> str:
         options: dict[str, Any] = {"temperature": 0, "max_tokens": most, **({"grammar": grammar} if grammar else {})}
         assembler = Assembler()
-        chunks = OpenAIModel(url, name, key=key, **options)(Request(messages=messages))
-        pieces: Iterator[Any] = (piece for chunk in chunks for piece in assembler.feed(chunk))
+        events = OpenAIModel(url, name, key=key, **options)(Request(messages=messages))
+        pieces = (piece for event in events if not isinstance(event, str) for piece in assembler.feed(event))
         return "".join(piece for piece in pieces if isinstance(piece, str))
 
     return answer

@@ -13,6 +13,7 @@ import pytest
 from benchmarks import compare, correctness, figures
 from benchmarks.contests import CALLMARK, OURS, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
+from benchmarks.instructions import counting
 from benchmarks.measure import exponent
 from benchmarks.peers.worker import Server, Task, merged
 from benchmarks.report import Lines, read_lines
@@ -350,9 +351,26 @@ def test_a_change_is_told_from_noise():
     assert compare.verdict(1.03, 1.2, 0.02) == "SLOWER"
     assert compare.verdict(0.9, 0.97, 0.02) == "faster"
     assert compare.verdict(0.9, 1.1, 0.02) == ""
-    assert compare._found("103;;instructions:u;1;100.00;;\n") == 103
-    assert compare._found("==1== Collected : 2054\n") == 2054
-    assert compare._found("nothing") is None
+    assert compare._collected("==1== Collected : 2054\n") == 2054
+    assert compare._collected("nothing") is None
+
+
+def test_instructions_are_those_of_the_work():
+    count = counting()
+    if count is None:  # a machine may not count them, and `compare` says so; the figures below are then not to be had
+        assert compare.counter() in (None, "valgrind")
+        return
+
+    def spent(times):
+        before = count()
+        for _ in range(times):
+            "abc".replace("b", "d")
+        return count() - before
+
+    assert 5 < min(spent(100_000) for _ in range(3)) / min(spent(10_000) for _ in range(3)) < 15
+    assert compare.counter() == "Linux"
+    least = [compare.least("call", shape, "whole", 0) for shape in ("huge", "dense")]
+    assert 0 < least[0] < least[1]
 
 
 def test_another_callmark_can_be_laid_out_beside_this_one(tmp_path):
