@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import sys
 from collections import Counter
 from typing import Any
 
@@ -21,11 +22,12 @@ from callmark import Call, CallStart, Limits, Malformed, Markup, Notice, Parser,
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
-from callmark.reading import fast
+from callmark.reading import fast, scanner
+from callmark.reading import patterns as pattern_module
 from callmark.reading.diagnosis import mismatch
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Stop, any_of, patterns, section
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Stop, any_of, patterns, prefix, section
 from callmark.reading.prefixes import apart, merged, unfinished
 from callmark.reading.schemas import known_tools, scalar
 from callmark.testing import in_chunks, joined
@@ -86,6 +88,16 @@ def test_chunking_is_invisible(texts, data, chosen):
     text, cuts = data.draw(cut_texts(texts))
     laws.check_chunking(text, cuts, **chosen)
     laws.check_chunking(text, range(len(text)), **chosen)
+
+
+@pytest.mark.parametrize("patience", [0, sys.maxsize], ids=["compiled at once", "never compiled"])
+@some
+@given(text=any_text, chosen=options)
+def test_chunking_is_invisible_whatever_is_compiled(patience, text, chosen):
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (scanner, pattern_module):
+            patch.setattr(module, "PATIENCE", patience)
+        laws.check_chunking(text, range(len(text)), **chosen)
 
 
 @few
@@ -747,7 +759,7 @@ def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
     expected = found is not None and found.partial
     assert (re.match(unfinished(pattern), text) is not None) == expected
     assert Pattern(pattern).may_match(text, 0) == expected
-    assert (Pattern(pattern).waits(text) is not None) == expected
+    assert (Pattern(pattern).waiting(text) is not None) == expected
 
 
 @given(st.lists(st.sampled_from(every_pattern()), min_size=2, max_size=8), st.data())
@@ -783,7 +795,7 @@ def test_a_derived_pattern_of_every_kind_knows_every_unfinished_beginning(patter
     found = regex.match(pattern, text, partial=True)
     expected = not matches and found is not None and found.partial
     assert matches or Pattern(pattern).may_match(text, 0) == expected
-    assert Pattern(pattern).unfinished is None or (Pattern(pattern).waits(text) is not None) == expected
+    assert Pattern(pattern).unfinished is None or (Pattern(pattern).waiting(text) is not None) == expected
 
 
 @given(st.lists(st.sampled_from(ODD_PATTERNS), min_size=1), st.text("abcdetToysSuUn1<\r\n\u017f", max_size=5))
@@ -809,6 +821,24 @@ def test_a_stop_is_found_where_it_would_be_in_one_pass(before, gap, behind):
 
 def test_a_stop_of_a_pattern_that_cannot_be_taken_apart_is_searched_as_it_is():
     assert Stop(["(?<=a)b", "c"]).search("-" * 2000 + "ab", 0).span() == (2001, 2002)
+
+
+@given(st.sampled_from([*every_pattern(), *ODD_PATTERNS]), st.data())
+@settings(max_examples=settings.default.max_examples * 3)
+def test_what_matches_begins_with_the_prefix(pattern, data):
+    found = re.search(pattern, data.draw(st.from_regex(pattern)))
+    assume(found is not None)
+    assert found[0].startswith(prefix(pattern))
+
+
+def test_prefixes_are_seen():
+    found = {pattern: prefix(pattern) for pattern in ODD_PATTERNS}
+    assert found["ab"] == "ab"
+    assert found["a?"] == found["(?i:Toy)a"] == found["a{0,2}b"] == ""
+    assert prefix(r"\[CALL:a*") == "[CALL:"
+    assert prefix(r"a\|b|c") == prefix("(a|b)") == ""
+    assert prefix("a[|]b(c|d)") == "a"
+    assert sum(bool(prefix(entry.pattern.text)) for entry in scanner.plan(None, "lenient").entries["<"]) > 25
 
 
 def test_patterns_that_cannot_be_merged_are_tried_one_after_the_other():

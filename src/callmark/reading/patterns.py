@@ -25,10 +25,30 @@ HOLD_LIMIT: Final = 1024
 
 _ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
 
+PATIENCE: Final = 64
+"""Questions that are answered otherwise before a large pattern is compiled, which takes `re` 10 to 100 milliseconds."""
+
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
-class Pattern:
+class _Waiting:
+    """What tells of a held text whether it is still too short, without a closer look."""
+
+    _asked = 0
+
+    @cached_property
+    def waiting(self) -> Callable[[str], object] | None:
+        """Tells of a short text that begins where the pattern may match whether more text must come to decide."""
+        raise NotImplementedError
+
+    @property
+    def waits(self) -> Callable[[str], object] | None:
+        """As `waiting`; None as long as it was asked for a few times only: then the closer look is cheaper."""
+        self._asked += 1
+        return self.waiting if self._asked > PATIENCE else None
+
+
+class Pattern(_Waiting):
     """One pattern: `match` at a place, and `may_match` for a place near the end of a text that goes on.
 
     It is compiled when it is first used: most of the forms that are listened for never come up.
@@ -79,13 +99,24 @@ class Pattern:
         return regex.compile(self.text, regex.VERSION0)
 
     @cached_property
-    def waits(self) -> Callable[[str], object] | None:
-        """Tells of a short text that begins where the pattern may match whether more text must come to decide."""
+    def waiting(self) -> Callable[[str], object] | None:
+        """As of `_Waiting`."""
         return waiting(self.text, self.unfinished)
+
+    @cached_property
+    def prefix(self) -> str:
+        """The text with which every match begins, as far as it is plain to see."""
+        return prefix(self.text)
 
     def may_match(self, buffer: str, at: int) -> bool:
         """Return whether more text behind `buffer` could make the pattern match at index `at`."""
-        if len(buffer) - at > HOLD_LIMIT:
+        size = len(buffer) - at
+        if size > HOLD_LIMIT:
+            return False
+        prefix = self.prefix
+        if size < len(prefix):
+            return prefix.startswith(buffer[at:])
+        if not buffer.startswith(prefix, at):
             return False
         if self._unfinished is not None:
             return self._unfinished(buffer, at) is not None
@@ -108,6 +139,23 @@ def literal(pattern: str) -> str:
     return "" if re.search(r"[{(\[*+?|]", re.sub(r"\\.", "", pattern)) else re.sub(r"\\(.)", r"\1", pattern)
 
 
+def prefix(pattern: str) -> str:
+    r"""Return a text with which every match of `pattern` begins, "" where that is not plain to see.
+
+    >>> prefix(r"\[CALL: *\(x")
+    '[CALL:'
+    """
+    seen = re.match(r"(?:\\[^\w\s]|[^\\.^$*+?{}\[\]|()])*+", pattern)
+    plain = seen[0] if seen is not None else ""
+    rest = pattern[len(plain) :]
+    if rest[:1] in ("*", "?", "{", "|"):
+        plain = re.sub(r"\\?.\Z", "", plain, flags=re.DOTALL)
+    around = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "", rest, flags=re.DOTALL)
+    while "|" in around and "(" in around and around != (inner := re.sub(r"\([^()]*\)", "", around)):
+        around = inner
+    return "" if "|" in around else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
+
+
 def any_of(texts: Sequence[str]) -> Pattern:
     """Return the pattern that matches where any of the patterns `texts` does."""
     try:
@@ -116,7 +164,7 @@ def any_of(texts: Sequence[str]) -> Pattern:
         return Pattern("|".join(map(anonymous, texts)))
 
 
-class Stop:
+class Stop(_Waiting):
     """A pattern of several alternatives that is searched in long values: first where any matches, then which does.
 
     Where the last of them matches, another may still match in its place once more text has come.
@@ -131,8 +179,8 @@ class Stop:
         self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
 
     @cached_property
-    def waits(self) -> Callable[[str], object] | None:
-        """As of `Pattern`."""
+    def waiting(self) -> Callable[[str], object] | None:
+        """As of `_Waiting`."""
         return waiting(self._decided, self._which.unfinished)
 
     @cached_property

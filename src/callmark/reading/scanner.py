@@ -20,7 +20,17 @@ from typing import Final, Literal
 from callmark.dialects import Dialect, Form, select
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns, Section, any_of, patterns, section
+from callmark.reading.patterns import (
+    HOLD_LIMIT,
+    PATIENCE,
+    Pattern,
+    Patterns,
+    Section,
+    anonymous,
+    any_of,
+    patterns,
+    section,
+)
 
 _NOWHERE: Final = sys.maxsize
 
@@ -134,19 +144,60 @@ class Plan:
             char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
 
+        self._asked = 0
+        self._which: dict[tuple[str, int], Callable[..., re.Match[str] | None]] = {}
+        self._some: dict[tuple[str, int, int], Pattern] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
+
+    @property
+    def _settled(self) -> bool:
+        """Whether so much was asked that large patterns, of all entries at once, are worth the time to compile them."""
+        self._asked += 1
+        return self._asked > PATIENCE
 
     def waits(self, rest: str) -> Callable[[str], object] | None:
         """Return what tells of `rest`, which an entry may begin, once more text has come, if it is still too short."""
         start = self.starts.get(rest[:1])
         return None if start is None else start.waits
 
+    def index_at(self, buffer: str, at: int, start: int) -> int:
+        """Return the index of the first entry from `start` that matches, of those with the character at `at`.
+
+        The number of these entries where none does.
+        """
+        char = buffer[at]
+        entries = self.entries[char]
+        if not self._settled:
+            for index, entry in enumerate(entries[start:], start):
+                if buffer.startswith(entry.pattern.prefix, at) and entry.match(buffer, at) is not None:
+                    return index
+            return len(entries)
+        key = (char, start)
+        if key not in self._which:
+            numbered = enumerate(entries[start:], start)
+            ways = [f"(?:{anonymous(entry.pattern.text)})(?P<e{number}>)" for number, entry in numbered]
+            self._which[key] = re.compile("|".join(ways) or "(?!)").match
+        found = self._which[key](buffer, at)
+        return len(entries) if found is None else int(found.lastgroup[1:])  # type: ignore[index]  # each has a name
+
+    def may_match(self, buffer: str, at: int, start: int = 0, stop: int | None = None) -> bool:
+        """Return whether more text could make an entry match at `at`, one with an index from `start` to `stop`."""
+        char = buffer[at]
+        if not self._settled:
+            return any(entry.pattern.may_match(buffer, at) for entry in self.entries[char][start:stop])
+        if stop is None:
+            return self.starts[char].may_match(buffer, at)
+        key = (char, start, stop)
+        if key not in self._some:
+            self._some[key] = any_of([entry.pattern.text for entry in self.entries[char][start:stop]])
+        return self._some[key].may_match(buffer, at)
+
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
         found = self.any(buffer, max(at, len(buffer) - HOLD_LIMIT))
         while found is not None:
             start = found.start()
-            if self.starts[found[0]].may_match(buffer, start):
+            if self.may_match(buffer, start):
                 return start
             found = self.any(buffer, start + 1)
         return -1
@@ -168,7 +219,7 @@ class Plan:
 
         -1 where `chunk` is plain text. For short chunks: each place is looked at closely.
         """
-        near = self.near
+        near = self.near if self._settled else None
         if near is not None:
             found = near(chunk, at)
             return (-1, False) if found is None else (found.start(), found.lastindex == 1)
@@ -178,7 +229,7 @@ class Plan:
             start = self.starts[found[0]]
             if start.match(chunk, at) is not None:
                 return at, False
-            if start.may_match(chunk, at):
+            if self.may_match(chunk, at):
                 return at, True
             found = self.any(chunk, at + 1)
         return -1, False
@@ -273,16 +324,17 @@ class Search:
 
         `behind`: an entry that matches, but was refused; it is returned where no other one behind it matches.
         """
-        entries = self.plan.entries[buffer[hit]]
-        if behind is not None:
-            entries = [*entries[entries.index(behind) + 1 :], behind]
-        for entry in entries:
-            found = entry.match(buffer, hit)
-            if found is not None:
-                return entry, found
-            if not final and entry.pattern.may_match(buffer, hit):
-                return None
-        raise AssertionError("an entry matches where the search found one")
+        plan = self.plan
+        entries = plan.entries[buffer[hit]]
+        start = entries.index(behind) + 1 if behind is not None else 0
+        stop = plan.index_at(buffer, hit, start)
+        if not final and stop > start and plan.may_match(buffer, hit, start, stop):
+            return None
+        entry = entries[stop] if stop < len(entries) else behind
+        found = entry.match(buffer, hit) if entry is not None else None
+        if entry is None or found is None:
+            raise AssertionError("an entry matches where the search found one")
+        return entry, found
 
     def next_cut(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where an entry may begin that the buffer cuts; beyond it for none."""
