@@ -91,13 +91,22 @@ def test_chunking_is_invisible(texts, data, chosen):
 
 
 @pytest.mark.parametrize("patience", [0, sys.maxsize], ids=["compiled at once", "never compiled"])
-@some
-@given(text=any_text, chosen=options)
-def test_chunking_is_invisible_whatever_is_compiled(patience, text, chosen):
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (scanner, pattern_module):
-            patch.setattr(module, "PATIENCE", patience)
+def test_chunking_is_invisible_whatever_is_compiled(patience, monkeypatch):
+    made = [scanner._plan, scanner._default_plan, scanner.section_heads]
+    made += [pattern_module.patterns, pattern_module.section]
+
+    @some
+    @given(text=any_text, chosen=options)
+    def invisible(text, chosen):
         laws.check_chunking(text, range(len(text)), **chosen)
+
+    for module in (scanner, pattern_module):
+        monkeypatch.setattr(module, "PATIENCE", patience)
+    for function in made:
+        function.cache_clear()
+    invisible()
+    for function in made:
+        function.cache_clear()
 
 
 @few

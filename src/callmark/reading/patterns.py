@@ -44,8 +44,10 @@ class _Waiting:
     @property
     def waits(self) -> Callable[[str], object] | None:
         """As `waiting`; None as long as it was asked for a few times only: then the closer look is cheaper."""
+        if self._asked >= PATIENCE:
+            return self.waiting
         self._asked += 1
-        return self.waiting if self._asked > PATIENCE else None
+        return None
 
 
 class Pattern(_Waiting):

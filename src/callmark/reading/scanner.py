@@ -145,15 +145,10 @@ class Plan:
         }
 
         self._asked = 0
+        self._near: Callable[[str, int], re.Match[str] | None] | None = None
         self._which: dict[tuple[str, int], Callable[..., re.Match[str] | None]] = {}
-        self._some: dict[tuple[str, int, int], Pattern] = {}
+        self._some: dict[tuple[str, int, int | None], Pattern] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
-
-    @property
-    def _settled(self) -> bool:
-        """Whether so much was asked that large patterns, of all entries at once, are worth the time to compile them."""
-        self._asked += 1
-        return self._asked > PATIENCE
 
     def waits(self, rest: str) -> Callable[[str], object] | None:
         """Return what tells of `rest`, which an entry may begin, once more text has come, if it is still too short."""
@@ -167,30 +162,39 @@ class Plan:
         """
         char = buffer[at]
         entries = self.entries[char]
-        if not self._settled:
+        which = self._which.get((char, start)) or self._compiled_which(char, start)
+        if which is None:
             for index, entry in enumerate(entries[start:], start):
                 if buffer.startswith(entry.pattern.prefix, at) and entry.match(buffer, at) is not None:
                     return index
             return len(entries)
-        key = (char, start)
-        if key not in self._which:
-            numbered = enumerate(entries[start:], start)
-            ways = [f"(?:{anonymous(entry.pattern.text)})(?P<e{number}>)" for number, entry in numbered]
-            self._which[key] = re.compile("|".join(ways) or "(?!)").match
-        found = self._which[key](buffer, at)
+        found = which(buffer, at)
         return len(entries) if found is None else int(found.lastgroup[1:])  # type: ignore[index]  # each has a name
+
+    def _compiled_which(self, char: str, start: int) -> Callable[..., re.Match[str] | None] | None:
+        if not self._is_asked_often():
+            return None
+        numbered = enumerate(self.entries[char][start:], start)
+        ways = [f"(?:{anonymous(entry.pattern.text)})(?P<e{number}>)" for number, entry in numbered]
+        self._which[char, start] = which = re.compile("|".join(ways) or "(?!)").match
+        return which
 
     def may_match(self, buffer: str, at: int, start: int = 0, stop: int | None = None) -> bool:
         """Return whether more text could make an entry match at `at`, one with an index from `start` to `stop`."""
         char = buffer[at]
-        if not self._settled:
-            return any(entry.pattern.may_match(buffer, at) for entry in self.entries[char][start:stop])
-        if stop is None:
-            return self.starts[char].may_match(buffer, at)
-        key = (char, start, stop)
-        if key not in self._some:
-            self._some[key] = any_of([entry.pattern.text for entry in self.entries[char][start:stop]])
-        return self._some[key].may_match(buffer, at)
+        some = self._some.get((char, start, stop))
+        if some is None:
+            entries = self.entries[char][start:stop]
+            if not self._is_asked_often():
+                return any(entry.pattern.may_match(buffer, at) for entry in entries)
+            some = any_of([entry.pattern.text for entry in entries])
+            self._some[char, start, stop] = some
+        return some.may_match(buffer, at)
+
+    def _is_asked_often(self) -> bool:
+        """Whether so much was asked that large patterns, of many entries at once, are worth compiling."""
+        self._asked += 1
+        return self._asked > PATIENCE
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -219,7 +223,9 @@ class Plan:
 
         -1 where `chunk` is plain text. For short chunks: each place is looked at closely.
         """
-        near = self.near if self._settled else None
+        near = self._near
+        if near is None and self._is_asked_often():
+            self._near = near = self.near
         if near is not None:
             found = near(chunk, at)
             return (-1, False) if found is None else (found.start(), found.lastindex == 1)
@@ -327,6 +333,10 @@ class Search:
         plan = self.plan
         entries = plan.entries[buffer[hit]]
         start = entries.index(behind) + 1 if behind is not None else 0
+        entry = entries[start] if start < len(entries) else behind
+        found = entry.match(buffer, hit) if entry is not None else None
+        if entry is not None and found is not None:
+            return entry, found
         stop = plan.index_at(buffer, hit, start)
         if not final and stop > start and plan.may_match(buffer, hit, start, stop):
             return None
