@@ -8,12 +8,16 @@ time, so that a failure is the change's own; "long" tries new ones each time.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks`, whose recovery corpus the laws use
+
+# A shell that starts the tests in the background has interrupts ignored, also by the programs that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SLOW = [
     HealthCheck.too_slow,  # growing a member of a grammar takes ten milliseconds, and laws read it some fifty times
