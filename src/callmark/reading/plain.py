@@ -10,7 +10,7 @@ from callmark.reading.strings import to_double
 
 _CONTROL: Final = r"\x00-\x1f"
 DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster
-SINGLE: Final = rf"""'(?:[^'\\{_CONTROL}]++|\\[\\'"/bfnrt])*+'"""
+SINGLE: Final = rf"""'[^'\\{_CONTROL}]*+(?:\\[\\'"/bfnrt][^'\\{_CONTROL}]*+)*+'"""
 BARE: Final = (
     r"""[^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+"""
 )
@@ -31,6 +31,8 @@ _TOKEN: Final = rf"{SINGLE}|{DOUBLE}|\b(?:True|False|None)\b"
 
 def from_python(source: str) -> str:
     """Return the JSON of a Python string or container; its escapes are those of JSON."""
+    if source.startswith("'"):
+        return f'"{to_double(source[1:-1])}"'
     if '"' not in source and "\\" not in source and not ("True" in source or "False" in source or "None" in source):
         return source.replace("'", '"')
     return re.sub(_TOKEN, _token, source)  # compiled when first needed

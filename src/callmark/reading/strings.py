@@ -59,6 +59,8 @@ def holds_escape_prefix(buffer: str, at: int) -> bool:
 
 def to_double(piece: str) -> str:
     r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
+    if '"' not in piece and "'" not in piece:
+        return piece
     piece = piece.replace("\\\\", "\0")  # a control character is in no such run: what escapes a quote stands alone now
     piece = piece.replace('\\"', '"').replace('"', '\\"').replace("\\'", "'")
     return piece.replace("\0", "\\\\")
