@@ -26,7 +26,6 @@ from callmark.reading.patterns import (
     Pattern,
     Patterns,
     Section,
-    anonymous,
     any_of,
     patterns,
     section,
@@ -81,6 +80,11 @@ class Entry:
     def match(self) -> Callable[..., re.Match[str] | None]:
         """Match at a place: `re.Pattern.match`."""
         return self.pattern.match
+
+    @cached_property
+    def prefix(self) -> str:
+        """The text with which every match begins, as far as it is plain to see."""
+        return self.pattern.prefix
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
         """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
@@ -143,58 +147,22 @@ class Plan:
         self.starts = {
             char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
-
         self._asked = 0
-        self._near: Callable[[str, int], re.Match[str] | None] | None = None
-        self._which: dict[tuple[str, int], Callable[..., re.Match[str] | None]] = {}
-        self._some: dict[tuple[str, int, int | None], Pattern] = {}
+        self._near: re.Pattern[str] | None = None
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
 
-    def waits(self, rest: str) -> Callable[[str], object] | None:
-        """Return what tells of `rest`, which an entry may begin, once more text has come, if it is still too short."""
-        start = self.starts.get(rest[:1])
-        return None if start is None else start.waits
+    @property
+    def waits(self) -> Callable[[str], object] | None:
+        """Tells of a held rest that an entry may begin whether it is still too short. None while none is compiled."""
+        return None if self._near is None else self._is_held
 
-    def index_at(self, buffer: str, at: int, start: int) -> int:
-        """Return the index of the first entry from `start` that matches, of those with the character at `at`.
+    def _is_held(self, rest: str) -> object:
+        found = self._near.match(rest) if self._near is not None else None
+        return found if found is not None and found.lastindex == 1 else None
 
-        The number of these entries where none does.
-        """
-        char = buffer[at]
-        entries = self.entries[char]
-        which = self._which.get((char, start)) or self._compiled_which(char, start)
-        if which is None:
-            for index, entry in enumerate(entries[start:], start):
-                if buffer.startswith(entry.pattern.prefix, at) and entry.match(buffer, at) is not None:
-                    return index
-            return len(entries)
-        found = which(buffer, at)
-        return len(entries) if found is None else int(found.lastgroup[1:])  # type: ignore[index]  # each has a name
-
-    def _compiled_which(self, char: str, start: int) -> Callable[..., re.Match[str] | None] | None:
-        if not self._is_asked_often():
-            return None
-        numbered = enumerate(self.entries[char][start:], start)
-        ways = [f"(?:{anonymous(entry.pattern.text)})(?P<e{number}>)" for number, entry in numbered]
-        self._which[char, start] = which = re.compile("|".join(ways) or "(?!)").match
-        return which
-
-    def may_match(self, buffer: str, at: int, start: int = 0, stop: int | None = None) -> bool:
-        """Return whether more text could make an entry match at `at`, one with an index from `start` to `stop`."""
-        char = buffer[at]
-        some = self._some.get((char, start, stop))
-        if some is None:
-            entries = self.entries[char][start:stop]
-            if not self._is_asked_often():
-                return any(entry.pattern.may_match(buffer, at) for entry in entries)
-            some = any_of([entry.pattern.text for entry in entries])
-            self._some[char, start, stop] = some
-        return some.may_match(buffer, at)
-
-    def _is_asked_often(self) -> bool:
-        """Whether so much was asked that large patterns, of many entries at once, are worth compiling."""
-        self._asked += 1
-        return self._asked > PATIENCE
+    def may_match(self, buffer: str, at: int) -> bool:
+        """Return whether more text could make an entry match at `at`."""
+        return any(entry.pattern.may_match(buffer, at) for entry in self.entries[buffer[at]])
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -207,8 +175,8 @@ class Plan:
         return -1
 
     @cached_property
-    def near(self) -> Callable[[str, int], re.Match[str] | None] | None:
-        """Search a short chunk for the first place where an entry begins, or (group 1) may once more text has come.
+    def near(self) -> re.Pattern[str] | None:
+        """Finds the first place where an entry begins, or (group 1) may once more text has come: for short chunks.
 
         None where a pattern is of the kind that only `regex` can answer for.
         """
@@ -216,7 +184,7 @@ class Plan:
         if None in unfinished:
             return None
         whole = "|".join(start.text for start in self.starts.values())
-        return re.compile(f"{whole}|({'|'.join(map(str, unfinished))})").search
+        return re.compile(f"{whole}|({'|'.join(map(str, unfinished))})")
 
     def first_in(self, chunk: str, at: int = 0) -> tuple[int, bool]:
         """Return the first index from `at` where an entry begins or may begin, and whether the chunk's end cuts it.
@@ -224,10 +192,12 @@ class Plan:
         -1 where `chunk` is plain text. For short chunks: each place is looked at closely.
         """
         near = self._near
-        if near is None and self._is_asked_often():
-            self._near = near = self.near
+        if near is None:
+            self._asked += 1
+            if self._asked > PATIENCE:
+                self._near = near = self.near
         if near is not None:
-            found = near(chunk, at)
+            found = near.search(chunk, at)
             return (-1, False) if found is None else (found.start(), found.lastindex == 1)
         found = self.any(chunk, at)
         while found is not None:
@@ -330,21 +300,20 @@ class Search:
 
         `behind`: an entry that matches, but was refused; it is returned where no other one behind it matches.
         """
-        plan = self.plan
-        entries = plan.entries[buffer[hit]]
-        start = entries.index(behind) + 1 if behind is not None else 0
-        entry = entries[start] if start < len(entries) else behind
-        found = entry.match(buffer, hit) if entry is not None else None
-        if entry is not None and found is not None:
-            return entry, found
-        stop = plan.index_at(buffer, hit, start)
-        if not final and stop > start and plan.may_match(buffer, hit, start, stop):
-            return None
-        entry = entries[stop] if stop < len(entries) else behind
-        found = entry.match(buffer, hit) if entry is not None else None
-        if entry is None or found is None:
-            raise AssertionError("an entry matches where the search found one")
-        return entry, found
+        entries = self.plan.entries[buffer[hit]]
+        if behind is not None:
+            entries = [*entries[entries.index(behind) + 1 :], behind]
+        rest = "" if final else buffer[hit : hit + HOLD_LIMIT]
+        for entry in entries:
+            if buffer.startswith(entry.prefix, hit):
+                found = entry.match(buffer, hit)
+                if found is not None:
+                    return entry, found
+                if not final and entry.pattern.may_match(buffer, hit):
+                    return None
+            elif not final and entry.prefix.startswith(rest):
+                return None
+        raise AssertionError("an entry matches where the search found one")
 
     def next_cut(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where an entry may begin that the buffer cuts; beyond it for none."""
