@@ -196,7 +196,7 @@ class Parser(CallReading):
                 self._stops = None
                 if stop >= 0:
                     self._buffer = chunk[stop:]
-                    self._waits = plan.waits
+                    self._waits = None
                     if not stop:
                         return ()
                     chunk = chunk[:stop]
@@ -314,9 +314,7 @@ class Parser(CallReading):
         self._at = self._shown = 0
         self._waits = None
         if self._buffer:
-            if mode == IN_TEXT:
-                self._waits = self._plan.waits
-            elif mode == IN_SECTION and self._between:
+            if mode == IN_SECTION and self._between:
                 section = self._section.section if self._section is not None else None
                 self._waits = section.next.waits if section is not None else None
             return

@@ -25,7 +25,7 @@ HOLD_LIMIT: Final = 1024
 
 _ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
 
-PATIENCE: Final = 64
+PATIENCE: Final = 500
 """Questions that are answered otherwise before a large pattern is compiled, which takes `re` 10 to 100 milliseconds."""
 
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")

@@ -147,22 +147,30 @@ class Plan:
         self.starts = {
             char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
+        # For `may_match`: literals that are cut, and the patterns of those that begin with the same two characters.
+        prefixes = [entry.prefix for entry in entries]
+        self._cuts = {prefix[:size] for prefix in prefixes for size in range(1, len(prefix))}
+        self._longest_cut = max(map(len, self._cuts), default=0)
         self._asked = 0
-        self._near: re.Pattern[str] | None = None
+        self._near: Callable[[str, int], re.Match[str] | None] | None = None
+        self._clear: dict[str, list[Pattern]] = {}
+        for entry in entries:
+            self._clear.setdefault(entry.prefix[:2], []).append(entry.pattern)
+        self._vague = {
+            char: any_of([entry.pattern.text for entry in found if len(entry.prefix) < len("[C")] or ["(?!)"])
+            for char, found in self.entries.items()
+        }
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
-
-    @property
-    def waits(self) -> Callable[[str], object] | None:
-        """Tells of a held rest that an entry may begin whether it is still too short. None while none is compiled."""
-        return None if self._near is None else self._is_held
-
-    def _is_held(self, rest: str) -> object:
-        found = self._near.match(rest) if self._near is not None else None
-        return found if found is not None and found.lastindex == 1 else None
 
     def may_match(self, buffer: str, at: int) -> bool:
         """Return whether more text could make an entry match at `at`."""
-        return any(entry.pattern.may_match(buffer, at) for entry in self.entries[buffer[at]])
+        rest = buffer[at : at + HOLD_LIMIT + 1]
+        if len(rest) <= self._longest_cut and rest in self._cuts:
+            return True
+        if self._vague[rest[0]].may_match(buffer, at):
+            return True
+        clear = self._clear.get(rest[:2])
+        return clear is not None and any(pattern.may_match(buffer, at) for pattern in clear)
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -175,8 +183,8 @@ class Plan:
         return -1
 
     @cached_property
-    def near(self) -> re.Pattern[str] | None:
-        """Finds the first place where an entry begins, or (group 1) may once more text has come: for short chunks.
+    def near(self) -> Callable[[str, int], re.Match[str] | None] | None:
+        """Search a short chunk for the first place where an entry begins, or (group 1) may once more text has come.
 
         None where a pattern is of the kind that only `regex` can answer for.
         """
@@ -184,7 +192,7 @@ class Plan:
         if None in unfinished:
             return None
         whole = "|".join(start.text for start in self.starts.values())
-        return re.compile(f"{whole}|({'|'.join(map(str, unfinished))})")
+        return re.compile(f"{whole}|({'|'.join(map(str, unfinished))})").search
 
     def first_in(self, chunk: str, at: int = 0) -> tuple[int, bool]:
         """Return the first index from `at` where an entry begins or may begin, and whether the chunk's end cuts it.
@@ -192,13 +200,12 @@ class Plan:
         -1 where `chunk` is plain text. For short chunks: each place is looked at closely.
         """
         near = self._near
-        if near is None:
-            self._asked += 1
-            if self._asked > PATIENCE:
-                self._near = near = self.near
         if near is not None:
-            found = near.search(chunk, at)
+            found = near(chunk, at)
             return (-1, False) if found is None else (found.start(), found.lastindex == 1)
+        self._asked += 1
+        if self._asked > PATIENCE:
+            self._near = self.near
         found = self.any(chunk, at)
         while found is not None:
             at = found.start()
