@@ -944,6 +944,28 @@ def test_a_tool_that_changes_what_it_is_shown_changes_nothing_else():
     assert [message["role"] for message in session.messages] == ["user", "assistant", "user", "assistant"]
 
 
+@pytest.mark.parametrize("way", ["sync", "awaited", "raised"])
+def test_a_tool_that_cancels_its_own_answer_takes_no_other_tool_away(way):
+    async def awaited(context):
+        closed = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(closed.cancel)
+        return await closed
+
+    def raises(context):
+        raise asyncio.CancelledError
+
+    async def raised(context):
+        raise asyncio.CancelledError
+
+    events = []
+    asked = {"sync": raises, "awaited": awaited, "raised": raised}[way]
+    registry = Registry([Tool(name="odd", function=lambda *_: 1, should_register=asked), add], listener=events.append)
+    model = Script("Hi.", native_tools="openai")
+    play(Session(registry), model)
+    assert [each["function"]["name"] for each in model.requests[0].tools] == ["add"]
+    assert events[-1].reason == "should_register raised CancelledError"
+
+
 def test_a_tool_that_does_not_say_whether_it_is_offered_holds_no_cancel_up():
     async def never(context):
         await asyncio.Event().wait()

@@ -213,6 +213,8 @@ def test_registration_says_what_happened_and_overwrites_only_when_asked():
     assert registry.register(plain("turn"), allow_overwrite=True) == ("turn", False, 13.0)
     assert [event.change for event in heard] == ["registered", "refused", "overwritten", "registered"]
     assert (len(registry), "look" in registry, repr(registry)) == (2, True, "Registry(2 tools)")
+    with pytest.raises(ToolsError, match="Registry: expected a list of tools, found Tool"):
+        Registry(plain())  # type: ignore[arg-type]
 
 
 def test_a_listener_that_raises_changes_nothing():

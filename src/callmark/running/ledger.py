@@ -7,22 +7,28 @@ result. A row that was started and is not being worked on by this process was in
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sqlite3
 import threading
+import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from callmark.errors import CallmarkError, UsageError
 from callmark.tools.foreign import attempt
 from callmark.tools.results import canonical
 
+T = TypeVar("T")
+
 _WAIT_SECONDS = 5.0  # for another process to end its transaction, which takes it some milliseconds
+_PAUSE_SECONDS = 0.005  # between two looks whether it has
 _REASONS: Final = {  # by SQLite's primary result code
     sqlite3.SQLITE_BUSY: f"expected others to be done within {_WAIT_SECONDS:g} seconds, found the file locked",
     sqlite3.SQLITE_READONLY: "expected a file that can be written, found one that can only be read",
@@ -70,6 +76,13 @@ class Row(NamedTuple):
         return f"Row({self.name}, {self.state})"
 
 
+class _BusyError(Exception):
+    """The file is locked, and who does the step tries it again later."""
+
+
+_soon: ContextVar[float | None] = ContextVar("callmark_ledger_soon", default=None)  # until when it does so
+
+
 class Ledger:
     """A ledger in memory: it holds while the process lives. Threads and event loops may share it.
 
@@ -102,22 +115,27 @@ class Ledger:
 
     def claim(self, key: str, name: str, *, repeatable: bool = False) -> Claim:
         """Ask for the right to run a call. `repeatable`: running it once more does no harm, so interruption is none."""
-        with self._lock:
-            if key in self._watchers:
-                return Claim("running")
+        mine = False
+        try:
             with self._transaction():
+                if key in self._watchers:
+                    return Claim("running")
                 row = self._load(key)
                 if row is not None and row.state == "finished":
                     return Claim("finished", row.result)
                 if row is not None and row.state == "started" and not repeatable:
                     return Claim("unknown")
                 self._store(key, Row("claimed", self._token, name))
-            self._watchers[key] = []  # only now that it stands in the file: a disk may be full at the commit
-            return Claim("mine")
+                self._watchers[key], mine = [], True
+        except BaseException:
+            if mine:
+                self._over(key)  # it does not stand in the file: a disk may be full at the commit
+            raise
+        return Claim("mine")
 
     def start(self, key: str) -> bool:
         """Say that the body is about to run; False: another process took the call over meanwhile, so it must not."""
-        with self._lock, self._transaction():
+        with self._transaction():
             row = self._load(key)
             if row is None or row.state != "claimed" or row.token != self._token:
                 return False
@@ -126,23 +144,17 @@ class Ledger:
 
     def finish(self, key: str, result: bytes) -> None:
         """Record what a call came to, and tell those who wait; them also where recording fails."""
-        try:
-            with self._lock, self._transaction():
-                row = self._load(key)
-                if row is not None and row.token == self._token:
-                    self._store(key, row._replace(state="finished", result=result))
-        finally:
-            self._over(key)
+        with self._last_step(key):
+            row = self._load(key)
+            if row is not None and row.token == self._token:
+                self._store(key, row._replace(state="finished", result=result))
 
     def release(self, key: str) -> None:
         """Give a claim back: the body did not run, and the next attempt may run it."""
-        try:
-            with self._lock, self._transaction():
-                row = self._load(key)
-                if row is not None and row.state != "finished" and row.token == self._token:
-                    self._delete(key)
-        finally:
-            self._over(key)
+        with self._last_step(key):
+            row = self._load(key)
+            if row is not None and row.state != "finished" and row.token == self._token:
+                self._delete(key)
 
     def watch(self, key: str, listener: Callable[[], object]) -> bool:
         """Call `listener` when the attempt that runs is over; False: it is over, so claim again."""
@@ -154,13 +166,43 @@ class Ledger:
 
     def unfinished(self) -> list[tuple[str, str]]:
         """Return key and tool of the calls that were started, were not finished, and are not worked on here."""
-        with self._lock:
+        with self._transaction():
             return [(key, row.name) for key, row in self._all() if row.state == "started" and key not in self._watchers]
 
     def forget(self, key: str) -> None:
         """Drop a row: the call may run once more."""
-        with self._lock, self._transaction():
+        with self._transaction():
             self._delete(key)
+
+    async def soon(self, step: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Do a step, which is one of the methods above, and wait for other processes without holding up the loop.
+
+        Who is cancelled while it waits has done nothing.
+        """
+        until = time.monotonic() + _WAIT_SECONDS
+        while True:
+            token = _soon.set(until)
+            try:
+                return step(*arguments, **options)
+            except _BusyError:
+                pass
+            finally:
+                _soon.reset(token)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    @contextlib.contextmanager
+    def _last_step(self, key: str) -> Iterator[None]:
+        """The transaction that ends an attempt: who waits is told, also where it fails, unless it is tried again."""
+        over = True
+        try:
+            with self._transaction():
+                yield
+        except _BusyError:
+            over = False
+            raise
+        finally:
+            if over:
+                self._over(key)
 
     def _over(self, key: str) -> None:
         with self._lock:
@@ -175,7 +217,8 @@ class Ledger:
     # How rows are kept.
 
     def _transaction(self) -> contextlib.AbstractContextManager[Any]:
-        return contextlib.nullcontext()
+        """Return what holds the lock, and whatever else a step needs to be done alone and whole."""
+        return self._lock
 
     def _load(self, key: str) -> Row | None:
         return self._rows.get(key)
@@ -225,6 +268,7 @@ class SqliteLedger(Ledger):
                     "token TEXT NOT NULL, name TEXT NOT NULL, result BLOB NOT NULL)"
                 )
                 base.execute("SELECT key, state, token, name, result FROM calls LIMIT 0")  # is the table a ledger's?
+                base.execute("PRAGMA busy_timeout=0")  # from now on it is waited for without the lock
                 failed.pop_all()
             self._base = base
         return self._base
@@ -246,18 +290,38 @@ class SqliteLedger(Ledger):
         try:
             yield
         except sqlite3.Error as error:
-            reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, f"expected a ledger, found: {error}")
+            reason = _REASONS.get(_code(error), f"expected a ledger, found: {error}")
             raise LedgerError(f"ledger {self._path}: {reason}") from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._explained(), self._open() as base:  # commits, or rolls back
+        soon = _soon.get()
+        until = soon or time.monotonic() + _WAIT_SECONDS
+        while True:
+            with self._explained(), self._lock:
+                if self._begun(last=time.monotonic() >= until):
+                    with self._open():  # commits, or rolls back
+                        yield
+                    return
+            if soon is not None:
+                raise _BusyError
+            time.sleep(_PAUSE_SECONDS)  # without the lock, so that nobody here waits for another process but who must
+
+    def _begun(self, last: bool) -> bool:
+        """Begin a transaction; return whether the file was free. Raises where it is not at the last attempt."""
+        try:
             # Immediate: it takes the right to write before it reads, so no other process comes between.
-            base.execute("BEGIN IMMEDIATE")
-            yield
+            self._open().execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if last or _code(error) != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        return True
 
     def _load(self, key: str) -> Row | None:
-        found = self._open().execute("SELECT state, token, name, result FROM calls WHERE key = ?", (key,)).fetchone()
+        found = (
+            self._open().execute("SELECT state, token, name, result FROM calls WHERE key = ?", (key,)).fetchone()
+        )
         return None if found is None else Row(*found)
 
     def _store(self, key: str, row: Row) -> None:
@@ -270,6 +334,11 @@ class SqliteLedger(Ledger):
         with self._lock, self._explained():
             rows = self._open().execute("SELECT key, state, token, name, result FROM calls ORDER BY rowid")
             return [(key, Row(*rest)) for key, *rest in rows]
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code, 0 where the error is not its own."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 # Forks. All ledgers are held while a process forks, so that none is copied in the middle of a step.

@@ -27,7 +27,7 @@ from callmark.running.loop_guard import LoopGuard
 from callmark.running.models import Model, Request
 from callmark.running.observing import ToolStats
 from callmark.running.settings import Settings
-from callmark.running.signals import Cancel, unless
+from callmark.running.signals import Cancel, attempt_here, unless
 from callmark.running.wording import Wording
 from callmark.tools.context import Invocation, apart
 from callmark.tools.registry import Registry
@@ -310,7 +310,7 @@ class Session:
 
     async def _offered(self, context: Invocation, broken: set[str], cancel: Cancel) -> tuple[Tool, ...]:
         registry = self.executor.registry
-        found = await unless(cancel, registry.offered(context, names=self.settings.only)) or ()
+        found = await unless(cancel, registry.offered(context, ask=attempt_here, names=self.settings.only)) or ()
         return tuple(each for each in found if each.name not in broken and each.qualified_name not in broken)
 
     def _prompt(self, offered: Sequence[Tool], wanted: str) -> Prompt:

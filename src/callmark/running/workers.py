@@ -11,12 +11,14 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from callmark.running.signals import Cancel
 from callmark.tools.foreign import Outcome, attempt, attempt_task
 
-_WIND_UP_SECONDS = 1.0  # for what an async tool leaves running in its loop; it is cancelled and then forgotten
+T = TypeVar("T")
+
+_WIND_UP_SECONDS = 1.0  # for what an async tool leaves running in its loop
 
 Finish = Callable[[Outcome], Any]
 
@@ -115,12 +117,22 @@ def _run(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Ca
     if not inspect.isawaitable(value) and not inspect.isasyncgen(value):
         delivery.put(finish(outcome))
         return
+    complete(_whole(value, finish, delivery, cancel), _WIND_UP_SECONDS)
+
+
+def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float) -> T:
+    """Run a coroutine in an event loop of its own. What it leaves running is cancelled, and forgotten after a while."""
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # it would log what a tool's tasks raise, secrets and all
     try:
-        loop.run_until_complete(_whole(value, finish, delivery, cancel))
+        return loop.run_until_complete(work)
     finally:
-        _wind_up(loop)
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            attempt(loop.run_until_complete, asyncio.wait(left, timeout=wind_up_seconds))
+        loop.close()
 
 
 async def _whole(begun: Any, finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
@@ -139,15 +151,6 @@ def _canceller(task: asyncio.Future[Any]) -> Callable[[], object]:
             pass  # the loop is gone, and the task with it
 
     return cancel
-
-
-def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-    if left:
-        attempt(loop.run_until_complete, asyncio.wait(left, timeout=_WIND_UP_SECONDS))
-    loop.close()
 
 
 async def side_by_side(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
