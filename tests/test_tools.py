@@ -350,6 +350,7 @@ def test_every_spelling_of_a_user_id_is_reserved(forward, between, hidden, case)
 
 
 def test_arguments_that_are_no_json_object_are_refused():
+    assert Registry().unreserved(["__a"]) == ["__a"]  # they hold no fields
     registry = Registry([plain()])
     for arguments in ([1], None, "x", {1: 2}, {"a": {1, 2}}, {"a": [{2: 3}]}):
         assert raised(registry.prepared, "look", arguments).code == "invalid-arguments"

@@ -115,8 +115,7 @@ class Ledger:
 
     def claim(self, key: str, name: str, *, repeatable: bool = False) -> Claim:
         """Ask for the right to run a call. `repeatable`: running it once more does no harm, so interruption is none."""
-        mine = False
-        try:
+        with contextlib.ExitStack() as failed:
             with self._transaction():
                 if key in self._watchers:
                     return Claim("running")
@@ -126,11 +125,9 @@ class Ledger:
                 if row is not None and row.state == "started" and not repeatable:
                     return Claim("unknown")
                 self._store(key, Row("claimed", self._token, name))
-                self._watchers[key], mine = [], True
-        except BaseException:
-            if mine:
-                self._over(key)  # it does not stand in the file: a disk may be full at the commit
-            raise
+                self._watchers[key] = []
+                failed.callback(self._over, key)
+            failed.pop_all()  # only now does it stand in the file: a disk may be full at the commit
         return Claim("mine")
 
     def start(self, key: str) -> bool:
