@@ -8,6 +8,8 @@ import decimal
 import enum
 import itertools
 import json
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -1585,6 +1587,60 @@ def test_different_arguments_are_different(one, other):
 def test_keys_that_are_no_text_have_no_canonical_form():
     with pytest.raises(UsageError, match="keys that are texts"):
         canonical({1: 2})
+
+
+FORK = """
+import os, threading, time
+from callmark import Breaker, Bulkhead, Executor, LoopGuard, Registry, Tool, parse
+
+began, end, stop = threading.Event(), threading.Event(), threading.Event()
+
+def body(arguments, context):
+    began.set()
+    end.wait(20)
+
+executor = Executor(Registry([Tool(name="f", function=body)]), approve=lambda approval: True, timeout_seconds=30)
+calls = parse("[CALL: f()]").calls
+executor.breaker("f").force("half-open")
+executor.breaker("f").release()
+guard, first = LoopGuard(calls=10**9, turn_calls=10**9, rounds=10**9), executor._bulkhead.enter("read")
+
+def admits():  # so that forks meet a guard in the middle of a step
+    while not stop.is_set():
+        guard.admit([])
+
+threads = [threading.Thread(target=executor.run_sync, args=[calls]), threading.Thread(target=admits)]
+[thread.start() for thread in threads]
+began.wait()
+children = []
+for _ in range(12):
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            guard.admit([])
+            executor._bulkhead.leave(first)
+            end.set()
+            found = executor.running, executor.abandoned, len(executor._workers._alive)
+            (result,) = executor.run_sync(calls)  # neither the place nor the probe is taken here
+            code = 0 if (*found, result.outcome) == (0, 0, 0, "ok") else 2
+        finally:
+            os._exit(code)
+    children.append(pid)
+codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+assert executor.running == 2 and executor.breaker("f").state == "half-open"
+end.set(), stop.set()
+[thread.join() for thread in threads]
+executor._bulkhead.leave(first)
+assert executor.running == 0 and executor.breaker("f").state == "closed"
+assert codes == [0] * 12, codes
+print("good")
+"""
+
+
+def test_after_a_fork_nothing_of_the_parent_runs_in_the_child():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("good\n", "")
 
 
 def test_representations_show_no_contents():

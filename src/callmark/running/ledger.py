@@ -14,14 +14,13 @@ import sqlite3
 import threading
 import time
 import uuid
-import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import cache
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from callmark.errors import CallmarkError, UsageError
+from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
 from callmark.tools.results import canonical
 
@@ -83,7 +82,7 @@ class _BusyError(Exception):
 _soon: ContextVar[float | None] = ContextVar("callmark_ledger_soon", default=None)  # until when it does so
 
 
-class Ledger:
+class Ledger(Forking):
     """A ledger in memory: it holds while the process lives. Threads and event loops may share it.
 
     >>> ledger = Ledger()
@@ -99,19 +98,12 @@ class Ledger:
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
-        self._begin()
-        _survive_forks()
-        with _forking:
-            _ledgers.add(self)
+        super().__init__()
 
     def _begin(self) -> None:
-        """Begin as a process of its own: nothing is worked on here."""
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex  # tells this process's rows from those of another one
         self._watchers: dict[str, list[Callable[[], object]]] = {}  # of the calls that are worked on here
-
-    def _pause(self) -> None:
-        """Let go, before a fork, of what must not get into another process."""
 
     def claim(self, key: str, name: str, *, repeatable: bool = False) -> Claim:
         """Ask for the right to run a call. `repeatable`: running it once more does no harm, so interruption is none."""
@@ -336,38 +328,3 @@ class SqliteLedger(Ledger):
 def _code(error: sqlite3.Error) -> int:
     """Return SQLite's primary result code, 0 where the error is not its own."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-# Forks. All ledgers are held while a process forks, so that none is copied in the middle of a step.
-
-_forking = threading.Lock()
-_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
-_held: list[Ledger] = []
-
-
-@cache
-def _survive_forks() -> None:
-    if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has neither forks nor this
-        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
-
-
-def _before_fork() -> None:
-    _forking.acquire()
-    _held.extend(_ledgers)
-    for ledger in _held:
-        ledger._lock.acquire()
-        ledger._pause()
-
-
-def _after_fork() -> None:
-    for ledger in _held:
-        ledger._lock.release()
-    _held.clear()
-    _forking.release()
-
-
-def _after_fork_in_child() -> None:  # pragma: no cover  # tested, in children that leave without a word to coverage
-    for ledger in _held:
-        ledger._begin()
-    _held.clear()
-    _forking.release()

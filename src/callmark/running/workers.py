@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
+from callmark.running.forks import Forking
 from callmark.running.signals import Cancel
 from callmark.tools.foreign import Outcome, attempt, attempt_task
 
@@ -48,11 +49,11 @@ class Delivery:
             return late
 
 
-class Workers:
+class Workers(Forking):
     """Starts workers and counts those that were given up and are still alive."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def _begin(self) -> None:
+        super()._begin()
         self._alive: set[object] = set()
         self._abandoned: set[object] = set()
 
