@@ -74,7 +74,7 @@ class Workers(Forking):
 
         def work() -> None:
             if cancel.begin():
-                outcome = attempt(context.run, _run, body, finish, delivery, cancel)
+                outcome = attempt(context.run, run_body, body, finish, delivery, cancel)
                 if outcome.error is not None:  # what an async tool's own tasks raised ended its loop
                     delivery.put(finish(outcome))
             self._over(name)
@@ -112,7 +112,8 @@ class Workers(Forking):
             self._abandoned.discard(name)
 
 
-def _run(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
+def run_body(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
+    """Run `body`, in a loop of its own where it is async, and `finish` of its outcome, and deliver that."""
     outcome = attempt(body)
     value: Any = outcome.value
     if not inspect.isawaitable(value) and not inspect.isasyncgen(value):
