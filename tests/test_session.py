@@ -832,6 +832,19 @@ def test_a_turn_that_somebody_may_go_on_with_is_not_over():
     asyncio.run(run())
 
 
+def test_who_cancelled_before_asks_a_model_nothing():
+    asked: list[int] = []
+
+    async def model(request: Request) -> Any:
+        asked.append(1)
+        yield "Hello"
+
+    cancel = Cancel()
+    cancel.set()
+    assert asyncio.run(_all(chunks_of(model, Request(messages=[]), cancel))) == []
+    assert asked == []
+
+
 def test_a_signal_of_the_hosts_own_keeps_nothing_of_a_turn():
     async def model(request: Request) -> Any:
         yield "Hello"

@@ -602,6 +602,18 @@ def test_a_pattern_that_never_ends_holds_nobody_up(engine, monkeypatch):
         assert checked(schema, {"aaa": "b"}, engine) == ()
 
 
+def test_what_has_no_keys_and_is_no_text_meets_no_pattern():
+    schema = {
+        "properties": {
+            "a": {"pattern": "x"}, "b": {"patternProperties": {"x": False}, "additionalProperties": False},
+        },
+    }  # fmt: skip
+    assert checked(schema, {"a": 1, "b": 2}, "jsonschema") == ()
+    assert checked(schema, {"a": "y", "b": {"z": 1}}, "jsonschema") == (
+        ("a", 'a text that matches "x"', 'the text "y"'), ("b", "only no keys", "'z'"),
+    )  # fmt: skip
+
+
 def checked(schema: Any, value: Any, engine: Any) -> Any:
     return Checker(schema, engine=engine).problems(value)
 
