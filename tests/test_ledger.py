@@ -294,6 +294,35 @@ def test_a_call_that_is_cancelled_while_its_end_waits_for_the_file_is_written_do
     ledger.close()
 
 
+def test_who_cancels_a_call_waits_for_no_other_process(path, monkeypatch):
+    monkeypatch.setattr(callmark.running.ledger, "_WAIT_SECONDS", 600.0)
+    ledger, other = SqliteLedger(path), sqlite3.connect(path, isolation_level=None)
+    began = threading.Event()
+
+    def slow(arguments, context):
+        began.set()
+        context.cancel.wait(20)
+
+    executor = Executor(Registry([Tool(name="f", function=slow, approval=False)]), ledger=ledger)
+    calls = parse("[CALL: f()]").calls
+
+    async def run():
+        task = asyncio.ensure_future(executor.run(calls, session="s", message="m"))
+        while not began.is_set():
+            await asyncio.sleep(0.005)
+        other.execute("BEGIN IMMEDIATE")
+        task.cancel()
+        with pytest.raises(LedgerError, match="found the file locked"):
+            await task
+        other.execute("ROLLBACK")
+        (again,) = await executor.run(calls, session="s", message="m")
+        assert again.outcome == "outcome-unknown"  # that it was cancelled could not be written down
+
+    asyncio.run(run())
+    other.close()
+    ledger.close()
+
+
 def test_a_result_that_cannot_be_read_is_an_error_of_the_ledger(path):
     ledger = SqliteLedger(path)
     executor = Executor(Registry([Tool(name="f", function=lambda *_: 7, approval=False)]), ledger=ledger)

@@ -327,7 +327,7 @@ class Executor:
         """Settle a call and tell the guard and the observers, once, whatever ended it: also who cancels the task."""
         step = self._last_step(job)
         if step is not None:
-            step[0](*step[1:])
+            self.ledger.at_once(*step)
         result = self._came_to(job)
         if job.told:
             return
@@ -528,4 +528,3 @@ class Executor:
 
 def _cancel_of(context: Invocation) -> Cancel | None:
     return context.cancel if isinstance(context.cancel, Cancel) else None
-

@@ -27,9 +27,10 @@ from callmark.tools.results import canonical
 T = TypeVar("T")
 
 _WAIT_SECONDS = 5.0  # for another process to end its transaction, which takes it some milliseconds
+_AT_ONCE_SECONDS = 0.2  # the same, where nobody can wait for long
 _PAUSE_SECONDS = 0.005  # between two looks whether it has
 _REASONS: Final = {  # by SQLite's primary result code
-    sqlite3.SQLITE_BUSY: f"expected others to be done within {_WAIT_SECONDS:g} seconds, found the file locked",
+    sqlite3.SQLITE_BUSY: "expected others to be done in time, found the file locked",
     sqlite3.SQLITE_READONLY: "expected a file that can be written, found one that can only be read",
     sqlite3.SQLITE_FULL: "expected room for more, found the disk full",
     sqlite3.SQLITE_CANTOPEN: "expected a file that can be opened or made, found that it cannot",
@@ -79,7 +80,14 @@ class _BusyError(Exception):
     """The file is locked, and who does the step tries it again later."""
 
 
-_soon: ContextVar[float | None] = ContextVar("callmark_ledger_soon", default=None)  # until when it does so
+class _Patience(NamedTuple):
+    """Until when a locked file is waited for, by the clock of `time.monotonic`, and whether the thread sleeps."""
+
+    until: float
+    sleeps: bool
+
+
+_patience: ContextVar[_Patience | None] = ContextVar("callmark_ledger_patience", default=None)
 
 
 class Ledger(Forking):
@@ -170,14 +178,22 @@ class Ledger(Forking):
         """
         until = time.monotonic() + _WAIT_SECONDS
         while True:
-            token = _soon.set(until)
+            token = _patience.set(_Patience(until, sleeps=False))
             try:
                 return step(*arguments, **options)
             except _BusyError:
                 pass
             finally:
-                _soon.reset(token)
+                _patience.reset(token)
             await asyncio.sleep(_PAUSE_SECONDS)
+
+    def at_once(self, step: Callable[..., T], *arguments: Any) -> T:
+        """Do a step, and wait for other processes no longer than they usually take."""
+        token = _patience.set(_Patience(time.monotonic() + _AT_ONCE_SECONDS, sleeps=True))
+        try:
+            return step(*arguments)
+        finally:
+            _patience.reset(token)
 
     @contextlib.contextmanager
     def _last_step(self, key: str) -> Iterator[None]:
@@ -284,15 +300,14 @@ class SqliteLedger(Ledger):
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        soon = _soon.get()
-        until = soon or time.monotonic() + _WAIT_SECONDS
+        patience = _patience.get() or _Patience(time.monotonic() + _WAIT_SECONDS, sleeps=True)
         while True:
             with self._explained(), self._lock:
-                if self._begun(last=time.monotonic() >= until):
+                if self._begun(last=time.monotonic() >= patience.until):
                     with self._open():  # commits, or rolls back
                         yield
                     return
-            if soon is not None:
+            if not patience.sleeps:
                 raise _BusyError
             time.sleep(_PAUSE_SECONDS)  # without the lock, so that nobody here waits for another process but who must
 
