@@ -40,7 +40,8 @@ def in_process(made: Tool) -> Tool:
 
     The function stands in a module, by its name, where the process finds it; arguments, messages and the caller's
     fields are pickled. Of the context it has no signal and no progress. A start takes some tenths of a second, which
-    count. Raises ToolsError for a function that no other process could find.
+    count. A host that is killed itself leaves it running. Raises ToolsError for a function that no other process could
+    find.
     """
     body = made.function
     function = body.args[0] if isinstance(body, partial) else body  # of a decorated one
