@@ -8,10 +8,13 @@ import decimal
 import enum
 import itertools
 import json
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callmark import (
+    AuditLog,
     Breaker,
     Bulkhead,
     Call,
@@ -42,6 +46,7 @@ from callmark import (
     tool,
 )
 from callmark.running.ledger import call_key
+from callmark.running.observing import read_audit_log
 from callmark.running.rendering import cut_text, rendered
 from callmark.running.signals import Bell
 from callmark.running.workers import Workers
@@ -849,6 +854,13 @@ def test_calls_that_mean_nothing_are_results():
 
 def test_misuse_raises():
     executor = Executor(Registry())
+    for calls in (call("a"), parse(""), (each for each in [call("a")]), "a"):
+        with pytest.raises(UsageError, match="expected Calls, which only reading makes, in a list"):
+            executor.run_sync(calls)
+    with pytest.raises(UsageError, match="expected the context to be an Invocation, found dict"):
+        executor.run_sync([], {"user": 1})
+    with pytest.raises(UsageError, match=r"arguments: expected JSON values, found: .* set is not"):
+        executor.run_sync([call("a", b={1})])
     with pytest.raises(UsageError, match="expected Calls"):
         executor.run_sync(["[CALL: give()]"])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="to be a Cancel, found Event"):
@@ -1080,6 +1092,23 @@ def test_a_name_that_is_no_text_is_a_result_too():
     odd = Call(Span(0, 0), "", 0, "\ud800", {}, "", "openai", (), "\udc00")
     (result,) = Executor(Registry([returning(1)])).run_sync([odd])
     assert (result.outcome, result.name, result.id) == ("unknown-tool", "\ufffd", "\ufffd")
+
+
+def test_half_a_surrogate_pair_costs_no_record(tmp_path):
+    """Wherever it stands: in an id, a session's name, or arguments that were not read but made by hand."""
+    path = tmp_path / "audit.jsonl"
+    echo = body("echo", lambda arguments, context: 1, parameters={"properties": {"\ud801": {}}})
+    with AuditLog(path) as log:
+        executor = Executor(Registry([echo]), observers=[log], contents=True)
+        for _ in range(2):
+            calls = [call("echo", own_id="\ud800", **{"\ud801": ["\ud802"]})]
+            results = executor.run_sync(calls, session="\ud803", message="\ud804")
+            assert msgspec.json.decode(msgspec.json.encode(results))[0]["id"] == "\N{REPLACEMENT CHARACTER}"
+    first, again = read_audit_log(path)
+    assert again["replayed"]
+    for record in (first, again):
+        assert {record[key] for key in ("id", "session", "message")} == {"\N{REPLACEMENT CHARACTER}"}
+        assert record["arguments"] == {"\N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}"]}
 
 
 def test_a_refusal_is_no_longer_than_what_a_tool_may_say():
@@ -1328,6 +1357,23 @@ def test_a_tool_that_calls_itself_for_ever_is_stopped():
     assert (result.data, len(depth)) == ("loop-guard", 8)
 
 
+def test_a_thread_of_a_tool_that_is_handed_its_context_belongs_to_it():
+    registry = Registry([body("inner", lambda *_: 1, mode="write", approval=False)])
+    executor = Executor(registry)
+
+    def outer(arguments, context):
+        with ThreadPoolExecutor(1) as pool:  # whose threads know nothing of contextvars
+            return [
+                pool.submit(executor.run_sync, [call("inner")], given).result(5)[0].outcome
+                for given in (context, Invocation(deadline=time.monotonic() + 0.05, clock=time.monotonic))
+            ]
+
+    registry.register(body("outer", outer, mode="write", approval=False))
+    (result,) = executor.run_sync([call("outer")])
+    assert result.data == ["ok", "timeout"]  # who hands on nothing waits for the place like anybody else
+    assert executor._bodies == {}
+
+
 def test_calls_that_outlive_the_tool_that_makes_them_are_their_own():
     later: list[Any] = []
     executor = None
@@ -1365,6 +1411,23 @@ def test_an_approver_that_does_not_answer_holds_nobody_up(way):
         return await executor.run([call("save")], Invocation(**deadline))
 
     assert asyncio.run(use())[0].outcome == way
+
+
+@pytest.mark.parametrize("way", ["swallows", "in a thread"])
+def test_the_sync_front_waits_for_no_approver_that_will_not_be_cancelled(way, release):
+    async def swallows(approval):
+        while not RELEASE.is_set():
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                pass
+
+    approve = swallows if way == "swallows" else lambda approval: asyncio.to_thread(RELEASE.wait, 20)
+    executor = Executor(Registry([body("do", lambda *_: 1, mode="write")]), approve=approve)
+    began = time.monotonic()
+    (result,) = executor.run_sync([call("do")], Invocation(deadline=began + LIMIT, clock=time.monotonic))
+    assert result.outcome == "timeout"
+    assert time.monotonic() - began < LIMIT + SLACK
 
 
 def test_a_dialog_that_cancels_its_own_answer_is_a_no_and_not_the_end_of_the_turn():
@@ -1524,6 +1587,60 @@ def test_different_arguments_are_different(one, other):
 def test_keys_that_are_no_text_have_no_canonical_form():
     with pytest.raises(UsageError, match="keys that are texts"):
         canonical({1: 2})
+
+
+FORK = """
+import os, threading, time
+from callmark import Breaker, Bulkhead, Executor, LoopGuard, Registry, Tool, parse
+
+began, end, stop = threading.Event(), threading.Event(), threading.Event()
+
+def body(arguments, context):
+    began.set()
+    end.wait(20)
+
+executor = Executor(Registry([Tool(name="f", function=body)]), approve=lambda approval: True, timeout_seconds=30)
+calls = parse("[CALL: f()]").calls
+executor.breaker("f").force("half-open")
+executor.breaker("f").release()
+guard, first = LoopGuard(calls=10**9, turn_calls=10**9, rounds=10**9), executor._bulkhead.enter("read")
+
+def admits():  # so that forks meet a guard in the middle of a step
+    while not stop.is_set():
+        guard.admit([])
+
+threads = [threading.Thread(target=executor.run_sync, args=[calls]), threading.Thread(target=admits)]
+[thread.start() for thread in threads]
+began.wait()
+children = []
+for _ in range(12):
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            guard.admit([])
+            executor._bulkhead.leave(first)
+            end.set()
+            found = executor.running, executor.abandoned, len(executor._workers._alive)
+            (result,) = executor.run_sync(calls)  # neither the place nor the probe is taken here
+            code = 0 if (*found, result.outcome) == (0, 0, 0, "ok") else 2
+        finally:
+            os._exit(code)
+    children.append(pid)
+codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+assert executor.running == 2 and executor.breaker("f").state == "half-open"
+end.set(), stop.set()
+[thread.join() for thread in threads]
+executor._bulkhead.leave(first)
+assert executor.running == 0 and executor.breaker("f").state == "closed"
+assert codes == [0] * 12, codes
+print("good")
+"""
+
+
+def test_after_a_fork_nothing_of_the_parent_runs_in_the_child():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("good\n", "")
 
 
 def test_representations_show_no_contents():

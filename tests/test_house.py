@@ -61,7 +61,7 @@ FILES = {  # rows, grammars and languages of one's own are files, and the langua
     *(("dialects", "load_dialect"), ("reading", "_text"), ("languages", "_builtin"), ("languages", "load_language")),
 }
 GUARDED = {
-    "regex": {"reading", "writing"},
+    "regex": {"reading", "writing", "tools"},
     "lark": {"reading", "writing", "testing"},
     "hypothesis": {"testing"},
     "jsonschema": {"tools", "writing"},

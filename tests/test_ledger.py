@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import signal
@@ -18,6 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+import callmark.running.ledger
 from callmark import Executor, Ledger, Registry, SqliteLedger, Tool, UsageError, parse
 from callmark.running.ledger import Claim, LedgerError, call_key
 
@@ -169,10 +171,11 @@ def test_a_file_that_is_no_ledger_is_an_error(tmp_path):
     [
         ("query_only = 1", "found one that can only be read"),
         ("max_page_count = 4", "found the disk full"),
-        ("busy_timeout = 1", "found the file locked"),
+        ("busy_timeout = 0", "found the file locked"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_a_clear_error_and_nothing_runs(path, pragma, said):
+def test_a_file_that_cannot_be_written_is_a_clear_error_and_nothing_runs(path, pragma, said, monkeypatch):
+    monkeypatch.setattr(callmark.running.ledger, "_WAIT_SECONDS", 0.02)
     ran: list[int] = []
     tool = Tool(name="f", function=lambda arguments, context: ran.append(1), approval=False)
     ledger = SqliteLedger(path)
@@ -197,6 +200,137 @@ def test_a_file_that_cannot_be_written_is_a_clear_error_and_nothing_runs(path, p
     other.close()
     ledger = SqliteLedger(path)  # as soon as the reason is gone, it goes on
     assert ledger.claim("before", "f") == MINE
+    ledger.close()
+
+
+@pytest.mark.parametrize("step", ["claim", "start", "finish"])
+@pytest.mark.parametrize("freed", [True, False])
+def test_a_file_that_another_process_holds_holds_up_no_loop(path, step, freed, monkeypatch):
+    """The loop goes on, in which the file is set free; where it never is, the call is given up and its claim too."""
+    if not freed:
+        monkeypatch.setattr(callmark.running.ledger, "_WAIT_SECONDS", 0.05)
+    ledger, other = SqliteLedger(path), sqlite3.connect(path, isolation_level=None)
+    wanted = getattr(ledger, step)
+
+    async def soon(what, *arguments, **options):
+        if what == wanted:
+            other.execute("BEGIN IMMEDIATE")
+            if freed:
+                asyncio.get_running_loop().call_later(0.05, other.execute, "ROLLBACK")
+        return await Ledger.soon(ledger, what, *arguments, **options)
+
+    monkeypatch.setattr(ledger, "soon", soon)
+    ran: list[int] = []
+    tool = Tool(name="f", function=lambda arguments, context: ran.append(1), approval=False)
+    executor = Executor(Registry([tool]), ledger=ledger)
+    calls = parse("[CALL: f()]").calls
+
+    async def run():
+        return await executor.run(calls, session="s", message="m")
+
+    if freed:
+        assert asyncio.run(run())[0].ok
+        assert ran == [1]
+    else:
+        with pytest.raises(LedgerError, match="found the file locked"):
+            asyncio.run(run())
+        other.execute("ROLLBACK")
+        assert ledger._watchers == {}
+        assert len(ran) == (step == "finish")
+    other.close()
+    ledger.close()
+
+
+def test_who_is_cancelled_while_it_waits_for_the_file_has_done_nothing(path):
+    ledger = SqliteLedger(path)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+    async def run():
+        claiming = asyncio.ensure_future(ledger.soon(ledger.claim, "k", "f"))
+        await asyncio.sleep(0)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+
+    other.execute("BEGIN IMMEDIATE")
+    asyncio.run(run())
+    other.execute("ROLLBACK")
+    assert ledger.claim("k", "f") == MINE
+    other.execute("BEGIN IMMEDIATE")
+    freed = threading.Timer(0.05, other.execute, ["ROLLBACK"])
+    freed.start()
+    assert ledger.start("k") is True  # who is no coroutine waits too
+    freed.join()
+    other.close()
+    ledger.close()
+
+
+def test_a_call_that_is_cancelled_while_its_end_waits_for_the_file_is_written_down_all_the_same(path, monkeypatch):
+    ledger = SqliteLedger(path)
+    waits: list[asyncio.Future[None]] = []
+
+    async def soon(step, *arguments, **options):
+        if step == ledger.finish:
+            waits.append(asyncio.get_running_loop().create_future())
+            await waits[-1]
+        return step(*arguments, **options)
+
+    monkeypatch.setattr(ledger, "soon", soon)
+    executor = Executor(Registry([Tool(name="f", function=lambda *_: 7, approval=False)]), ledger=ledger)
+    calls = parse("[CALL: f()]").calls
+
+    async def run():
+        task = asyncio.ensure_future(executor.run(calls, session="s", message="m"))
+        while not waits:
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    monkeypatch.undo()
+    (again,) = executor.run_sync(calls, session="s", message="m")
+    assert (again.data, again.replayed) == (7, True)
+    ledger.close()
+
+
+def test_who_cancels_a_call_waits_for_no_other_process(path, monkeypatch):
+    monkeypatch.setattr(callmark.running.ledger, "_WAIT_SECONDS", 600.0)
+    ledger, other = SqliteLedger(path), sqlite3.connect(path, isolation_level=None)
+    began = threading.Event()
+
+    def slow(arguments, context):
+        began.set()
+        context.cancel.wait(20)
+
+    executor = Executor(Registry([Tool(name="f", function=slow, approval=False)]), ledger=ledger)
+    calls = parse("[CALL: f()]").calls
+
+    async def run():
+        task = asyncio.ensure_future(executor.run(calls, session="s", message="m"))
+        while not began.is_set():
+            await asyncio.sleep(0.005)
+        other.execute("BEGIN IMMEDIATE")
+        task.cancel()
+        with pytest.raises(LedgerError, match="found the file locked"):
+            await task
+        other.execute("ROLLBACK")
+        (again,) = await executor.run(calls, session="s", message="m")
+        assert again.outcome == "outcome-unknown"  # that it was cancelled could not be written down
+
+    asyncio.run(run())
+    other.close()
+    ledger.close()
+
+
+def test_a_result_that_cannot_be_read_is_an_error_of_the_ledger(path):
+    ledger = SqliteLedger(path)
+    executor = Executor(Registry([Tool(name="f", function=lambda *_: 7, approval=False)]), ledger=ledger)
+    calls = parse("[CALL: f()]").calls
+    executor.run_sync(calls, session="s", message="m")
+    ledger._open().execute("UPDATE calls SET result = x'00'")
+    with pytest.raises(LedgerError, match="expected the result of 'f', found: JSON is malformed"):
+        executor.run_sync(calls, session="s", message="m")
     ledger.close()
 
 
@@ -290,6 +424,7 @@ WRITES = 60  # some 3 ms each: more than any process has time for before it is k
 
 PROGRAM = """
 import sys, os, time
+import callmark.running.ledger
 from callmark import Executor, Registry, SqliteLedger, Tool, parse
 path, effects = sys.argv[1:]
 out = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -119,6 +119,46 @@ COHERE = [
 ]  # fmt: skip
 
 
+ANTHROPIC_WHOLE = [
+    {
+        "type": "message", "role": "assistant", "stop_reason": "tool_use",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Let me look."},
+            {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}},
+            {"type": "tool_use", "id": "c2", "name": "g", "input": {}},
+        ],
+    },
+]  # fmt: skip
+COHERE_WHOLE = [
+    {
+        "id": "x", "finish_reason": "TOOL_CALL",
+        "message": {
+            "role": "assistant", "tool_plan": "hm", "content": [{"type": "text", "text": "Let me look."}],
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}},
+                {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+            ],
+        },
+    },
+]  # fmt: skip
+
+
+def gemini(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": list(parts)}}]}
+
+
+def part(path: str | None = None, goes_on: bool = True, **fields: Any) -> dict[str, Any]:
+    """A part of a call, with one value where a path is given, as `google.genai.types.FunctionCall` has it."""
+    made = {"partialArgs": [{"jsonPath": path, **fields}]} if path else fields
+    return {"functionCall": {**made, **({"willContinue": True} if goes_on else {})}}
+
+
+GEMINI_PARTIAL = [
+    GEMINI[0], gemini(part(name="f", id="c1")), gemini(part("$.a", numberValue=1.0)), gemini(part(goes_on=False)),
+    gemini(part(name="g", id="c2"), part(goes_on=False)), {"candidates": [{"finishReason": "STOP"}]},
+]  # fmt: skip
+
+
 def function_call(index: int, own_id: str, name: str, arguments: str) -> dict[str, Any]:
     item = {"type": "function_call", "id": f"fc{index}", "call_id": own_id, "name": name, "arguments": arguments}
     return {"output_index": index, "item": item, "sequence_number": 0}
@@ -164,7 +204,10 @@ STREAMS = {
     **{f"openai, {name}": chunks for name, chunks in OPENAI.items()},
     "anthropic": ANTHROPIC,
     "gemini": GEMINI,
+    "gemini, in parts": GEMINI_PARTIAL,
     "cohere": COHERE,
+    "anthropic, not streamed": ANTHROPIC_WHOLE,
+    "cohere, not streamed": COHERE_WHOLE,
 }
 
 
@@ -194,7 +237,8 @@ def test_every_server_gives_the_same_calls(name):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("anthropic", "tool_use"), ("gemini", "STOP"), ("cohere", "TOOL_CALL"),
+        ("anthropic", "tool_use"), ("gemini", "STOP"), ("cohere", "TOOL_CALL"), ("gemini, in parts", "STOP"),
+        ("anthropic, not streamed", "tool_use"), ("cohere, not streamed", "TOOL_CALL"),
         ("openai-responses, as documented", "completed"), ("openai-responses, cut at the end", "max_output_tokens"),
         ("openai-responses, not streamed", "completed"),
     ],
@@ -214,6 +258,56 @@ def test_openai_text_comes_with_its_reason_to_stop():
     assert assembler.stop_reason == "tool_calls"
     assert assembler.feed({"object": "ping"}) == []
     assert assembler.feed({"type": "ping"}) == []
+
+
+def test_of_several_answers_the_first_one_is_read():
+    said = [
+        {"index": index, "delta": {"content": "AB"[index], "tool_calls": [piece(0, f"c{index}", "f", "{}")]}}
+        for index in (1, 0)
+    ]
+    events, _ = assembled([{"choices": said}, {"choices": [{"index": 1, "finish_reason": "stop"}]}])
+    assert events[0] == "A"
+    assert [event.id for event in events if isinstance(event, Call)] == ["c0"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([("$.a", {"stringValue": "O"}), ("$.a", {"stringValue": "s"})], {"a": "s"}),
+        ([("$.a", {"stringValue": "O", "willContinue": True}), ("$.a", {"stringValue": "s"})], {"a": "Os"}),
+        ([("$.a", {"stringValue": "O", "willContinue": True}), ("$.b", {"boolValue": False}),
+          ("$.a", {"stringValue": "s"})], {"a": "s", "b": False}),
+        ([("$.a.b[0].c", {"numberValue": 1.5}), ("$.a.b[1]", {"nullValue": "NULL_VALUE"}),
+          ("$.a.b[0].d", {"numberValue": 2})], {"a": {"b": [{"c": 1.5, "d": 2}, None]}}),
+        ([("$[\"a b\"]['it\\'s']", {"stringValue": "[CALL: x()]"})], {"a b": {"it's": "[CALL: x()]"}}),
+        ([("$.a[0][0]", {"boolValue": True}), ("$.a[0][0]", {"boolValue": False})], {"a": [[False]]}),
+        ([("$['']", {"stringValue": ""})], {"": ""}),
+        ([("$.a", {"stringValue": "x"}), ("$.a.b", {"stringValue": "y"})], None),
+        ([("$.a[1]", {"stringValue": "x"})], None),
+        ([("$[0]", {"stringValue": "x"})], None),
+        ([("$.a", {})], None),
+        ([("$", {"stringValue": "x"})], None),
+        ([("a", {"stringValue": "x"})], None),
+        ([("$..a", {"stringValue": "x"})], None),
+        ([("$.a", {"numberValue": float("nan")})], None),
+        ([(5, {"stringValue": "x"}), ("$.a", {"stringValue": "x"})], None),
+        ([("$" + ".a" * 100_000, {"stringValue": "x"})], None),
+    ],
+)  # fmt: skip
+def test_values_of_a_call_may_come_one_by_one(parts, expected):
+    chunks = [gemini(part(path, **fields)) for path, fields in parts]
+    events, _ = assembled([gemini(part(name="f")), *chunks])
+    if expected is None:
+        assert isinstance(events[-1], Malformed)
+        assert events[-1].name == "f"
+        return
+    assert events[-1].arguments == expected
+    snake = [{"functionCall": {"name": "f", "will_continue": True}}]
+    for path, fields in parts:
+        renamed = {{"willContinue": "will_continue"}.get(key, key.replace("Value", "_value")): value
+                   for key, value in fields.items()}  # fmt: skip
+        snake.append({"functionCall": {"partial_args": [{"json_path": path, **renamed}], "will_continue": True}})
+    assert assembled([gemini(*snake, {"functionCall": {"name": "g"}})])[0][-4].arguments == expected
 
 
 def test_spans_are_empty_and_where_the_text_is():
@@ -283,13 +377,14 @@ def test_what_a_server_calls_an_error_is_one(chunk):
 WORDS = """
 type index delta message content parts text thinking functionCall name args id function arguments item tool_calls
 output_index output content_block input partial_json reasoning finish_reason response
+partialArgs willContinue jsonPath stringValue tool_plan
 """
 KINDS = """
 content_block_start content_block_delta content_block_stop message_delta tool-call-start tool-call-end x
 response.output_item.added response.output_item.done response.function_call_arguments.delta response.completed
 """
 JUNK = st.recursive(
-    st.none() | st.integers(0, 2) | st.sampled_from(["f", "text", "tool_use", "function_call", "{}"]),
+    st.none() | st.integers(0, 2) | st.sampled_from(["f", "text", "tool_use", "function_call", "{}", "$.a"]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(WORDS.split()), inner, max_size=4),
     max_leaves=12,
 )
@@ -300,6 +395,8 @@ JUNK = st.recursive(
         st.fixed_dictionaries({"choices": st.lists(st.fixed_dictionaries({"delta": JUNK, "finish_reason": JUNK}))})
         | st.fixed_dictionaries({"candidates": JUNK})
         | st.fixed_dictionaries({"candidates": st.lists(st.fixed_dictionaries({"content": JUNK}), max_size=2)})
+        | st.fixed_dictionaries({"message": JUNK, "finish_reason": JUNK})
+        | st.fixed_dictionaries({"type": st.just("message"), "content": JUNK, "stop_reason": JUNK})
         | st.fixed_dictionaries({"object": st.just("response"), "output": JUNK, "incomplete_details": JUNK})
         | st.fixed_dictionaries(
             {"type": st.sampled_from(KINDS.split())},

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import http.server
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -50,6 +51,7 @@ from callmark import (
     tool,
 )
 from callmark.reading.begun import EVERYWHERE
+from callmark.running.ledger import LedgerError
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
 from callmark.running.session import SessionEvent, Step
 
@@ -719,6 +721,163 @@ def test_who_stops_listening_at_a_result_leaves_no_call_without_one(native):
     assert "3" in session.messages[-1]["content"]
 
 
+@pytest.mark.parametrize("native", [None, "openai"])
+def test_who_cancels_a_turn_while_tools_run_leaves_no_call_without_a_result(native):
+    ran = []
+
+    async def write(arguments, context):
+        ran.append(context.idempotency_key)
+        await asyncio.sleep(20)
+
+    made = Tool(name="add", function=write)
+    answer = [{"choices": [{"delta": {"tool_calls": [NATIVE_CALL]}}]}] if native else CALL
+    session = Session(Executor(Registry([made]), approve=lambda approval: True))
+
+    async def cancelled() -> None:
+        turn = asyncio.ensure_future(_all(session.run(Script(answer, native_tools=native), "1 + 2?")))
+        while not ran:
+            await asyncio.sleep(0.01)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    asyncio.run(cancelled())
+    assert [message["role"] for message in session.messages] == ["user", "assistant", "tool" if native else "user"]
+    assert "cancelled while it ran" in session.messages[-1]["content"]
+    assert steps(play(session, Script("Good."), "Well?"))[-1] == "answer"
+
+
+async def _all(events: Any) -> list[Any]:
+    return [event async for event in events]
+
+
+def test_where_the_ledger_fails_a_call_without_a_result_is_not_kept(monkeypatch):
+    session = Session(Registry([add]))
+
+    def fail(key, name, **options):
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr(session.executor.ledger, "claim", fail)
+    with pytest.raises(LedgerError):
+        play(session, Script(CALL))
+    assert [message["role"] for message in session.messages] == ["user"]
+
+
+def test_a_native_call_after_the_guard_has_said_no_is_answered_too():
+    answers = [[fragment(0, f"c{number}", "add", '{"a": 1, "b": 1}')] for number in range(3)]
+    session = Session(Registry([add]), guard=LoopGuard(calls=1))
+    assert [result.outcome for result in of(Result, play(session, Script(*answers, native_tools="openai")))] == [
+        "ok", "loop-guard", "denied",
+    ]  # fmt: skip
+    calls = [call["id"] for message in session.messages for call in message.get("tool_calls", ())]
+    assert calls == [message["tool_call_id"] for message in session.messages if message["role"] == "tool"]
+
+
+@pytest.mark.parametrize("chunks", [["Hello", " you"], None])
+def test_a_turn_that_was_left_by_break_is_over(chunks):
+    closed = []
+
+    async def model(request: Request) -> Any:
+        try:
+            yield "Hello"
+            await asyncio.sleep(20)
+        finally:
+            closed.append(True)
+
+    session = Session(Registry([add]))
+
+    async def leave() -> None:
+        async for event in session.run((lambda request: chunks) if chunks else model, "Hi."):
+            if isinstance(event, Text):
+                break
+
+    async def run() -> list[Any]:
+        await leave()
+        return await _all(session.run(Script("Again."), "Hi again."))
+
+    assert asyncio.run(run())[-1].text == "Again."
+    assert chunks or closed
+    asyncio.run(leave())
+    assert play(session, Script("In another loop."))[-1].text == "In another loop."
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leave())
+    loop.close()  # without a chance to close what was left in it
+    assert play(session, Script("All the same."))[-1].text == "All the same."
+
+
+def test_of_two_who_wait_for_a_turn_that_was_left_one_begins():
+    session = Session(Registry([add]))
+
+    async def run() -> list[Any]:
+        async for _ in session.run(Script("Hello"), "Hi."):
+            break
+        turns = [_all(session.run(Script(["One", "."]), "Go on.")) for _ in range(2)]
+        return await asyncio.gather(*turns, return_exceptions=True)
+
+    done = asyncio.run(run())
+    assert sorted(isinstance(each, UsageError) for each in done) == [False, True]
+
+
+def test_a_turn_that_somebody_may_go_on_with_is_not_over():
+    session = Session(Registry([add]))
+
+    async def run() -> None:
+        events = session.run(Script("Hello"), "Hi.")
+        await anext(events)
+        with pytest.raises(UsageError, match=r"expected the last turn to be over.*aclose"):
+            await anext(session.run(Script("Hello"), "Hi."))
+        await events.aclose()
+        assert (await _all(session.run(Script("Hello"), "Hi.")))[-1].text == "Hello"
+
+    asyncio.run(run())
+
+
+def test_who_cancelled_before_asks_a_model_nothing():
+    asked: list[int] = []
+
+    async def model(request: Request) -> Any:
+        asked.append(1)
+        yield "Hello"
+
+    cancel = Cancel()
+    cancel.set()
+    assert asyncio.run(_all(chunks_of(model, Request(messages=[]), cancel))) == []
+    assert asked == []
+
+
+def test_a_signal_of_the_hosts_own_keeps_nothing_of_a_turn():
+    async def model(request: Request) -> Any:
+        yield "Hello"
+
+    cancel = Cancel()
+    play(Session(Registry([add])), model, cancel=cancel)
+    assert cancel._listeners == {}
+    with pytest.raises(UsageError, match="expected cancel to be a Cancel, found Event"):
+        play(Session(Registry([add])), model, cancel=threading.Event())
+
+
+def test_a_model_that_fails_while_its_turn_is_cancelled_is_in_no_log(caplog):
+    async def run() -> None:
+        asked, go_on = asyncio.Event(), asyncio.Event()
+
+        async def model(request: Request) -> Any:
+            asked.set()
+            await go_on.wait()
+            raise RuntimeError("the password is 1234")
+            yield
+
+        turn = asyncio.ensure_future(_all(chunks_of(model, Request(messages=[]), Cancel())))
+        await asked.wait()
+        go_on.set()
+        turn.cancel()  # in the same step of the loop in which the model fails
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    asyncio.run(run())
+    gc.collect()
+    assert "1234" not in caplog.text
+
+
 def test_a_model_that_will_not_be_cancelled_is_left_behind():
     async def stubborn(request: Request) -> Any:
         for _ in range(3):
@@ -796,6 +955,28 @@ def test_a_tool_that_changes_what_it_is_shown_changes_nothing_else():
     play(session, Script("[CALL: meddle()]", "Done."), None)
     assert session.messages[0] == {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
     assert [message["role"] for message in session.messages] == ["user", "assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize("way", ["sync", "awaited", "raised"])
+def test_a_tool_that_cancels_its_own_answer_takes_no_other_tool_away(way):
+    async def awaited(context):
+        closed = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(closed.cancel)
+        return await closed
+
+    def raises(context):
+        raise asyncio.CancelledError
+
+    async def raised(context):
+        raise asyncio.CancelledError
+
+    events = []
+    asked = {"sync": raises, "awaited": awaited, "raised": raised}[way]
+    registry = Registry([Tool(name="odd", function=lambda *_: 1, should_register=asked), add], listener=events.append)
+    model = Script("Hi.", native_tools="openai")
+    play(Session(registry), model)
+    assert [each["function"]["name"] for each in model.requests[0].tools] == ["add"]
+    assert events[-1].reason == "should_register raised CancelledError"
 
 
 def test_a_tool_that_does_not_say_whether_it_is_offered_holds_no_cancel_up():
@@ -876,15 +1057,14 @@ def test_native_names_are_aliases_and_calls_without_ids_get_some():
     events = play(session, model)
     assert [call.name for call in of(Call, events)] == ["a:add", "gone"]
     assert [result.outcome for result in of(Result, events)] == ["ok", "unknown-tool"]
-    message = next(message for message in session.messages if "tool_calls" in message)
-    assert [(each["id"], each["function"]["name"]) for each in message["tool_calls"]] == [
-        ("call_0", alias),
-        ("call_1", "gone"),
-    ]
-    assert [message["tool_call_id"] for message in session.messages if message["role"] == "tool"] == [
-        "call_0",
-        "call_1",
-    ]
+    model.answers = [[fragment(0, None, alias, '{"a": 1, "b": 2}')], "3 again."]
+    play(session, model)
+    first, second = (message["tool_calls"] for message in session.messages if "tool_calls" in message)
+    assert [each["function"]["name"] for each in (*first, *second)] == [alias, "gone", alias]
+    ids = [each["id"] for each in (*first, *second)]
+    assert all(re.fullmatch("[a-z0-9]{9}", each) for each in ids)
+    assert len(set(ids)) == 3
+    assert [message["tool_call_id"] for message in session.messages if message["role"] == "tool"] == ids
 
 
 def test_a_model_with_native_tools_may_write_its_call_all_the_same():
@@ -893,7 +1073,11 @@ def test_a_model_with_native_tools_may_write_its_call_all_the_same():
     events = play(session, model)
     assert sorted((call.index, call.dialect) for call in of(Call, events)) == [(0, "call"), (1, "openai")]
     assert sorted(start.index for start in of(CallStart, events)) == [0, 1]
-    assert session.messages[2]["role"] == "user"
+    said, told, written = session.messages[1:4]  # each kind of call is answered in its own way
+    assert [each["id"] for each in said["tool_calls"]] == ["c1"]
+    assert (told["role"], told["tool_call_id"], told["content"]) == ("tool", "c1", "2")
+    assert (written["role"], written["content"]) == ("user", "Result of add:\n3")
+    assert of(Step, events)[1].text == "2\n\nResult of add:\n3"
     strictly = Session(Registry([add]), settings=Settings(mode="native"))
     events = play(strictly, Script(CALL, native_tools="openai"))
     assert of(Call, events) == []

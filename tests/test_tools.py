@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+import re
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -213,6 +214,8 @@ def test_registration_says_what_happened_and_overwrites_only_when_asked():
     assert registry.register(plain("turn"), allow_overwrite=True) == ("turn", False, 13.0)
     assert [event.change for event in heard] == ["registered", "refused", "overwritten", "registered"]
     assert (len(registry), "look" in registry, repr(registry)) == (2, True, "Registry(2 tools)")
+    with pytest.raises(ToolsError, match="Registry: expected a list of tools, found Tool"):
+        Registry(plain())  # type: ignore[arg-type]
 
 
 def test_a_listener_that_raises_changes_nothing():
@@ -348,6 +351,7 @@ def test_every_spelling_of_a_user_id_is_reserved(forward, between, hidden, case)
 
 
 def test_arguments_that_are_no_json_object_are_refused():
+    assert Registry().unreserved(["__a"]) == ["__a"]  # they hold no fields
     registry = Registry([plain()])
     for arguments in ([1], None, "x", {1: 2}, {"a": {1, 2}}, {"a": [{2: 3}]}):
         assert raised(registry.prepared, "look", arguments).code == "invalid-arguments"
@@ -568,6 +572,68 @@ def test_what_the_quick_engine_cannot_read_or_hold_is_left_to_the_other():
 def test_where_the_engines_differ_one_decides(engine, schema, value, problem):
     (found,) = Checker({"properties": {"a": schema}}, engine=engine).problems({"a": value})
     assert problem in str(found)
+
+
+ENDLESS = [
+    {"properties": {"a": {"type": "string", "pattern": "^(a|a)*$"}}},
+    {"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {"anyOf": [{"pattern": "^(a|a)*$"}, False]}}}}},
+    {"properties": {"a": {"$ref": "#"}}, "pattern": "^(a|a)*$", "$schema": "http://json-schema.org/draft-07/schema#"},
+]
+ENDLESS_KEYS = [
+    {"patternProperties": {"^(a|a)*$": {"type": "string"}}},
+    {"patternProperties": {"^(a|a)*$": True}, "additionalProperties": False},
+    {"additionalProperties": {"type": "string"}, "patternProperties": {"^(a|a)*$": {}}},
+    {"propertyNames": {"pattern": "^(a|a)*$"}},
+]
+
+
+@pytest.mark.parametrize("engine", ["jsonschema", "auto"])
+def test_a_pattern_that_never_ends_holds_nobody_up(engine, monkeypatch):
+    """With `re` each of these takes longer than anybody lives."""
+    monkeypatch.setattr("callmark.tools.checking.MATCH_SECONDS", 0.01)
+    endless = "a" * 64 + "!"
+    for schema in ENDLESS:
+        assert checked(schema, {"a": endless}, engine)[0].path == "arguments"
+        assert checked(schema, {"a": "aaa"}, engine) == ()
+    for schema in ENDLESS_KEYS:
+        assert checked(schema, {endless: "b"}, engine) == (
+            ("arguments", "texts that a pattern can be held to", "one that it takes too long with"),
+        )
+        assert checked(schema, {"aaa": "b"}, engine) == ()
+
+
+def test_what_has_no_keys_and_is_no_text_meets_no_pattern():
+    schema = {
+        "properties": {
+            "a": {"pattern": "x"}, "b": {"patternProperties": {"x": False}, "additionalProperties": False},
+        },
+    }  # fmt: skip
+    assert checked(schema, {"a": 1, "b": 2}, "jsonschema") == ()
+    assert checked(schema, {"a": "y", "b": {"z": 1}}, "jsonschema") == (
+        ("a", 'a text that matches "x"', 'the text "y"'), ("b", "only no keys", "'z'"),
+    )  # fmt: skip
+
+
+def checked(schema: Any, value: Any, engine: Any) -> Any:
+    return Checker(schema, engine=engine).problems(value)
+
+
+PATTERNS = [
+    *("", "a", "^a+$", r"^\d{2,3}$", r"\bfoo\b", "[^a-z]", r"^[\w.+-]+@[\w-]+\.[\w.]+$", "(?i)ab", r"^\S*\s"),
+    *("^(?!no).*$", "(?<=a)b", r"(a)\1", "é", "^.$", "a$", r"a\Z", "[[]a]", "^[a-zA-Z_]\\w*$", r"^\+?[1-9]\d{1,14}$"),
+    *("a{2}", "a{,2}b"),
+]  # fmt: skip
+
+
+@given(st.sampled_from(PATTERNS), st.text("aAbBoOfn 1١_.@-+é\n[]{}", max_size=8))
+def test_patterns_mean_what_they_mean_to_python(pattern, text):
+    found = re.search(pattern, text) is not None
+    schema = {"properties": {"a": {"pattern": pattern}}}
+    assert (checked(schema, {"a": text}, "jsonschema") == ()) is found
+    for others in (False, {"type": "null"}):
+        schema = {"patternProperties": {pattern: {"type": "string"}}, "additionalProperties": others}
+        assert (checked(schema, {text: "x"}, "jsonschema") == ()) is found
+        assert (checked(schema, {text: None}, "jsonschema") == ()) is (not found and bool(others))
 
 
 def test_references_may_name_anchors_and_data_may_look_like_schemas():

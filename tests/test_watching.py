@@ -126,6 +126,14 @@ def test_a_model_behind_a_server_calls_tools_of_a_file(server, tools, tmp_path):
     assert '{"type":"result"' in native.stdout
 
 
+def test_a_file_of_tools_imports_its_neighbours_and_may_name_a_tool_twice(server, tools):
+    Handler.call = "[CALL: add(a=1, b=2)]"
+    path = tools.with_name("more.py")
+    path.write_text("from tools import add\nplus = add\n")
+    done = command("run", "1 + 2?", "--model-url", server, "--tools", str(path))
+    assert "result    add: 3\n" in done.stdout
+
+
 def test_a_run_speaks_the_dialect_and_language_that_are_asked_for(server, tools):
     Handler.call = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
     options = ["--model-url", server, "--tools", str(tools)]

@@ -712,16 +712,18 @@ def _watch(session: Session, model: Model, question: str, as_json: bool) -> None
 
 
 def _tools_of(path: str) -> list[Tool]:
-    """Run a Python file of the user's and return the tools that it defines."""
+    """Run a Python file of the user's, which may import its neighbours, and return the tools that it defines."""
     import runpy
+    import sys
 
     from callmark.tools.foreign import attempt
     from callmark.tools.tool import Tool
 
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as `python TOOLS.py` does
     ran = attempt(runpy.run_path, path)
     if ran.error is not None:
         raise _not_run(path, ran.error)
-    found = [value for value in ran.value.values() if isinstance(value, Tool)]
+    found = list(dict.fromkeys(value for value in ran.value.values() if isinstance(value, Tool)))  # by any names, once
     if not found:
         raise _Failure(f"{click.format_filename(path)}: expected tools (functions with @callmark.tool), found none")
     return found

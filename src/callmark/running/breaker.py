@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, Literal
 
 from callmark.errors import UsageError
+from callmark.running.forks import Forking
 from callmark.running.loop_guard import seconds_left
 from callmark.tools.foreign import attempt
 from callmark.tools.results import Failure
@@ -25,7 +25,7 @@ class BreakerTicket:
         self.settled = False
 
 
-class Breaker:
+class Breaker(Forking):
     """The breaker of one tool.
 
         closed      every call may run; `failures` in a row open it
@@ -57,13 +57,17 @@ class Breaker:
         self.seconds = seconds
         self._clock = clock
         self._listener = listener
-        self._lock = threading.Lock()
         self._state: State = "closed"
         self._generation = 0
         self._failed = 0  # in a row
         self._opened = 0.0
-        self._probe: BreakerTicket | None = None
         self._forced = False
+        super().__init__()
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._generation += 1  # tickets of another process are stale here
+        self._probe: BreakerTicket | None = None
 
     @property
     def state(self) -> State:

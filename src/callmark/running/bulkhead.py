@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
 from callmark.errors import UsageError
+from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
 from callmark.tools.results import Failure
 
@@ -17,16 +17,17 @@ Mode = Literal["read", "write"]
 class Place:
     """A place inside, or in the queue. `inside` says which; `left` that it was given back."""
 
-    __slots__ = ("inside", "left", "mode", "wake")
+    __slots__ = ("inside", "left", "mode", "process", "wake")
 
-    def __init__(self, mode: Mode, wake: Callable[[], object]) -> None:
+    def __init__(self, process: object, mode: Mode, wake: Callable[[], object]) -> None:
+        self.process = process
         self.mode = mode
         self.wake = wake
         self.inside = False
         self.left = False
 
 
-class Bulkhead:
+class Bulkhead(Forking):
     """Limits calls that run at once, for each mode on its own.
 
     reads, writes   how many run at once; one write at a time by default, so that no two of them race
@@ -46,14 +47,18 @@ class Bulkhead:
             raise UsageError("Bulkhead: expected at least 1 read and 1 write at once, and 0 or more that wait")
         self._limits: dict[Mode, int] = {"read": reads, "write": writes}
         self._waiting_limit = waiting
-        self._lock = threading.Lock()
+        super().__init__()
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._process = object()  # places of another one are none here
         self._running: dict[Mode, int] = {"read": 0, "write": 0}
         self._queues: dict[Mode, deque[Place]] = {"read": deque(), "write": deque()}
 
     def enter(self, mode: Mode, wake: Callable[[], object] = lambda: None) -> Place | Failure:
         """Return a place: inside, or in the queue until `wake` is called, which must be quick. Failure: it is full."""
         with self._lock:
-            place = Place(mode, wake)
+            place = Place(self._process, mode, wake)
             if self._running[mode] < self._limits[mode]:
                 self._running[mode] += 1
                 place.inside = True
@@ -67,7 +72,7 @@ class Bulkhead:
         """Give a place back, or leave the queue. Doing it twice does nothing."""
         next_one: Place | None = None
         with self._lock:
-            if place.left:
+            if place.left or place.process is not self._process:
                 return
             place.left = True
             if not place.inside:

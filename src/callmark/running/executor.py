@@ -24,12 +24,12 @@ from callmark.running import jobs as words
 from callmark.running.breaker import Breaker
 from callmark.running.bulkhead import Bulkhead, Place
 from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups
-from callmark.running.ledger import Ledger, call_key
+from callmark.running.ledger import Ledger, LedgerError, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
 from callmark.running.signals import Bell, Cancel, unless
-from callmark.running.workers import Delivery, Workers, side_by_side
+from callmark.running.workers import Delivery, Workers, complete, side_by_side
 from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.registry import Registry, body_of, copied
@@ -37,6 +37,7 @@ from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
 TIMEOUT_SECONDS: Final = 30.0
+_WIND_UP_SECONDS: Final = 0.05  # of the sync front, for an approver that will not be cancelled
 NESTING_LIMIT: Final = 8  # tools that call tools: each holds a thread while it waits for the next one
 MESSAGE_SECONDS: Final = 1.0  # for a tool to say what it is about to do
 ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
@@ -130,6 +131,7 @@ class Executor:
         self._bulkhead = Bulkhead() if bulkhead is None else bulkhead
         self._abandoned_limit = abandoned_limit
         self._workers = Workers()
+        self._bodies: dict[Any, _Body] = {}  # that run, by the signals which tell them to stop
         self._watch = Watch(tuple(observers))
         self._contents = contents
         self._clock = clock
@@ -180,7 +182,7 @@ class Executor:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self._run(calls, context, alone=True, **options))
+            return complete(self._run(calls, context, alone=True, **options), _WIND_UP_SECONDS)
         raise UsageError("run_sync: expected a thread without an event loop; await `run` here")
 
     async def run(
@@ -215,22 +217,27 @@ class Executor:
         alone: bool = False,
     ) -> list[Result]:
         given = context or Invocation()
-        if not all(isinstance(call, Call) for call in calls):
-            raise UsageError("run: expected Calls, which only reading makes")
+        if not isinstance(given, Invocation):
+            raise UsageError(f"run: expected the context to be an Invocation, found {type(given).__name__}")
+        if not isinstance(calls, Sequence) or not all(isinstance(call, Call) for call in calls):
+            raise UsageError("run: expected Calls, which only reading makes, in a list: `parse(...).calls`, say")
         if given.cancel is not None and not isinstance(given.cancel, Cancel):
             raise UsageError(f"run: expected context.cancel to be a Cancel, found {type(given.cancel).__name__}")
-        asked = self._within(given)
+        outer = self._outer(given)
+        asked = given if outer is None else self._within(given, outer)
         place = (session, message or uuid.uuid4().hex)
         text = (f"review of {session}" if self._review else session, place[1])  # a simulated call did not run
         jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
         allowed = None if offered is None else {each.qualified_name for each in offered}
+        token = _inside.set(outer)
         try:
             for job in jobs:
-                self._claim(job, allowed)
+                await self._claim(job, allowed)
             self._admit([job for job in jobs if job.ours and job.result is None], guard)
             for group in groups(jobs):
                 await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
         finally:
+            _inside.reset(token)
             if asked is not given and isinstance(asked.cancel, Cancel):
                 asked.cancel.leave()
             with ExitStack() as each:  # of what is interrupted no claim is left behind, whichever the ledger fails at
@@ -238,27 +245,36 @@ class Executor:
                     each.callback(self._close, job, place, guard)
         return [job.result for job in jobs if job.result is not None]
 
-    def _within(self, asked: Invocation) -> Invocation:
-        """Return the context of calls, which where a tool makes them have no more time than it has itself."""
-        outer = _outer()
-        if outer is None:
-            return asked
+    def _outer(self, asked: Invocation) -> _Body | None:
+        """Return the body that makes these calls, None where it is none, or over and done.
+
+        A thread that a body starts knows nothing of it, so it is also told by the context that the body hands on.
+        """
+        body = _inside.get() or self._bodies.get(asked.cancel)
+        return None if body is None or (body.over and not body.context.cancelled) else body
+
+    def _within(self, asked: Invocation, outer: _Body) -> Invocation:
+        """Return the context of calls that a body makes: they have no more time than it has itself."""
         seconds = (each for each in (self._remaining(asked), outer.context.remaining_seconds()) if each is not None)
         left = min(seconds, default=None)
         cancel = Cancel(_cancel_of(asked), _cancel_of(outer.context))
         deadline = None if left is None else self._clock() + left
         return replace(asked, cancel=cancel, deadline=deadline, clock=self._clock)
 
-    def _claim(self, job: Job, allowed: Container[str] | None) -> None:
+    async def _claim(self, job: Job, allowed: Container[str] | None) -> None:
         """Look the tool up, and ask the ledger whether the call is ours to run."""
         try:
             job.tool = self.registry.get(job.call.name)
         except ToolError:
             job.tool = None  # why, is said in its turn
-        claim = self.ledger.claim(job.key, job.call.name, repeatable=job.tool is not None and job.tool.mode == "read")
+        repeatable = job.tool is not None and job.tool.mode == "read"
+        claim = await self.ledger.soon(self.ledger.claim, job.key, job.call.name, repeatable=repeatable)
         job.ours = claim.state == "mine"
         if claim.state == "finished":
-            job.result = job.replayed(claim.result)
+            try:
+                job.result = job.replayed(claim.result)
+            except msgspec.MsgspecError as error:
+                raise LedgerError(f"ledger: expected the result of {job.call.name!r:.80}, found: {error}") from error
         elif claim.state == "unknown":
             job.result = job.failed(words.UNKNOWN, self._clock())
         elif job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed:
@@ -298,11 +314,21 @@ class Executor:
             failure = await self._run_one(job, context, alone)
             if failure is not None:
                 job.result = job.failed(failure, self._clock())
+        step = self._last_step(job)
+        if step is not None:
+            try:
+                await self.ledger.soon(*step)
+            except asyncio.CancelledError:
+                job.ours = True  # `_run` does it then, without waiting for the loop
+                raise
         self._close(job, place, guard)
 
     def _close(self, job: Job, place: tuple[str, str], guard: LoopGuard | None) -> None:
         """Settle a call and tell the guard and the observers, once, whatever ended it: also who cancels the task."""
-        result = self._settle(job)
+        step = self._last_step(job)
+        if step is not None:
+            self.ledger.at_once(*step)
+        result = self._came_to(job)
         if job.told:
             return
         job.told = True
@@ -310,16 +336,22 @@ class Executor:
             guard.settle(job.ticket, digest(result))
         self._watch.tell(job.record(result, place, wall_clock(), self._contents))
 
-    def _settle(self, job: Job) -> Result:
-        """Write down what a call came to, once; a call that did not begin for want of time or room is given back."""
+    def _last_step(self, job: Job) -> tuple[Any, ...] | None:
+        """Return what writes down what a call came to, once, and its arguments; None where that is not ours to do.
+
+        A call that did not begin for want of time or room is given back.
+        """
+        if not job.ours:
+            return None
+        job.ours = False
+        result = self._came_to(job)
+        if not job.began and result.outcome in words.TRANSIENT:
+            return self.ledger.release, job.key
+        return self.ledger.finish, job.key, msgspec.json.encode(result)
+
+    def _came_to(self, job: Job) -> Result:
         if job.result is None:
             job.result = job.failed(words.STOPPED if job.began else words.CANCELLED, self._clock())
-        if job.ours:
-            job.ours = False
-            if not job.began and job.result.outcome in words.TRANSIENT:
-                self.ledger.release(job.key)
-            else:
-                self.ledger.finish(job.key, msgspec.json.encode(job.result))
         return job.result
 
     async def _wait_for_other(self, job: Job, context: Invocation, allowed: Container[str] | None) -> None:
@@ -334,7 +366,7 @@ class Executor:
             cancel.leave()
         stopped = self._stopped(context)
         if stopped is None:
-            self._claim(job, allowed)
+            await self._claim(job, allowed)
         else:
             job.result = job.failed(stopped, self._clock())
 
@@ -349,7 +381,7 @@ class Executor:
             return Failure(kind=kind, message=cut_text(error.message, ERROR_LIMIT), hint=error.hint)
         if job.tool is not found:  # its name meant nothing, or another tool, when this message was judged
             return words.NOT_OFFERED
-        outer = _outer()
+        outer = _inside.get()
         if outer is not None and outer.depth >= NESTING_LIMIT:
             return words.NESTED
         asks = found.needs_approval and not (self._review and found.mode == "write")
@@ -380,7 +412,7 @@ class Executor:
             if stopped is None and self.abandoned >= self._abandoned_limit:
                 message = f"{self.abandoned} calls that were given up are still running"
                 stopped = Failure(kind="saturated", message=message, hint="do without it")
-            if stopped is None and not self.ledger.start(job.key):
+            if stopped is None and not await self.ledger.soon(self.ledger.start, job.key):
                 stopped = words.UNKNOWN  # another process took the call over
             if stopped is not None:
                 return stopped
@@ -448,12 +480,14 @@ class Executor:
         bell = Bell()
         cancel.listen(bell.ring)
         delivery = Delivery(bell.ring)
-        inner = _Body(_outer(), self._bulkhead, tool, own)
+        inner = _Body(_inside.get(), self._bulkhead, tool, own)
         token = _inside.set(inner)
+        self._bodies[cancel] = inner
         start = self._workers.in_loop if tool.runs_in == "loop" and not alone else self._workers.in_thread
         try:
             worker = start(lambda: run(job.arguments, own), self._content, delivery, cancel)
         except RuntimeError:
+            del self._bodies[cancel]
             return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
         finally:
             _inside.reset(token)
@@ -461,6 +495,7 @@ class Executor:
             await bell.wait(own.remaining_seconds())  # starting a thread took some of them
         finally:
             inner.over = True
+            del self._bodies[cancel]
             cancelled = cancel.is_set()
             late = delivery.give_up()
             if late:
@@ -493,9 +528,3 @@ class Executor:
 
 def _cancel_of(context: Invocation) -> Cancel | None:
     return context.cancel if isinstance(context.cancel, Cancel) else None
-
-
-def _outer() -> _Body | None:
-    """Return the body that makes the calls which are asked for here, None where it is none, or over and done."""
-    body = _inside.get()
-    return None if body is None or (body.over and not body.context.cancelled) else body

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 import msgspec
 
@@ -19,21 +20,27 @@ from callmark.tools.registry import Registry
 from callmark.tools.shapes import Aliases
 from callmark.tools.tool import Tool
 
+_ID_LENGTH: Final = 9  # letters and digits: Mistral's servers take no other ids, and everybody takes these
+
 
 class Generation:
     """Reads one message, which may come in several parts where it was cut.
 
     text       all that the model wrote, markers included
+    place      where the message stands, unlike any other's
     calls, problems   what was read so far
     native     whether tools are the server's affair; then text is read for calls too, unless the mode is "native"
     """
 
-    def __init__(self, registry: Registry, offered: Sequence[Tool], settings: Settings, native: bool) -> None:
+    def __init__(
+        self, registry: Registry, offered: Sequence[Tool], settings: Settings, native: bool, place: str
+    ) -> None:
         self.native = native
+        self.place = place
         self.aliases: Aliases | None = None
         self.calls: list[Call] = []
         self.problems: list[Malformed] = []
-        self.from_text = False  # whether a call came as text
+        self._ids: dict[int, str] = {}  # of the calls that the server sent as such
         self._reads_text = not (native and settings.mode == "native")
         self._parallel = settings.parallel
         self._options = {**settings.reading_options(), "tools": registry.spellings(offered)}
@@ -86,22 +93,23 @@ class Generation:
         return [*rest, *self._kept(self._assembler.finish(), native=True)]
 
     def message(self) -> dict[str, Any]:
-        """Return the message as the conversation keeps it."""
+        """Return the message as the conversation keeps it: calls that came as text are in its content."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
-        if self.calls and self.native and not self.from_text:
+        if self._ids:
             message["tool_calls"] = [
                 {
-                    "id": self.id_of(call.index),
+                    "id": self._ids[call.index],
                     "type": "function",
                     "function": {"name": self._alias(call.name), "arguments": call.raw_arguments},
                 }
                 for call in self.calls
+                if call.index in self._ids
             ]
         return message
 
-    def id_of(self, index: int) -> str:
-        """Return the id of a native call; where its server gave none, one made of its index."""
-        return next((call.id for call in self.calls if call.index == index and call.id), f"call_{index}")
+    def id_of(self, index: int) -> str | None:
+        """Return the id of a native call, one of our own where its server gave none; None of one that came as text."""
+        return self._ids.get(index)
 
     def _alias(self, name: str) -> str:
         return self.aliases.alias(name) if self.aliases is not None and name in self.aliases else name
@@ -143,7 +151,9 @@ class Generation:
                 self._open.discard(event.index)
             if isinstance(event, Call):
                 self.calls.append(event)
-                self.from_text = self.from_text or not native
+                if native:
+                    made_up = sha256(f"{self.place} {event.index}".encode()).hexdigest()[:_ID_LENGTH]
+                    self._ids[event.index] = event.id or made_up
             if isinstance(event, Malformed):
                 self.problems.append(event)
             if isinstance(event, Text) and event.channel == "content":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -65,28 +66,30 @@ class Job:
 
     def _result(self, now: float, **fields: Any) -> Result:
         stealth = self.tool is not None and self.tool.stealth
-        own_id = None if self.call.id is None else clean(self.call.id)
         name = clean(self.call.name)  # a server may send any text as one
         seconds = now - self.asked
-        return Result(index=self.call.index, id=own_id, name=name, stealth=stealth, seconds=seconds, **fields)
+        return Result(index=self.call.index, id=self._id(), name=name, stealth=stealth, seconds=seconds, **fields)
+
+    def _id(self) -> str | None:
+        return None if self.call.id is None else clean(self.call.id)
 
     def replayed(self, stored: bytes) -> Result:
         """Return the result that the call came to when it ran, for the call as it stands here."""
         result = msgspec.json.decode(stored, type=Result)
-        return msgspec.structs.replace(result, replayed=True, index=self.call.index, id=self.call.id)
+        return msgspec.structs.replace(result, replayed=True, index=self.call.index, id=self._id())
 
     def record(self, result: Result, place: tuple[str, str], at: float, contents: bool) -> Record:
         """Return what observers are told."""
         properties = {} if self.tool is None else self.tool.parameters.get("properties") or {}
         given = self.call.arguments if isinstance(self.call.arguments, dict) else {}
-        known = tuple(key for key in given if key in properties)
+        known = tuple(clean(key) for key in given if key in properties)
         return Record(
             tool=NO_TOOL if self.tool is None else self.tool.qualified_name,
             mode="" if self.tool is None else self.tool.mode,
-            session=place[0],
-            message=place[1],
+            session=clean(place[0]),
+            message=clean(place[1]),
             index=self.call.index,
-            id=self.call.id,
+            id=self._id(),
             outcome=result.outcome,
             code=result.error.code if result.error is not None else "",
             seconds=result.seconds,
@@ -97,7 +100,7 @@ class Job:
             result_characters=len(json.dumps(result.data)),
             truncated=result.truncated,
             replayed=result.replayed,
-            arguments=self.call.arguments if contents else None,
+            arguments=rendered(self.call.arguments, sys.maxsize).data if contents else None,
             result=result.for_model() if contents else None,
         )
 

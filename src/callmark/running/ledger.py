@@ -7,24 +7,30 @@ result. A row that was started and is not being worked on by this process was in
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sqlite3
 import threading
+import time
 import uuid
-import weakref
 from collections.abc import Callable, Iterator
-from functools import cache
+from contextvars import ContextVar
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from callmark.errors import CallmarkError, UsageError
+from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
 from callmark.tools.results import canonical
 
+T = TypeVar("T")
+
 _WAIT_SECONDS = 5.0  # for another process to end its transaction, which takes it some milliseconds
+_AT_ONCE_SECONDS = 0.2  # the same, where nobody can wait for long
+_PAUSE_SECONDS = 0.005  # between two looks whether it has
 _REASONS: Final = {  # by SQLite's primary result code
-    sqlite3.SQLITE_BUSY: f"expected others to be done within {_WAIT_SECONDS:g} seconds, found the file locked",
+    sqlite3.SQLITE_BUSY: "expected others to be done in time, found the file locked",
     sqlite3.SQLITE_READONLY: "expected a file that can be written, found one that can only be read",
     sqlite3.SQLITE_FULL: "expected room for more, found the disk full",
     sqlite3.SQLITE_CANTOPEN: "expected a file that can be opened or made, found that it cannot",
@@ -70,7 +76,21 @@ class Row(NamedTuple):
         return f"Row({self.name}, {self.state})"
 
 
-class Ledger:
+class _BusyError(Exception):
+    """The file is locked, and who does the step tries it again later."""
+
+
+class _Patience(NamedTuple):
+    """Until when a locked file is waited for, by the clock of `time.monotonic`, and whether the thread sleeps."""
+
+    until: float
+    sleeps: bool
+
+
+_patience: ContextVar[_Patience | None] = ContextVar("callmark_ledger_patience", default=None)
+
+
+class Ledger(Forking):
     """A ledger in memory: it holds while the process lives. Threads and event loops may share it.
 
     >>> ledger = Ledger()
@@ -86,38 +106,33 @@ class Ledger:
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
-        self._begin()
-        _survive_forks()
-        with _forking:
-            _ledgers.add(self)
+        super().__init__()
 
     def _begin(self) -> None:
-        """Begin as a process of its own: nothing is worked on here."""
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex  # tells this process's rows from those of another one
         self._watchers: dict[str, list[Callable[[], object]]] = {}  # of the calls that are worked on here
 
-    def _pause(self) -> None:
-        """Let go, before a fork, of what must not get into another process."""
-
     def claim(self, key: str, name: str, *, repeatable: bool = False) -> Claim:
         """Ask for the right to run a call. `repeatable`: running it once more does no harm, so interruption is none."""
-        with self._lock:
-            if key in self._watchers:
-                return Claim("running")
+        with contextlib.ExitStack() as failed:
             with self._transaction():
+                if key in self._watchers:
+                    return Claim("running")
                 row = self._load(key)
                 if row is not None and row.state == "finished":
                     return Claim("finished", row.result)
                 if row is not None and row.state == "started" and not repeatable:
                     return Claim("unknown")
                 self._store(key, Row("claimed", self._token, name))
-            self._watchers[key] = []  # only now that it stands in the file: a disk may be full at the commit
-            return Claim("mine")
+                self._watchers[key] = []
+                failed.callback(self._over, key)
+            failed.pop_all()  # only now does it stand in the file: a disk may be full at the commit
+        return Claim("mine")
 
     def start(self, key: str) -> bool:
         """Say that the body is about to run; False: another process took the call over meanwhile, so it must not."""
-        with self._lock, self._transaction():
+        with self._transaction():
             row = self._load(key)
             if row is None or row.state != "claimed" or row.token != self._token:
                 return False
@@ -126,23 +141,17 @@ class Ledger:
 
     def finish(self, key: str, result: bytes) -> None:
         """Record what a call came to, and tell those who wait; them also where recording fails."""
-        try:
-            with self._lock, self._transaction():
-                row = self._load(key)
-                if row is not None and row.token == self._token:
-                    self._store(key, row._replace(state="finished", result=result))
-        finally:
-            self._over(key)
+        with self._last_step(key):
+            row = self._load(key)
+            if row is not None and row.token == self._token:
+                self._store(key, row._replace(state="finished", result=result))
 
     def release(self, key: str) -> None:
         """Give a claim back: the body did not run, and the next attempt may run it."""
-        try:
-            with self._lock, self._transaction():
-                row = self._load(key)
-                if row is not None and row.state != "finished" and row.token == self._token:
-                    self._delete(key)
-        finally:
-            self._over(key)
+        with self._last_step(key):
+            row = self._load(key)
+            if row is not None and row.state != "finished" and row.token == self._token:
+                self._delete(key)
 
     def watch(self, key: str, listener: Callable[[], object]) -> bool:
         """Call `listener` when the attempt that runs is over; False: it is over, so claim again."""
@@ -154,13 +163,51 @@ class Ledger:
 
     def unfinished(self) -> list[tuple[str, str]]:
         """Return key and tool of the calls that were started, were not finished, and are not worked on here."""
-        with self._lock:
+        with self._transaction():
             return [(key, row.name) for key, row in self._all() if row.state == "started" and key not in self._watchers]
 
     def forget(self, key: str) -> None:
         """Drop a row: the call may run once more."""
-        with self._lock, self._transaction():
+        with self._transaction():
             self._delete(key)
+
+    async def soon(self, step: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Do a step, which is one of the methods above, and wait for other processes without holding up the loop.
+
+        Who is cancelled while it waits has done nothing.
+        """
+        until = time.monotonic() + _WAIT_SECONDS
+        while True:
+            token = _patience.set(_Patience(until, sleeps=False))
+            try:
+                return step(*arguments, **options)
+            except _BusyError:
+                pass
+            finally:
+                _patience.reset(token)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def at_once(self, step: Callable[..., T], *arguments: Any) -> T:
+        """Do a step, and wait for other processes no longer than they usually take."""
+        token = _patience.set(_Patience(time.monotonic() + _AT_ONCE_SECONDS, sleeps=True))
+        try:
+            return step(*arguments)
+        finally:
+            _patience.reset(token)
+
+    @contextlib.contextmanager
+    def _last_step(self, key: str) -> Iterator[None]:
+        """The transaction that ends an attempt: who waits is told, also where it fails, unless it is tried again."""
+        over = True
+        try:
+            with self._transaction():
+                yield
+        except _BusyError:
+            over = False
+            raise
+        finally:
+            if over:
+                self._over(key)
 
     def _over(self, key: str) -> None:
         with self._lock:
@@ -175,7 +222,8 @@ class Ledger:
     # How rows are kept.
 
     def _transaction(self) -> contextlib.AbstractContextManager[Any]:
-        return contextlib.nullcontext()
+        """Return what holds the lock, and whatever else a step needs to be done alone and whole."""
+        return self._lock
 
     def _load(self, key: str) -> Row | None:
         return self._rows.get(key)
@@ -225,6 +273,7 @@ class SqliteLedger(Ledger):
                     "token TEXT NOT NULL, name TEXT NOT NULL, result BLOB NOT NULL)"
                 )
                 base.execute("SELECT key, state, token, name, result FROM calls LIMIT 0")  # is the table a ledger's?
+                base.execute("PRAGMA busy_timeout=0")  # from now on it is waited for without the lock
                 failed.pop_all()
             self._base = base
         return self._base
@@ -246,15 +295,32 @@ class SqliteLedger(Ledger):
         try:
             yield
         except sqlite3.Error as error:
-            reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, f"expected a ledger, found: {error}")
+            reason = _REASONS.get(_code(error), f"expected a ledger, found: {error}")
             raise LedgerError(f"ledger {self._path}: {reason}") from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._explained(), self._open() as base:  # commits, or rolls back
+        patience = _patience.get() or _Patience(time.monotonic() + _WAIT_SECONDS, sleeps=True)
+        while True:
+            with self._explained(), self._lock:
+                if self._begun(last=time.monotonic() >= patience.until):
+                    with self._open():  # commits, or rolls back
+                        yield
+                    return
+            if not patience.sleeps:
+                raise _BusyError
+            time.sleep(_PAUSE_SECONDS)  # without the lock, so that nobody here waits for another process but who must
+
+    def _begun(self, last: bool) -> bool:
+        """Begin a transaction; return whether the file was free. Raises where it is not at the last attempt."""
+        try:
             # Immediate: it takes the right to write before it reads, so no other process comes between.
-            base.execute("BEGIN IMMEDIATE")
-            yield
+            self._open().execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if last or _code(error) != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        return True
 
     def _load(self, key: str) -> Row | None:
         found = (
@@ -274,36 +340,6 @@ class SqliteLedger(Ledger):
             return [(key, Row(*rest)) for key, *rest in rows]
 
 
-# Forks. All ledgers are held while a process forks, so that none is copied in the middle of a step.
-
-_forking = threading.Lock()
-_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
-_held: list[Ledger] = []
-
-
-@cache
-def _survive_forks() -> None:
-    if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has neither forks nor this
-        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
-
-
-def _before_fork() -> None:
-    _forking.acquire()
-    _held.extend(_ledgers)
-    for ledger in _held:
-        ledger._lock.acquire()
-        ledger._pause()
-
-
-def _after_fork() -> None:
-    for ledger in _held:
-        ledger._lock.release()
-    _held.clear()
-    _forking.release()
-
-
-def _after_fork_in_child() -> None:  # pragma: no cover  # tested, in children that leave without a word to coverage
-    for ledger in _held:
-        ledger._begin()
-    _held.clear()
-    _forking.release()
+def _code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code, 0 where the error is not its own."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

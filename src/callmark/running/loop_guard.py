@@ -5,7 +5,6 @@ The guard is a state machine with a clock handed in; it starts nothing and waits
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from math import ceil, ulp
 from typing import Final, Literal, NamedTuple
 
 from callmark.errors import UsageError
+from callmark.running.forks import Forking
 from callmark.tools.results import Failure
 
 LONGEST_CYCLE: Final = 4  # calls; longer ones are met by the budget first
@@ -40,7 +40,7 @@ class LoopTicket:
         return self.key == other.key and self.digest == other.digest
 
 
-class LoopGuard:
+class LoopGuard(Forking):
     """Admits the calls of one conversation, message by message.
 
     calls, seconds   at most so many calls in any window of so many seconds, half-open: a call exactly `seconds` after
@@ -79,7 +79,7 @@ class LoopGuard:
         self.turn_calls = turn_calls
         self.repeats = repeats
         self._clock = clock
-        self._lock = threading.Lock()
+        super().__init__()
         self._times: deque[float] = deque(maxlen=calls)
         self._history: deque[LoopTicket] = deque(maxlen=LONGEST_CYCLE * repeats)
         self._rounds_left = rounds

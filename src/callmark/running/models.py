@@ -67,7 +67,8 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     source = answer if hasattr(answer, "__aiter__") else _pumped(answer, cancel)
     iterator = source.__aiter__()
     bell = Bell()
-    cancel.listen(bell.ring)
+    own = Cancel(cancel)
+    own.listen(bell.ring)
     stop = asyncio.ensure_future(bell.wait())
     step: asyncio.Future[Any] | None = None
     try:
@@ -81,11 +82,13 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
                 return
             yield found
     finally:
+        own.leave()
         stop.cancel()
-        if step is not None and not step.done():
+        over = step is None or step.done()
+        if step is not None:
             leave_behind(step)
             await asyncio.wait((step,), timeout=1.0)  # a model that will not be cancelled is left behind
-        elif hasattr(iterator, "aclose"):
+        if over and hasattr(iterator, "aclose"):
             await iterator.aclose()
 
 

@@ -17,6 +17,7 @@ from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, S
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.options import Limits
 from callmark.running.models import ModelError
+from callmark.running.partial import PartialArguments
 
 _REASONS: Final = {
     "missing-name": "a call without a name",
@@ -36,6 +37,7 @@ class _Pending:
         self.name = ""
         self.started = False
         self.pieces: list[str] = []
+        self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
 
 
 class Assembler:
@@ -83,8 +85,12 @@ class Assembler:
             self._response(chunk, made)
         elif isinstance(kind, str) and kind.startswith(("content_block", "message_delta")):
             self._anthropic(kind, chunk, made)
+        elif kind == "message":
+            self._anthropic_message(chunk, made)
         elif isinstance(kind, str):
             self._cohere(kind, chunk, made)
+        elif "message" in chunk:
+            self._cohere_message(chunk, made)
         return made
 
     def finish(self) -> list[Event]:
@@ -99,6 +105,8 @@ class Assembler:
     def _openai(self, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "openai"
         for choice in _objects(chunk.get("choices")):
+            if choice.get("index") not in (None, 0):
+                continue  # a session has one answer, whatever `n` its request says
             delta = _object(choice.get("delta") or choice.get("message"))
             self._say(delta.get("reasoning_content") or delta.get("reasoning"), made, reasoning=True)
             content = delta.get("content")
@@ -183,16 +191,42 @@ class Assembler:
         elif kind == "message_delta":
             self._stopped(delta.get("stop_reason"))
 
+    def _anthropic_message(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:
+        """Read an answer that was not streamed."""
+        self._dialect = "anthropic"
+        for key, block in enumerate(_objects(whole.get("content"))):
+            self._say(block.get("thinking"), made, reasoning=True)
+            self._say(block.get("text"), made)
+            if block.get("type") == "tool_use":
+                self._piece(key, block.get("id"), block.get("name"), block.get("input") or {}, made)
+        self._stopped(whole.get("stop_reason"))
+        made.extend(self.finish())
+
     def _gemini(self, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "gemini"
         for candidate in _objects(chunk.get("candidates")):
             for part in _objects(_object(candidate.get("content")).get("parts")):
                 self._say(part.get("text"), made, reasoning=part.get("thought") is True)
-                whole = _object(part.get("functionCall") or part.get("function_call"))  # on the wire, in its client
-                if whole:
-                    self._piece(self._begun, whole.get("id"), whole.get("name"), whole.get("args") or {}, made)
-                    self._end(self._last, made)
+                call = part.get("functionCall", part.get("function_call"))  # on the wire, in its client
+                if isinstance(call, Mapping) and (call or self._last in self._pending):
+                    self._gemini_call(call, made)
             self._stopped(candidate.get("finishReason") or candidate.get("finish_reason"))
+
+    def _gemini_call(self, call: Mapping[str, Any], made: list[str | Event]) -> None:
+        """Read a call that is whole, or one part of it: parts come until one does not say that another will."""
+        goes_on = call.get("willContinue") or call.get("will_continue")
+        partial = call.get("partialArgs") or call.get("partial_args")
+        if call.get("name") and self._last in self._pending:
+            self._end(self._last, made)
+        if self._last not in self._pending:
+            arguments = None if goes_on or partial else call.get("args") or {}
+            self._piece(self._begun, call.get("id"), call.get("name"), arguments, made)
+            self._pending[self._last].partial = PartialArguments() if arguments is None else None
+        pending = self._pending[self._last].partial or PartialArguments()
+        for piece in _objects(partial):
+            pending.add(piece)
+        if not goes_on:
+            self._end(self._last, made)
 
     def _cohere(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "cohere"
@@ -210,6 +244,20 @@ class Assembler:
         if kind == "tool-call-end" and key in self._pending:
             self._end(key, made)
         self._stopped(delta.get("finish_reason"))
+
+    def _cohere_message(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:
+        """Read an answer that was not streamed."""
+        self._dialect = "cohere"
+        message = _object(whole.get("message"))
+        self._say(message.get("tool_plan"), made, reasoning=True)
+        for part in _objects(message.get("content")):
+            self._say(part.get("thinking"), made, reasoning=True)
+            self._say(part.get("text"), made)
+        for key, piece in enumerate(_objects(message.get("tool_calls"))):
+            function = _object(piece.get("function"))
+            self._piece(key, piece.get("id"), function.get("name"), function.get("arguments"), made)
+        self._stopped(whole.get("finish_reason"))
+        made.extend(self.finish())
 
     # What they all mean.
 
@@ -241,7 +289,11 @@ class Assembler:
                 made.append(ArgumentsDelta(call.index, arguments))
 
     def _end(self, key: Any, made: list[Any]) -> None:
-        call = self._pending.pop(key)
+        call = self._pending[key]
+        if call.partial is not None:
+            value = call.partial.value
+            self._piece(key, None, None, "{" if value is None else value, made)
+        del self._pending[key]
         raw = "".join(call.pieces)
         name = call.name or None
         try:

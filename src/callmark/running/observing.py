@@ -7,7 +7,6 @@ observer that raises changes nothing.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import msgspec
 
 from callmark.errors import UsageError
 from callmark.events import JsonValue
+from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
 
 _RECENT: Final = 20  # errors per tool that are kept: what a person looks through
@@ -89,12 +89,12 @@ class ToolStats(msgspec.Struct, kw_only=True):
             self.recent_failures = list(recent)
 
 
-class Watch:
+class Watch(Forking):
     """Hands each record to all observers, and counts. Threads may share it."""
 
     def __init__(self, observers: tuple[Observer, ...]) -> None:
         self._observers = observers
-        self._lock = threading.Lock()
+        super().__init__()
         self._tools: dict[str, ToolStats] = {}
         self.broken_observers = 0  # calls of observers that raised
 

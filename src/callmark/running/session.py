@@ -7,9 +7,11 @@ way from a message to a parser. What is yielded is what is read (`callmark.event
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import uuid
+import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -25,7 +27,7 @@ from callmark.running.loop_guard import LoopGuard
 from callmark.running.models import Model, Request
 from callmark.running.observing import ToolStats
 from callmark.running.settings import Settings
-from callmark.running.signals import Cancel, unless
+from callmark.running.signals import Cancel, attempt_here, unless
 from callmark.running.wording import Wording
 from callmark.tools.context import Invocation, apart
 from callmark.tools.registry import Registry
@@ -66,6 +68,26 @@ def _place(messages: Sequence[Mapping[str, Any]]) -> str:
     said = [message for message in messages if message.get("role") not in ("system", "developer")]
     text = json.dumps(said, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Turn:
+    """A turn that was begun. Who leaves it by `break` leaves it to Python and the event loop, which close it soon."""
+
+    events: weakref.ref[AsyncGenerator[SessionEvent, None]]
+
+    def begin(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.over = asyncio.Event()
+
+    async def left(self) -> None:
+        """Wait until it is closed. Raises UsageError where somebody may go on with it."""
+        if self.events() is not None:
+            raise UsageError(
+                "run: expected the last turn to be over, since a session does one at a time; go through its events to "
+                "the end, or close them (`await events.aclose()`)"
+            )
+        if self._loop is asyncio.get_running_loop():
+            await self.over.wait()
 
 
 class SessionStats(msgspec.Struct, kw_only=True):
@@ -142,7 +164,7 @@ class Session:
         self.session_id = session_id or uuid.uuid4().hex
         self._context = context or Invocation()
         self._counts = SessionStats()
-        self._running = False
+        self._last: _Turn | None = None  # that is going on, or was left and is not closed yet
 
     @property
     def stats(self) -> SessionStats:
@@ -164,27 +186,40 @@ class Session:
         self.messages.append({"role": "user", "content": text})
         self.guard.new_turn()
 
-    async def run(
+    def run(
         self, model: Model, text: str | None = None, *, cancel: Cancel | None = None
     ) -> AsyncGenerator[SessionEvent, None]:
         """Do one turn: ask the model, run what it calls, tell it the results, until it answers. Yields what happens.
 
         `text` is what the user says first. The turn ends with a Step: "answer", or "cancelled". What the model raises
         comes out of here, with the messages as they were after the last complete step. Raises UsageError where a turn
-        is going on already.
+        is going on already; one that was left by `break` is over.
         """
-        if self._running:
-            raise UsageError("run: expected the last turn to be over; a session does one at a time")
-        self._running = True
+        if cancel is not None and not isinstance(cancel, Cancel):
+            raise UsageError(f"run: expected cancel to be a Cancel, found {type(cancel).__name__}")
+        turn = _Turn()
+        events = self._events(turn, model, text, cancel or Cancel())
+        turn.events = weakref.ref(events)
+        return events
+
+    async def _events(
+        self, turn: _Turn, model: Model, text: str | None, cancel: Cancel
+    ) -> AsyncGenerator[SessionEvent, None]:
+        turn.begin()
+        while (last := self._last) is not None:
+            await last.left()
+            self._last = None if self._last is last else self._last
+        self._last = turn
         try:
             if text is not None:
                 self.say(text)
             self._counts.turns += 1
-            async with aclosing(self._turn(model, cancel or Cancel(), uuid.uuid4().hex)) as events:
+            async with aclosing(self._turn(model, cancel, uuid.uuid4().hex)) as events:
                 async for event in events:
                     yield event
         finally:
-            self._running = False
+            self._last = None if self._last is turn else self._last
+            turn.over.set()
 
     async def _turn(self, model: Model, cancel: Cancel, request_id: str) -> AsyncGenerator[SessionEvent, None]:
         settings, retries, tools_on = self.settings, self.settings.retries, self.settings.tools
@@ -198,7 +233,8 @@ class Session:
                 return
             if not offered:
                 wanted = ""  # nothing could fulfil it
-            answer = Generation(self.executor.registry, offered, settings, self._is_native(model))
+            place = _place(self.messages)
+            answer = Generation(self.executor.registry, offered, settings, self._is_native(model), place)
             prompt = None if answer.native or not offered else self._prompt(offered, wanted)
             request = Request(messages=self._asked(prompt), tools=self._tools(offered, answer, model))
             self._counts.generations += 1
@@ -223,18 +259,17 @@ class Session:
             if cancel.is_set():
                 yield Step("cancelled")
                 return
-            place = _place(self.messages)
-            self.messages.append(answer.message())
             self._counts.calls += len(answer.calls)
             self._counts.malformed += len(answer.problems)
             if not tools_on:
-                for call in answer.calls:
-                    failure = Failure(kind="denied", message="there are no tools now")
-                    yield Result(index=call.index, id=call.id, name=call.name, ok=False, error=failure)
+                refused = [_refused(call) for call in answer.calls]
+                self.messages.append(answer.message())
+                self._tell_native(answer, refused)
+                for result in refused:
+                    yield result
                 break
             if answer.calls:
-                results = await self._results(answer.calls, context, place, offered)
-                said = self._tell(answer, results)  # first: who reads may stop at any of them
+                results, said = await self._results(answer, context, offered, cancel)
                 for result in results:
                     yield result
                 yield Step("results", said)
@@ -254,6 +289,7 @@ class Session:
                     tools_on = False
                     yield Step("no-tools", self._say_to_model(self.wording.no_tools()))
                 continue
+            self.messages.append(answer.message())
             feedback = self.wording.feedback(answer.problems) if answer.problems else ""
             if not feedback and wanted:
                 feedback = self.wording.missing(wanted, prompt)
@@ -274,7 +310,7 @@ class Session:
 
     async def _offered(self, context: Invocation, broken: set[str], cancel: Cancel) -> tuple[Tool, ...]:
         registry = self.executor.registry
-        found = await unless(cancel, registry.offered(context, names=self.settings.only)) or ()
+        found = await unless(cancel, registry.offered(context, ask=attempt_here, names=self.settings.only)) or ()
         return tuple(each for each in found if each.name not in broken and each.qualified_name not in broken)
 
     def _prompt(self, offered: Sequence[Tool], wanted: str) -> Prompt:
@@ -308,31 +344,53 @@ class Session:
         return made.tools
 
     async def _results(
-        self, calls: Sequence[Call], context: Invocation, place: str, offered: Sequence[Tool]
-    ) -> list[Result]:
-        return await self.executor.run(
-            calls, context, session=self.session_id, message=place, guard=self.guard, offered=offered
-        )
+        self, answer: Generation, context: Invocation, offered: Sequence[Tool], cancel: Cancel
+    ) -> tuple[list[Result], str]:
+        """Run the calls of a message and put it and their results into the conversation; return also what is told.
 
-    def _tell(self, answer: Generation, results: Sequence[Result]) -> str:
-        """Put results into the conversation, and what was wrong with other calls of the same message."""
-        if answer.native and not answer.from_text:
-            for result in results:
-                told = {
-                    "role": "tool",
-                    "tool_call_id": answer.id_of(result.index),
-                    "content": self.wording.content(result),
-                }
-                self.messages.append(told)
-            said = "\n".join(message["content"] for message in self.messages[-len(results) :])
-            if answer.problems:
-                said = f"{said}\n\n{self._say_to_model(self.wording.feedback(answer.problems))}"
-            return said
-        said = self.wording.results(results)
-        if answer.problems:
-            said = f"{said}\n\n{self.wording.feedback(answer.problems)}"
-        self.messages.append({"role": self.settings.result_role, "content": said})
-        return said
+        All of it is told, or nothing is kept: a call without a result makes a conversation that servers refuse. So who
+        cancels the task that waits here cancels the calls, and what they came to is told before the task ends.
+        """
+        own = Cancel(cancel)
+        running = self.executor.run(
+            answer.calls,
+            replace(context, cancel=own),
+            session=self.session_id,
+            message=answer.place,
+            guard=self.guard,
+            offered=offered,
+        )
+        work = asyncio.ensure_future(running)
+        try:
+            return self._told(answer, await asyncio.shield(work))
+        except asyncio.CancelledError:
+            own.set()
+            self._told(answer, await work)
+            raise
+        finally:
+            own.leave()
+
+    def _told(self, answer: Generation, results: list[Result]) -> tuple[list[Result], str]:
+        self.messages.append(answer.message())
+        said = self._tell_native(answer, results)
+        written = [result for result in results if answer.id_of(result.index) is None]
+        words = [self.wording.results(written)] if written else []
+        if answer.problems:  # what was wrong with other calls of the same message
+            words.append(self.wording.feedback(answer.problems))
+        if words:
+            role = self.settings.result_role if written else "user"
+            self.messages.append({"role": role, "content": "\n\n".join(words)})
+        return results, "\n\n".join([said, *words] if said else words)
+
+    def _tell_native(self, answer: Generation, results: Sequence[Result]) -> str:
+        """Tell results to the server that sent their calls, each under its call's id."""
+        said = []
+        for result in results:
+            own_id = answer.id_of(result.index)
+            if own_id is not None:
+                said.append(self.wording.content(result))
+                self.messages.append({"role": "tool", "tool_call_id": own_id, "content": said[-1]})
+        return "\n".join(said)
 
     def _say_to_model(self, text: str) -> str:
         self.messages.append({"role": "user", "content": text})
@@ -340,6 +398,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({len(self.messages)} messages, {self._counts.turns} turns)"
+
+
+def _refused(call: Call) -> Result:
+    failure = Failure(kind="denied", message="there are no tools now")
+    return Result(index=call.index, id=call.id, name=call.name, ok=False, error=failure)
 
 
 def _system_text(messages: Sequence[Mapping[str, Any]]) -> str:

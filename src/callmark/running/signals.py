@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from callmark.tools.foreign import attempt
+from callmark.tools.foreign import Outcome, attempt, attempt_async
 
 T = TypeVar("T")
 
@@ -114,6 +114,20 @@ async def unless(cancel: Cancel | None, work: Awaitable[T], seconds: float | Non
         own.leave()
         stop.cancel()
         leave_behind(task)
+
+
+async def attempt_here(function: Callable[..., Any], *arguments: Any) -> Outcome:
+    """Do what `attempt_async` does; a cancellation that nobody wants of this task is an outcome too.
+
+    Who awaits what was cancelled elsewhere (a dialog that was closed, say) raises one, and means nobody else's work.
+    """
+    try:
+        return await attempt_async(function, *arguments)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return Outcome(None, error)
 
 
 def leave_behind(task: asyncio.Future[Any]) -> None:

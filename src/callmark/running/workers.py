@@ -11,12 +11,15 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
+from callmark.running.forks import Forking
 from callmark.running.signals import Cancel
 from callmark.tools.foreign import Outcome, attempt, attempt_task
 
-_WIND_UP_SECONDS = 1.0  # for what an async tool leaves running in its loop; it is cancelled and then forgotten
+T = TypeVar("T")
+
+_WIND_UP_SECONDS = 1.0  # for what an async tool leaves running in its loop
 
 Finish = Callable[[Outcome], Any]
 
@@ -46,11 +49,11 @@ class Delivery:
             return late
 
 
-class Workers:
+class Workers(Forking):
     """Starts workers and counts those that were given up and are still alive."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def _begin(self) -> None:
+        super()._begin()
         self._alive: set[object] = set()
         self._abandoned: set[object] = set()
 
@@ -71,7 +74,7 @@ class Workers:
 
         def work() -> None:
             if cancel.begin():
-                outcome = attempt(context.run, _run, body, finish, delivery, cancel)
+                outcome = attempt(context.run, run_body, body, finish, delivery, cancel)
                 if outcome.error is not None:  # what an async tool's own tasks raised ended its loop
                     delivery.put(finish(outcome))
             self._over(name)
@@ -109,18 +112,29 @@ class Workers:
             self._abandoned.discard(name)
 
 
-def _run(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
+def run_body(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
+    """Run `body`, in a loop of its own where it is async, and `finish` of its outcome, and deliver that."""
     outcome = attempt(body)
     value: Any = outcome.value
     if not inspect.isawaitable(value) and not inspect.isasyncgen(value):
         delivery.put(finish(outcome))
         return
+    complete(_whole(value, finish, delivery, cancel), _WIND_UP_SECONDS)
+
+
+def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float) -> T:
+    """Run a coroutine in an event loop of its own. What it leaves running is cancelled, and forgotten after a while."""
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # it would log what a tool's tasks raise, secrets and all
     try:
-        loop.run_until_complete(_whole(value, finish, delivery, cancel))
+        return loop.run_until_complete(work)
     finally:
-        _wind_up(loop)
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            attempt(loop.run_until_complete, asyncio.wait(left, timeout=wind_up_seconds))
+        loop.close()
 
 
 async def _whole(begun: Any, finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
@@ -139,15 +153,6 @@ def _canceller(task: asyncio.Future[Any]) -> Callable[[], object]:
             pass  # the loop is gone, and the task with it
 
     return cancel
-
-
-def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-    if left:
-        attempt(loop.run_until_complete, asyncio.wait(left, timeout=_WIND_UP_SECONDS))
-    loop.close()
 
 
 async def side_by_side(steps: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -3,15 +3,17 @@
 jsonschema decides; its validator objects are kept, which makes a check some fifty times cheaper. Where jsonschema-rs is
 installed, it says yes to what is valid in a hundredth of the time, and jsonschema is asked only for the rest; not of
 schemas with keywords that the two read differently. A property holds them to the same verdicts. Neither ever fetches a
-schema from anywhere, and formats are not checked.
+schema from anywhere, and formats are not checked. Patterns are Python's, but `regex` looks for them, which can be told
+to give up: a pattern and a text that together take for ever hold nobody up.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -21,6 +23,7 @@ from callmark.errors import ToolsError
 Engine = Literal["auto", "jsonschema", "jsonschema-rs"]
 
 PROBLEMS_LIMIT: Final = 5  # a model mends no more at once, and each costs tokens
+MATCH_SECONDS: Final = 0.1  # of the processor's time, for one pattern in one text: a thousand times what good ones take
 _FOUND_LIMIT: Final = 60  # characters of a value that are quoted
 _ARTICLES: Final = {"integer": "an integer", "object": "an object", "array": "an array", "null": "null"}
 _BOUNDS: Final = {
@@ -82,7 +85,11 @@ class Checker:
         except RecursionError as error:
             raise ToolsError("parameters: expected a JSON Schema, found one that is nested too deep") from error
         # An empty registry, since the default one would fetch what it does not know.
-        self._validator = kind(self.schema, registry=EMPTY_REGISTRY)
+        if {"pattern", "patternProperties"} & keywords:
+            own = {key: value for key, value in self.schema.items() if key != "$schema"}  # which would choose the kind
+            self._validator = _bounded(kind)(own, registry=EMPTY_REGISTRY)
+        else:
+            self._validator = kind(self.schema, registry=EMPTY_REGISTRY)
         self._quick = None if _UNLIKE & keywords else _quick_validator(self.schema, engine)
 
     def is_valid(self, arguments: Any) -> bool:
@@ -99,6 +106,8 @@ class Checker:
             return (Problem("arguments", "values that end", "a schema or a value that is nested too deep"),)
         except OverflowError:
             return (Problem("arguments", "numbers that can be compared", "one with too many digits"),)
+        except TimeoutError:
+            return (Problem("arguments", "texts that a pattern can be held to", "one that it takes too long with"),)
         return tuple(problem for error in errors for problem in _problems(error))[:PROBLEMS_LIMIT]
 
     def _is_quickly_valid(self, arguments: Any) -> bool:
@@ -172,6 +181,48 @@ def _check_patterns(part: Mapping[str, Any]) -> None:
             raise ToolsError(_NO_PATTERN.format(pattern)) from error
 
 
+def _matches(pattern: str, text: str) -> bool:
+    """Return whether a pattern is found in a text. Raises TimeoutError where that takes more than MATCH_SECONDS."""
+    import regex
+
+    return regex.compile(pattern, regex.VERSION0).search(text, timeout=MATCH_SECONDS) is not None
+
+
+def _found(patterns: Iterable[str], key: str) -> bool:
+    return any(_matches(pattern, key) for pattern in patterns)
+
+
+@cache
+def _bounded(kind: Any) -> Any:
+    """Return a kind of validator with keywords of its own where jsonschema would call `re`, which nothing can stop."""
+    from jsonschema import ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(validator: Any, value: str, instance: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(instance, str) and not _matches(value, instance):
+            yield ValidationError("")
+
+    def pattern_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(instance, dict):
+            for each, part in value.items():
+                for key in filter(lambda key: _matches(each, key), instance):
+                    yield from validator.descend(instance[key], part, path=key, schema_path=each)
+
+    def additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if not isinstance(instance, dict):
+            return
+        known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
+        others = [key for key in instance if key not in known and not _found(patterns, key)]
+        if isinstance(value, dict):
+            for key in others:
+                yield from validator.descend(instance[key], value, path=key)
+        elif value is False and others:
+            yield ValidationError("")
+
+    own = {"pattern": pattern, "patternProperties": pattern_properties, "additionalProperties": additional_properties}
+    return extend(kind, own)  # type: ignore[no-untyped-call]
+
+
 def _problems(error: Any) -> Iterator[Problem]:
     path = _path(error.absolute_path)
     keyword, value = error.validator, error.validator_value
@@ -184,7 +235,7 @@ def _problems(error: Any) -> Iterator[Problem]:
             known = list(error.schema.get("properties", {}))
             patterns = error.schema.get("patternProperties", {})
             for key in error.instance:
-                if key not in known and not any(re.search(pattern, key) for pattern in patterns):
+                if key not in known and not _found(patterns, key):
                     close = get_close_matches(key, known, 1)
                     guess = f" (did you mean {close[0]!r}?)" if close else ""
                     listed = ", ".join(map(repr, known[:12])) or "no keys"

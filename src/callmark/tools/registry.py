@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from callmark.errors import NotPermittedError, ToolError, ToolsError
 from callmark.tools.checking import Checker, Engine
 from callmark.tools.context import Invocation, is_reserved
-from callmark.tools.foreign import attempt, attempt_async
+from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.tool import Body, Mode, Tool, tool
 
 Change = Literal["registered", "overwritten", "unregistered", "refused", "granted", "revoked", "unanswered"]
@@ -88,6 +88,8 @@ class Registry:
         self._listener = listener
         self._reserved = reserved
         self._engine: Engine = engine
+        if not isinstance(tools, Iterable):
+            raise ToolsError(f"Registry: expected a list of tools, found {type(tools).__name__}")
         for each in tools:
             self.register(each)
 
@@ -234,10 +236,17 @@ class Registry:
             and (chosen is None or found.name in chosen or found.qualified_name in chosen)
         )
 
-    async def offered(self, context: Invocation | None = None, **filters: Any) -> tuple[Tool, ...]:
+    async def offered(
+        self,
+        context: Invocation | None = None,
+        *,
+        ask: Callable[[Callable[[Invocation], Any], Invocation], Awaitable[Outcome]] = attempt_async,
+        **filters: Any,
+    ) -> tuple[Tool, ...]:
         """Return the tools to offer for one request: those of `list` whose `should_register` agrees.
 
-        A `should_register` that raises counts as no, and the listener hears of it.
+        A `should_register` that raises counts as no, and the listener hears of it. `ask` calls it, and decides what
+        may end the asking.
         """
         asked = context or Invocation()
         agreed = []
@@ -245,7 +254,7 @@ class Registry:
             if not self.permits(each.owner):
                 continue
             if each.should_register is not None:
-                outcome = await attempt_async(each.should_register, asked)
+                outcome = await ask(each.should_register, asked)
                 if outcome.error is not None:
                     reason = f"should_register raised {type(outcome.error).__name__}"
                     self._tell("unanswered", each.qualified_name, each.owner, reason)

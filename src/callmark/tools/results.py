@@ -94,12 +94,15 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1.0, "a": "é"}) == canonical({"a": "\\u00e9", "b": 1})
     True
 
-    Raises UsageError for keys that are no text, and for what is nested so deep that nothing here could walk it.
+    Raises UsageError for keys that are no text, for what JSON has not, and for what is nested so deep that nothing here
+    could walk it.
     """
     try:
         return json.dumps(_canonical(value), sort_keys=True)
     except RecursionError:
         raise UsageError("arguments: expected values that end, found some that are nested too deep") from None
+    except TypeError as error:
+        raise UsageError(f"arguments: expected JSON values, found: {error}") from error
 
 
 def _canonical(value: Any) -> Any:
