@@ -7,7 +7,7 @@ import re
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from callmark import Dialect, Form, UsageError, Writing, WrittenCall, dialects, export_grammar, parse, render_calls
@@ -16,7 +16,7 @@ from callmark.writing.export import TARGETS
 from callmark.writing.toolset import tool_specs
 from engines import llguidance_accepts, llguidance_writes, outlines_accepts
 from strategies import mutated
-from writing import toolsets
+from writing import hostile_strings, toolsets
 
 NAMES = [dialect.name for dialect in dialects()]
 each_dialect = pytest.mark.parametrize("dialect", NAMES)
@@ -193,6 +193,111 @@ def test_examples_of_ours_are_accepted_for_any_tools(tools):
                 assert llguidance_accepts(grammar.text, text) or grammar.unenforced
 
 
+WORD = {"type": "string"}
+TREE = {
+    "type": "object",
+    "properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+    "required": ["v"],
+    "additionalProperties": False,
+}
+PAIR = {"type": "array", "prefixItems": [WORD, {"type": "integer"}], "items": False, "minItems": 2}
+MARKUP = ['say "hi"', "it's", "</arg_value>", '<|"|>', "]]>", "\\n", "</parameter>\n</invoke>", "<b>a < b && c > d]"]
+# A schema of the argument `a`, values that it takes, and values that it does not
+PROPERTIES = (
+    ({"anyOf": [{"type": "integer"}, {"enum": MARKUP}, {"properties": {"k": {"const": None}}, "required": ["k"]}]},
+     [3, *MARKUP, {"k": None}], ["nope", 1.5, {"k": 1}]),
+    ({"const": {"x": ["</parameter>", True], "b c": "<|"}}, [{"x": ["</parameter>", True], "b c": "<|"}], [{"x": []}]),
+    ({"enum": [1, "1", None, True, 1.5]}, [1, "1", None, True, 1.5], [2, "2"]),
+    ({"type": ["number", "null"]}, [-1.25, 3, None], ["x", True]),
+    ({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 3},
+     [[1, 2], [1, 2, 3]], [[1], [1] * 4]),
+    ({"$ref": "#/$defs/tree"}, [{"v": 1}, {"v": 1, "kids": [{"v": 2, "kids": []}]}], [{"kids": []}, {"v": 1, "w": 1}]),
+    ({"type": "object", "additionalProperties": {"type": "integer"}}, [{}, {"a": 1}, {"b c": 2}], [{"a": "x"}, []]),
+    ({"type": "array", "items": {"type": "array", "items": PAIR}},
+     [[], [[]], [[["x", 1]], []]], [[[["x", 1, 2]]], [["x"]]]),
+    (WORD, ["", " x ", "null", "12", "a<b", "\t", "<<<", "a\n<p>b</p>\n", "</", "]]", "a]>", *MARKUP[4:6]], []),
+    ({"type": "array", "items": WORD}, [["<b>", "</b>", "a[0]>1", '"']], ["x", [1]]),
+    ({"type": "string", "minLength": 2, "maxLength": 4}, ["ab", "天気天気", "a\nb", '"\\x'], ["a", "abcde"]),
+    ({"type": ["string", "integer"], "minLength": 2}, ["ab", 7], [True, "a"]),
+)  # fmt: skip
+
+
+def toolset_of(schema, key="a"):
+    parameters = {"properties": {key: schema, "b": {"type": "boolean"}}, "required": [key], "$defs": {"tree": TREE}}
+    return [{"name": "tool-x", "parameters": parameters}, {"name": "other"}]
+
+
+def check_property(dialect, target, accepts, schema, good, bad, key="a"):
+    """A value that we can write and that is read back is taken, and one that the schema does not allow is not."""
+    tools = toolset_of(schema, key)
+    grammar = export_grammar(tools, dialect, target, free_text=False, tool_choice="required").text
+    written = 0
+    for value in good:
+        for arguments in ({key: value}, {key: value, "b": True}):
+            try:
+                text = render_calls([WrittenCall("tool-x", arguments)], dialect, tools=tools)
+            except UsageError:
+                assert dialect in ("qwen_xml", "glm", "invoke", "gemma4")
+                continue
+            assert accepts(grammar, text), text
+            written += 1
+    assert written
+    for value in bad:
+        for known in (tools, None):
+            try:
+                text = render_calls([WrittenCall("tool-x", {key: value})], dialect, tools=known)
+            except UsageError:
+                continue
+            if accepts(grammar, text):  # where all is text, a number is one
+                check(calls_in(text, dialect, tools), {"tool-x": tools[0]["parameters"]}, least=1)
+
+
+@each_dialect
+def test_schemas_that_hold_much(dialect):
+    for schema, good, bad in PROPERTIES:
+        check_property(dialect, "llguidance", llguidance_accepts, schema, good, bad)
+    if dialect in ("call", "pythonic", "gemma4"):
+        check_property(dialect, "llguidance", llguidance_accepts, {"type": "integer"}, [1], ["x"], key="a b")
+
+
+@each_dialect
+def test_what_is_written_for_them_satisfies_them(dialect):
+    found = 0
+    for schema, _, _ in PROPERTIES:
+        tools = toolset_of(schema)
+        grammar = export_grammar(tools, dialect, tool_choice="tool-x", free_text=False)
+        assert set(grammar.unenforced) <= {"tool-x.a: keys that differ"}
+        for seed in range(4):
+            text = llguidance_writes(grammar.text, seed)
+            if text is not None and not grammar.unenforced:
+                check(calls_in(text, dialect, tools), {"tool-x": tools[0]["parameters"]}, least=1)
+                found += 1
+    assert found > 10
+
+
+@each_dialect
+@settings(max_examples=60)
+@given(text=hostile_strings)
+def test_a_text_that_is_taken_for_a_value_is_that_value(dialect, text):
+    """Whatever stands where a text is due: a closer does not, where it would be one."""
+    tools = {"f": {"properties": {"a": WORD}, "required": ["a"], "additionalProperties": False}}
+    around = render_calls([WrittenCall("f", {"a": "§"})], dialect, tools=tools)
+    written = around.replace("§", text)
+    if llguidance_accepts(export_grammar(tools, dialect, tool_choice="f", free_text=False).text, written):
+        ((name, arguments),) = calls_in(written, dialect, tools)
+        assert (name, arguments.keys(), type(arguments["a"])) == ("f", {"a"}, str)
+        event("taken")
+
+
+def test_what_a_dialect_reads_as_text_is_told():
+    tools = {"f": {"properties": {"a": {"type": ["string", "integer"], "enum": [1, 2]}}}}
+    grammar = export_grammar(tools, "qwen_xml", tool_choice="required", free_text=False)
+    assert grammar.unenforced == ("f.a: enum (the dialect reads text)",)
+    assert llguidance_accepts(grammar.text, render_calls([WrittenCall("f", {})], "qwen_xml"))
+    with pytest.raises(UsageError, match=r"at least one value, found none that the dialect can write"):
+        export_grammar({"f": {"properties": {"a": {"const": '<|"|>'}}}}, "gemma4")
+
+
 def property_of(schema, **more):
     tools = {"f": {"properties": {"a": schema}, "required": ["a"], **more}}
     return export_grammar(tools, target="regex", free_text=False, tool_choice="required", parallel=False)
@@ -295,7 +400,7 @@ def test_raw_values_are_typed_by_their_schema():
     tools = {"f": {"properties": {"a": {"enum": ["x", "y"]}, "b": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
                                   "c": {"const": "z"}, "d": {"type": "string", "format": "date"}}}}  # fmt: skip
     grammar = export_grammar(tools, "glm", tool_choice="required", free_text=False)
-    assert grammar.unenforced == ("f.b: type (any JSON scalar)", "f.d: format")
+    assert grammar.unenforced == ("f.d: format",)
     assert llguidance_accepts(grammar.text, render_calls([WrittenCall("f", {"a": "x", "b": "q", "c": "z"})], "glm"))
     assert not llguidance_accepts(grammar.text, render_calls([WrittenCall("f", {"a": "q"})], "glm"))
 
@@ -352,11 +457,9 @@ def test_misuse_raises():
     assert llguidance_accepts(export_grammar([], tool_choice="none").text, "x")
     with pytest.raises(UsageError, match="expected keys of 1 to 256 characters"):
         export_grammar({"f": {"properties": {"<": {}}}}, "glm")
-    with pytest.raises(UsageError, match="expected parameters that are names in dialect pythonic"):
-        export_grammar({"f": {"properties": {"a b": {}}}}, "pythonic")
     for schema, expected in (
         (False, "found False"),
-        ({"enum": []}, "at least one value"),
+        ({"enum": []}, r"\.a\.enum: expected at least one value, found none$"),
         ({"$ref": "#/x"}, "found '#/x'"),
     ):
         with pytest.raises(UsageError, match=expected):

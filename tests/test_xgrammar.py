@@ -9,7 +9,18 @@ from hypothesis import given, settings
 
 from callmark import UsageError, dialects, export_grammar, render_calls
 from strategies import mutated
-from test_export import CALLS, NAMES, SCHEMAS, TOOLS, calls_in, check, prose, some_calls
+from test_export import (
+    CALLS,
+    NAMES,
+    PROPERTIES,
+    SCHEMAS,
+    TOOLS,
+    calls_in,
+    check,
+    check_property,
+    prose,
+    some_calls,
+)
 
 pytestmark = pytest.mark.parts
 ROWS = {row.name: row for row in dialects()}
@@ -76,6 +87,12 @@ def test_what_the_engine_lets_a_model_write_is_read(engine, dialect, target):
             calls = calls_in(text, dialect)
             check(calls, SCHEMAS, least=1, most=1 if choice == "get_weather" else 64)
             assert choice != "get_weather" or calls[0][0] == choice
+
+
+@each_target
+def test_schemas_that_hold_much(engine, dialect, target):
+    for schema, good, bad in PROPERTIES:
+        check_property(dialect, target, engine.accepts, schema, good, bad)
 
 
 def test_a_nonce_is_wanted(engine):

@@ -6,9 +6,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from callmark import dialects, render_call
 from strategies import HOSTILE
 
+_SHOWN = [render_call("f", {"a": "§"}, dialect).split("§") for dialect in dialects()]
 CLOSERS = (
+    *(text for before, behind in _SHOWN for text in (behind, behind + "\n" + before)),
     ")]", "]", "</tool_call>", "</parameter>", "</parameter>\n</function>", "\n<parameter=b>\n",
     "</function>\n", "</parameter>\n<parameter=x>", "<function=f>\n", "\n<function=g>\n",
     "\r\n</function>\n</tool_call>", "</arg_value>", "</arg_value>\n<arg_key>x</arg_key>\n<arg_value>",

@@ -28,7 +28,7 @@ _PLAIN_LIMIT: Final = 4096
 """Characters of a raw value up to which reading finds out what it is; what is longer is a string."""
 
 _LONE = re.compile(r"[\ud800-\udfff]")
-_PYTHON_NAME = re.compile(r"[^\W\d]\w{0,127}")
+PYTHON_NAME = re.compile(r"[^\W\d]\w{0,127}")
 _BARE_KEY = re.compile(r"[A-Za-z_][0-9A-Za-z_]{0,63}")
 _NO_WORD = re.compile(r"\s*(?:[\[{].*|[-+]?[0-9].*|true|false|null|none)\s*", re.IGNORECASE | re.DOTALL)
 
@@ -72,8 +72,8 @@ def as_json(value: Any) -> str:
 
 
 def in_cdata(value: Any) -> str:
-    """Return JSON that does not end a CDATA section: `]]>` can only stand in a string, where `>` has an escape."""
-    return as_json(value).replace("]]>", "]]\\u003e")
+    """Return JSON that does not end a CDATA section: `]>` can only stand in a string, where `>` has an escape."""
+    return as_json(value).replace("]>", "]\\u003e")  # not `]]>` alone: so a grammar can say it without look-ahead
 
 
 def as_pairs(arguments: dict[str, Any], declared: Declared) -> str:
@@ -82,9 +82,9 @@ def as_pairs(arguments: dict[str, Any], declared: Declared) -> str:
     for key, value in arguments.items():
         types = declared(key)
         bare = not isinstance(value, str | dict | list)
-        if not _PYTHON_NAME.fullmatch(key) or (bare and types and not _keeps(value, types)):
+        if not PYTHON_NAME.fullmatch(key) or (bare and types and not _keeps(value, types)):
             return as_json(arguments)
-        pairs.append(f"{key}={_python(value)}")
+        pairs.append(f"{key}={as_python(value)}")
     return ", ".join(pairs)
 
 
@@ -95,11 +95,12 @@ def _keeps(value: Any, types: frozenset[str]) -> bool:
     return "string" not in types and (type_of(value) in types or (isinstance(value, int) and "number" in types))
 
 
-def _python(value: Any) -> str:
+def as_python(value: Any) -> str:
+    """Return a JSON value with Python's words."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{as_json(key)}: {_python(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{as_json(key)}: {as_python(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_python, value)) + "]"
+        return "[" + ", ".join(map(as_python, value)) + "]"
     if value is None or isinstance(value, bool):
         return repr(value)
     return as_json(value)
@@ -108,7 +109,7 @@ def _python(value: Any) -> str:
 def in_braces(value: Any, quote: str) -> str:
     """Return the language `braces`: bare keys, and strings between `quote`, which they cannot hold."""
     if isinstance(value, dict):
-        items = (f"{_brace_key(key, quote)}:{in_braces(item, quote)}" for key, item in value.items())
+        items = (f"{brace_key(key, quote)}:{in_braces(item, quote)}" for key, item in value.items())
         return "{" + ",".join(items) + "}"
     if isinstance(value, list):
         return "[" + ",".join(in_braces(item, quote) for item in value) + "]"
@@ -119,7 +120,8 @@ def in_braces(value: Any, quote: str) -> str:
     return as_json(value)
 
 
-def _brace_key(key: str, quote: str) -> str:
+def brace_key(key: str, quote: str) -> str:
+    """Return a key of the language `braces`."""
     return key if _BARE_KEY.fullmatch(key) else in_braces(key, quote)
 
 
@@ -165,12 +167,19 @@ def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callab
 def _typed_ways(value: Any) -> list[tuple[str, str]]:
     """Return the texts of a value whose kind is told, each with the kind: JSON can say a string that ends early."""
     if isinstance(value, str):
-        quoted = as_json(value).replace("<", "\\u003c")
+        quoted = _without_tags(as_json(value))
         return [(value, "string"), *([(quoted, "null")] if len(quoted) <= _PLAIN_LIMIT else [])]
     text = as_json(value)
     if len(text) > _PLAIN_LIMIT and not isinstance(value, dict | list):
         raise Unwritable(f"expected a number of at most {_PLAIN_LIMIT} characters, found {len(text)}")
-    return [(text, type_of(value).replace("integer", "number"))]
+    return [(way, type_of(value).replace("integer", "number")) for way in (text, _without_tags(text))]
+
+
+def _without_tags(text: str) -> str:
+    """Return the same JSON without a `<`, with which closers begin: it can only stand in a string, where it has an
+    escape.
+    """
+    return text.replace("<", "\\u003c")
 
 
 def _stop(form: Form) -> re.Pattern[str]:
@@ -193,19 +202,20 @@ def _ways(value: Any, types: frozenset[str], key: str) -> list[tuple[str, str]]:
 def _raw_ways(value: Any, types: frozenset[str], key: str) -> list[str]:
     if not isinstance(value, str):
         text = as_json(value)
+        longest = _PLAIN_LIMIT
         if isinstance(value, dict | list):
-            container = bool(types) and types <= {"object", "array", "null"}
             kept = (not types or type_of(value) in types) and "string" not in types
-            kept = kept and (container or len(text) <= _PLAIN_LIMIT)
+            if types and types <= {"object", "array", "null"}:
+                longest = LENGTH_LIMIT
         else:
             kept = not types or _keeps(value, types) or (value is not None and "string" not in types)
-            kept = kept and len(text) <= _PLAIN_LIMIT
-        if not kept:
+        ways = [way for way in (text, _without_tags(text)) if len(way) <= longest]
+        if not kept or not ways:
             found = " or ".join(sorted(types)) or f"text, as it is longer than {_PLAIN_LIMIT} characters"
             raise Unwritable(
                 f"expected for {key!r:.40} a value that is read as it is, found one that is read as {found}"
             )
-        return [text]
+        return ways
     if len(value) > _PLAIN_LIMIT:
         if types and types <= {"object", "array", "null"}:
             raise Unwritable(f"expected {' or '.join(sorted(types))} for {key!r:.40}, found a string")
@@ -215,7 +225,7 @@ def _raw_ways(value: Any, types: frozenset[str], key: str) -> list[str]:
         if not clear and not ("string" in types and value.strip().lower() not in ("null", "none")):
             raise Unwritable(f"expected for {key!r:.40} text that is read as text, found {value!r:.40}")
         return [value]
-    quoted = as_json(value).replace("<", "\\u003c").replace("\n", "\\n")
+    quoted = _without_tags(as_json(value))
     plain = [] if is_json(value) else [value]
     return plain + ([quoted] if len(quoted) <= _PLAIN_LIMIT else [])
 

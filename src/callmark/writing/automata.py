@@ -20,6 +20,7 @@ Range: TypeAlias = tuple[str, str]
 
 _LAST: Final = "\U0010ffff"
 _NOT_ASCII: Final = ("\x80", _LAST)
+_GIVEN_UP: Final = 8  # beginnings of closers one after the other in a text: `<<<` is an operator, more is a drawing
 
 
 class Lit(msgspec.Struct, frozen=True):
@@ -91,6 +92,40 @@ def maybe(item: Node | str) -> Node:
     return Rep(Lit(item) if isinstance(item, str) else item, 0, 1)
 
 
+def without(words: Iterable[str], closed: Iterable[Range], escapes: tuple[Node, ...], least: int, most: int) -> Node:
+    """Return a text of `least` to `most` characters in which none of the words stands.
+
+    closed   characters that cannot stand in it as they are
+    escapes  what counts as one character, too
+
+    A word is refused as soon as its first character would come again. What stands between two characters that may
+    begin one counts as one.
+    """
+    cut = {word[: word.find(word[0], 1)] if word[0] in word[1:] else word for word in words}
+    firsts = tuple((first, first) for first in sorted({word[0] for word in cut}))
+    apart = (*closed, *firsts)
+
+    def begun(begin: str) -> Node:
+        """Return what is left of a text that went along with some word, and does not go on so."""
+        following = sorted({word[len(begin)] for word in cut if word.startswith(begin) and word != begin})
+        on = (seq(char, begun(begin + char)) for char in following if begin + char not in cut)
+        return alt([Chars((*apart, *((char, char) for char in following)), negated=True), *escapes, *on])
+
+    def given_up(begin: str) -> Node:
+        """Return what may follow the beginning of a word up to where another one begins, or the text ends."""
+        following = sorted({word[len(begin)] for word in cut if word.startswith(begin) and word != begin})
+        on = [seq(char, given_up(begin + char)) for char in following if begin + char not in cut]
+        return maybe(alt(on)) if on else Lit("")
+
+    longer = [first for first, _ in firsts if first not in cut]
+    plain = Chars(apart, negated=True)
+    if not longer:
+        return times(alt([plain, *escapes]), least, most)
+    ended = Rep(alt(seq(first, given_up(first)) for first in longer), 0, _GIVEN_UP)
+    unit = alt([plain, *escapes, *(seq(ended, first, begun(first)) for first in longer)])
+    return seq(times(unit, least, most), ended)
+
+
 # Openers as steps: a set of characters, and whether it may stand any number of times, none included.
 
 Step: TypeAlias = tuple[Chars, bool]
@@ -110,14 +145,36 @@ def opener_steps(row: Dialect) -> list[list[Step]]:
     return found
 
 
-def _ways(items: list[Any]) -> list[list[Any]]:
-    """Return what a parsed pattern stands for, one for each choice of its alternatives."""
+def words_of(pattern: str, first: str) -> set[str]:
+    """Return what every match of a pattern of a row holds: a word that begins with `first`, one for each choice."""
+    found = set()
+    for way in _ways(list(_parser.parse(expand(pattern))), ahead=True):
+        steps: list[Step] = []
+        _append_steps(way, steps)
+        word = ""
+        for chars, repeated in steps:
+            (low, high), *more = chars.ranges
+            if repeated or chars.negated or more or low != high or not (word or low == first):
+                if word:
+                    break
+                continue
+            word += low
+        found.add(word or first)
+    return found
+
+
+def _ways(items: list[Any], *, ahead: bool = False) -> list[list[Any]]:
+    """Return what a parsed pattern stands for, one for each choice of its alternatives; `ahead`: of those in its
+    look-ahead too, where more than its beginning is wanted.
+    """
     for place, (op, value) in enumerate(items):
         before, behind = items[:place], items[place + 1 :]
         if op is sre.SUBPATTERN:
-            return _ways([*before, *value[3], *behind])
+            return _ways([*before, *value[3], *behind], ahead=ahead)
         if op is sre.BRANCH:
-            return [way for branch in value[1] for way in _ways([*before, *branch, *behind])]
+            return [way for branch in value[1] for way in _ways([*before, *branch, *behind], ahead=ahead)]
+        if op is sre.ASSERT and ahead:  # what stands behind it stands in its place too
+            return [[*before, (op, (1, way))] for way in _ways(list(value[1]), ahead=True)]
     return [items]
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
 from callmark.dialects.rendering import WrittenCall, fill
-from callmark.dialects.values import around_value
+from callmark.dialects.values import PYTHON_NAME, around_value, as_python, in_braces, in_cdata, in_parameters
 from callmark.errors import UsageError
-from callmark.toolshapes import type_of
+from callmark.toolshapes import declared_types, type_of
 from callmark.writing.automata import (
     Chars,
     Free,
@@ -29,11 +30,12 @@ from callmark.writing.automata import (
     seq,
     text_rules,
     times,
+    words_of,
 )
 from callmark.writing.calls import render_calls
 from callmark.writing.printers import gbnf, lark, regex
-from callmark.writing.schema_rules import STRING_LIMIT, Values, members
-from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs
+from callmark.writing.schema_rules import Values, given, members, writable
+from callmark.writing.toolset import Schema, ToolSpec, branches, resolved, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
@@ -72,6 +74,9 @@ def export_grammar(
     tool_choice  "auto"; "none": text only; "required": at least one call; or the name of the one tool to call, once
     parallel     whether several calls may stand in one message, at most 16
     nonce        the code that every call carries (dialect `call`)
+
+    A string without escapes (between tags, in braces) may hold anything but what begins or ends a call of the dialect;
+    where its schema gives it a length, no `<`.
 
     Raises UsageError for options out of range, for what a target cannot say, and as `render_call` does for names.
     """
@@ -119,6 +124,9 @@ class _Export:
         self._writing: Writing = row.writing
         self._form = row.forms[self._writing.form]
         self._keyed = self._form.body == "parameters" and bool(row.writing.parameter)
+        ends = (self._form.value_end, self._form.nested or self._form.opener or self._form.head, self._form.unclosed)
+        words = {word for pattern in ends if pattern and self._keyed for word in words_of(pattern, "<")}
+        self._closers = tuple(sorted(words))  # what no raw value may hold
         self._nonce = nonce
 
     def unenforced(self) -> tuple[str, ...]:
@@ -185,81 +193,86 @@ class _Export:
         written = lead + fill(head, places)[skipped:]
         before = [piece for part in written.split("\0") for piece in (index, part)][1:]
         if number not in self._bodies:
-            self._bodies[number] = self._arguments(spec, number)
+            self._bodies[number] = self._arguments(spec, number, fill(tail, places) + writing.closer)
         return seq(*before, self._bodies[number], fill(tail, places))
 
-    def _arguments(self, spec: ToolSpec, number: int) -> Node:
-        body, writing = self._form.body, self._writing
-        cdata = body == "parameters" and not self._keyed
-        values = Values(
-            spec.name, spec.schema, python=writing.pairs, quote=self._form.quote if body == "braces" else "",
-            closed=">" if cdata else "",
-        )  # fmt: skip
-        self._values.append(values)
+    def _arguments(self, spec: ToolSpec, number: int, behind: str) -> Node:
+        """Return the arguments of one tool; `behind` is what follows them."""
+        form = self._form
+        values = Values(spec.name, spec.schema, closers=self._closers)
+        if self._writing.pairs:
+            values = Values(spec.name, spec.schema, as_python)
+        elif form.body == "braces":
+            values = Values(spec.name, spec.schema, partial(in_braces, quote=form.quote), quote=form.quote)
+        elif form.body == "parameters" and not self._keyed:
+            values = Values(spec.name, spec.schema, in_cdata, closers=("]>",))
+        as_object = Values(spec.name, spec.schema, prefix="o")  # for what pairs cannot say
+        self._values += [values, as_object]
         try:
-            node = alt(self._way(values, spec, way) for way in values.ways(spec.arguments, "") or [spec.arguments])
+            ways = values.ways(spec.arguments, "") or [spec.arguments]
+            node = alt(self._way(values, as_object, way, behind) for way in ways)
         except RecursionError:
             raise UsageError(
                 f"tool {spec.name!r}: expected a schema that ends, or holds itself by a $ref alone, found another"
             ) from None
-        self.rules |= {f"v{number}{name}": _renamed(rule, f"v{number}") for name, rule in values.rules.items()}
+        rules = {**values.rules, **as_object.rules}
+        self.rules |= {f"v{number}{name}": _renamed(rule, f"v{number}") for name, rule in rules.items()}
         return _renamed(node, f"v{number}")
 
-    def _way(self, values: Values, spec: ToolSpec, schema: Schema) -> Node:
+    def _way(self, values: Values, as_object: Values, schema: Schema, behind: str) -> Node:
         """Return arguments in one of the ways that a schema allows."""
         ordered = members(schema)
         if self._keyed:
-            return self._parameters(values, ordered, schema)
+            required = schema.get("required", ())
+            items = ((key, alt(self._parameter(values, key, inner, behind))) for key, inner in ordered.items())
+            return seq(*(item if key in required else maybe(item) for key, item in items))
         if self._writing.pairs:
-            if not all(re.fullmatch(r"[^\W\d]\w{0,127}", name) for name in ordered):
-                raise UsageError(f"tool {spec.name!r}: expected parameters that are names in dialect {self._row.name}")
-            return values.members(ordered, schema, "", equals=True)
+            return self._pairs(values, as_object, ordered, schema)
         return values.object({"additionalProperties": False, **schema}, "")
 
-    def _parameters(self, values: Values, ordered: Schema, schema: Schema) -> Node:
-        required = schema.get("required", ())
-        items = []
+    def _pairs(self, values: Values, as_object: Values, ordered: Schema, schema: Schema) -> Node:
+        """Return pairs, and an object where a key is no name or where a word without quotes would be read as text."""
+        said: Schema = {}
         for key, inner in ordered.items():
-            item = alt(
-                seq(before, self._raw(values, one, key), after)
-                for kind, one in self._kinds(inner, values)
-                for before, after in [around_value(self._form, self._writing, key, kind, fill)]
-            )
-            items.append(item if key in required else maybe(item))
-        return seq(*items)
+            types = declared_types(inner, values.root)
+            if "string" in types and types & {"integer", "number", "boolean"}:
+                kinds = _kinds(inner, values.root)
+                inner = {"anyOf": [one for kind, one in kinds if kind not in ("number", "boolean")]}
+            if PYTHON_NAME.fullmatch(key) and inner != {"anyOf": []}:
+                said[key] = inner
+        ways = [values.members(said, schema, "", equals=True)] if said.keys() >= set(schema.get("required", ())) else []
+        if said != ordered:
+            ways.append(as_object.object({"additionalProperties": False, **schema}, ""))
+        return alt(ways)
 
-    def _kinds(self, schema: Any, values: Values) -> list[tuple[str, Any]]:
-        """Return the schema of a value for each kind that its tag can say, once with no kind where it says none."""
-        if not self._writing.typed:
-            return [("", schema)]
-        inner = resolved(schema, values._root) if isinstance(schema, dict) else {}
-        if branches := inner.get("anyOf", inner.get("oneOf")):
-            return [pair for branch in branches for pair in self._kinds(branch, values)]
-        listed = inner.get("enum", [inner["const"]] if "const" in inner else [])
-        told = inner.get("type", list(dict.fromkeys(map(type_of, listed))) or list(_KINDS))
-        return [
-            (kind.replace("integer", "number"), {**inner, "type": kind, **({"enum": mine} if listed else {})})
-            for kind in ([told] if isinstance(told, str) else told)
-            for mine in [[member for member in listed if type_of(member) == kind]]
-            if mine or not listed
-        ]
+    def _parameter(self, values: Values, key: str, schema: Any, behind: str) -> list[Node | str]:
+        """Return the ways to write a parameter: one for each kind of value that it may have and that is read so."""
+        form, writing = self._form, self._writing
+        types = declared_types(schema, values.root)
+        as_text = not writing.typed and ("string" in types or not types)  # then all is that is no null
 
-    def _raw(self, values: Values, schema: Any, key: str) -> Node:
-        """Return a value as it stands between tags: strings as they are, all else as JSON."""
-        inner = resolved(schema, values._root) if isinstance(schema, dict) else {}
-        kinds = inner.get("type")
-        if isinstance(kinds, str) and kinds != "string":
-            return values.value(inner, f".{key}")
-        if kinds == "string" and "enum" not in inner and "const" not in inner:
-            least = inner.get("minLength", 0)
-            most = max(inner.get("maxLength", STRING_LIMIT), least)
-            values._tell(f".{key}", sorted(inner.keys() & {"pattern", "format"}))
-            return times(Chars((("<", "<"), ("\ud800", "\udfff"), ("\r", "\r")), negated=True), least, most)
-        listed = inner.get("enum", [inner["const"]] if "const" in inner else [])
-        if listed and all(type_of(member) == "string" and "<" not in member for member in listed):
-            return alt(listed)
-        values._tell(f".{key}", ["type (any JSON scalar)"])
-        return times(Chars((("<", "<"), ("\ud800", "\udfff"), ("\r", "\r")), negated=True), 0, STRING_LIMIT)
+        def whole(value: Any) -> str:
+            return in_parameters({key: value}, form, writing, behind, lambda _: types, fill)
+
+        values.ways(resolved(schema, values.root), f".{key}")
+        found: list[Node | str] = []
+        for kind, one in _kinds(schema, values.root):
+            if listed := given(one):
+                found += writable(listed, whole)
+            elif kind == "string" or not as_text or kind == "null":
+                before, after = around_value(form, writing, key, kind, fill)
+                text = self._raw(values, one, key) if kind == "string" else values.value(one, f".{key}")
+                found.append(seq(before, text, after))
+        if not found:
+            values.tell(f".{key}", ["enum (the dialect reads text)"])
+            found.append(seq(*around_value(form, writing, key, "", fill)))
+        return found
+
+    def _raw(self, values: Values, schema: Schema, key: str) -> Node:
+        """Return text as it stands between tags."""
+        values.ways(schema, f".{key}")
+        closed = (("\r", "\r"),) if self._form.trim else ()
+        return values.raw(self._closers, schema.get("minLength", 0), schema.get("maxLength"), closed)
 
     def structural_tag(self, free_text: bool, choice: str, single: bool) -> str:
         """Return XGrammar's structural tag: what leads to a call is literal, what stands in it is our EBNF.
@@ -310,6 +323,21 @@ def _tags_beside(tags: list[dict[str, Any]], separator: str, *, at_least_one: bo
         "type": "tags_with_separator", "tags": tags, "separator": separator, "at_least_one": at_least_one,
         "stop_after_first": single,
     }  # fmt: skip
+
+
+def _kinds(schema: Any, root: Schema) -> list[tuple[str, Any]]:
+    """Return a schema for each type of JSON that its values may have, with the type."""
+    schema = resolved(schema, root)
+    if ways := branches(schema, root):
+        return [pair for way in ways for pair in _kinds(way, root)]
+    listed = given(schema)
+    told = schema.get("type", list(dict.fromkeys(map(type_of, listed))) or list(_KINDS))
+    return [
+        (kind.replace("integer", "number"), {**schema, "type": kind, **({"enum": mine} if listed else {})})
+        for kind in ([told] if isinstance(told, str) else told)
+        for mine in [[member for member in listed if type_of(member) == kind]]
+        if mine or not listed
+    ]
 
 
 def _renamed(node: Node, prefix: str) -> Node:

@@ -7,16 +7,19 @@ are bounded, or a weak model goes on for ever.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final
 
+from callmark.dialects.values import Unwritable, as_json, brace_key
 from callmark.errors import UsageError
 from callmark.toolshapes import pointed
-from callmark.writing.automata import Alt, Chars, Lit, Node, Ref, Rep, alt, maybe, seq, times
+from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, without
 from callmark.writing.toolset import ANNOTATIONS, Schema, branches, resolved
 
 STRING_LIMIT: Final = 512  # characters of a string for which the schema gives no maxLength
 ITEMS_LIMIT: Final = 32  # items of a list for which it gives no maxItems
+KEY_LIMIT: Final = 64  # characters of a key that the schema does not name
 _FREE_MEMBERS: Final = 8  # members of an object of which nothing is known
 _ENUMERATED: Final = 64  # integers between bounds that are written out one by one
 _ANY_DEPTH: Final = 2  # brackets in a value of which nothing is known
@@ -46,22 +49,60 @@ def members(schema: Schema) -> Schema:
     return {**possible, **{name: {} for name in required if name not in properties}}
 
 
+def given(schema: Schema) -> list[Any]:
+    """Return the values that a schema lists, none where it lists none."""
+    listed: list[Any] = [schema["const"]] if "const" in schema else schema.get("enum", [])
+    return listed
+
+
+def writable(listed: list[Any], write: Callable[[Any], str]) -> list[str]:
+    """Return the texts of values, without those that cannot be written."""
+    texts = []
+    for value in listed:
+        with suppress(Unwritable):
+            texts.append(write(value))
+    return texts
+
+
+def _bounded(
+    closers: Iterable[str], closed: tuple[Range, ...], escapes: tuple[Node, ...], least: int, most: int | None
+) -> Node:
+    """Return a text without closers. Where characters are counted, one of each closer cannot stand at all (with escapes
+    its last one): a piece that could have become a closer counts as one character, however long it is.
+    """
+    if least > 1 or most is not None:
+        closers = {closer[-1] if escapes else closer[0] for closer in closers}
+    return without(closers, closed, escapes, least, max(STRING_LIMIT if most is None else most, least))
+
+
 class Values:
     """Makes pieces of a grammar from schemas of one tool, in one body language.
 
-    python    words and lists as Python writes them
+    root      the schema of the tool's arguments
+    literal   writes a value in that language
     quote     the delimiter of strings where the language has no escapes, "" for JSON's strings
-    closed    characters that no string may hold, beside those that JSON forbids
+    closers   words that no string may hold
+    prefix    what the names of its rules begin with
     """
 
-    def __init__(self, tool: str, root: Schema, *, python: bool = False, quote: str = "", closed: str = "") -> None:
+    def __init__(
+        self,
+        tool: str,
+        root: Schema,
+        literal: Callable[[Any], str] = as_json,
+        *,
+        quote: str = "",
+        closers: tuple[str, ...] = (),
+        prefix: str = "r",
+    ) -> None:
         self.unenforced: list[str] = []
         self.rules: dict[str, Node] = {}
+        self.root = root
+        self.literal = literal
         self._tool = tool
-        self._root = root
-        self._python = python
         self._quote = quote
-        self._closed = closed
+        self._closers = closers
+        self._prefix = prefix
         self._named: dict[str, str] = {}
 
     def value(self, schema: Any, where: str) -> Node:
@@ -74,51 +115,39 @@ class Values:
             )
         if "$ref" in schema:
             return self._reference(schema, where)
-        schema = resolved(schema, self._root)
+        schema = resolved(schema, self.root)
         ways = self.ways(schema, where)
         if ways:
             return alt(self.value(way, where) for way in ways)
-        if "const" in schema:
-            return Lit(self.literal(schema["const"]))
-        if "enum" in schema:
-            if not schema["enum"]:
-                raise UsageError(f"tool {self._tool!r}: {where}.enum: expected at least one value, found none")
-            return alt(self.literal(member) for member in schema["enum"])
+        if "const" in schema or "enum" in schema:
+            return self.one_of(given(schema), where)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if kinds is None:
             return self._any(_ANY_DEPTH)
         return alt(self._of_kind(kind, schema, where) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
-    def literal(self, value: Any) -> str:
-        """Return a value as the body language writes it."""
-        if isinstance(value, str) and self._quote:
-            return f"{self._quote}{value}{self._quote}"
-        if isinstance(value, str):
-            text = json.dumps(value, ensure_ascii=False)
-            return "".join(f"\\u{ord(char):04x}" if char in self._closed else char for char in text)
-        if isinstance(value, list):
-            return "[" + ", ".join(map(self.literal, value)) + "]"
-        if isinstance(value, dict):
-            colon = ":" if self._quote else ": "
-            return (
-                "{" + ", ".join(f"{self.literal(key)}{colon}{self.literal(item)}" for key, item in value.items()) + "}"
-            )
-        return repr(value) if self._python and (value is None or isinstance(value, bool)) else json.dumps(value)
+    def one_of(self, listed: list[Any], where: str) -> Node:
+        """Return one of the values in a list; those that the language cannot write are left out."""
+        texts = writable(listed, self.literal)
+        if not texts:
+            found = "none that the dialect can write" if listed else "none"
+            raise UsageError(f"tool {self._tool!r}: {where}.enum: expected at least one value, found {found}")
+        return alt(texts)
 
-    def string(self, least: int = 0, most: int = STRING_LIMIT) -> Node:
-        """Return a string of `least` to `most` characters."""
+    def string(self, least: int = 0, most: int | None = None) -> Node:
+        """Return a string of `least` to `most` characters; without `most` it has a bound that is not the schema's."""
         if self._quote:
-            first = self._quote[0]
-            return seq(
-                self._quote,
-                times(Chars(((first, first), ("\ud800", "\udfff")), negated=True), least, most),
-                self._quote,
-            )
-        closed = tuple((char, char) for char in self._closed)
-        plain = Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\"), *closed), negated=True)
-        return seq('"', times(Alt((plain, *_ESCAPED)), least, most), '"')
+            return seq(self._quote, self.raw((self._quote,), least, most), self._quote)
+        closed = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
+        return seq('"', _bounded(self._closers, closed, _ESCAPED, least, most), '"')
 
-    def _tell(self, where: str, keywords: list[str]) -> None:
+    @staticmethod
+    def raw(closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()) -> Node:
+        """Return a text as it is, in which none of `closers` stands."""
+        return _bounded(closers, (("\ud800", "\udfff"), *closed), (), least, most)
+
+    def tell(self, where: str, keywords: list[str]) -> None:
+        """Note what is not enforced at a place."""
         self.unenforced += [f"{self._tool}{where}: {keyword}" for keyword in keywords if not keyword.startswith("x-")]
 
     @staticmethod
@@ -130,25 +159,24 @@ class Values:
         return {"minimum"} if least == 0 else set()
 
     def _reference(self, schema: Schema, where: str) -> Node:
-        self._tell(where, sorted(schema.keys() - ANNOTATIONS - {"$ref"}))
+        self.tell(where, sorted(schema.keys() - ANNOTATIONS - {"$ref"}))
         name = self._named.get(schema["$ref"])
         if name is None:
-            name = self._named[schema["$ref"]] = f"r{len(self._named)}"
+            name = self._named[schema["$ref"]] = f"{self._prefix}{len(self._named)}"
             self.rules[name] = Lit("")  # its place, before those of the rules that it needs
-            self.rules[name] = self.value(pointed(schema["$ref"], self._root), where)
+            self.rules[name] = self.value(pointed(schema["$ref"], self.root), where)
         return Ref(name)
 
     def ways(self, schema: Schema, where: str) -> list[Schema]:
         """Return the schemas of which a resolved one is a union, and note what of it no grammar says."""
-        self._tell(where, sorted(schema.keys() - _ENFORCED - self._said_by_number(schema)))
-        self._tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
-        return branches(schema, self._root)
+        self.tell(where, sorted(schema.keys() - _ENFORCED - self._said_by_number(schema)))
+        self.tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
+        return branches(schema, self.root)
 
     def _of_kind(self, kind: str, schema: Schema, where: str) -> Node:
         match kind:
             case "string":
-                least, most = schema.get("minLength", 0), schema.get("maxLength", STRING_LIMIT)
-                return self.string(least, max(most, least) if "maxLength" in schema else max(STRING_LIMIT, least))
+                return self.string(schema.get("minLength", 0), schema.get("maxLength"))
             case "integer" | "number":
                 return self._number(kind, schema)
             case "boolean":
@@ -212,16 +240,23 @@ class Values:
         return alt(starts)
 
     def _key(self, name: str) -> str:
-        return name if self._quote and name.isidentifier() and name.isascii() else self.literal(name)
+        return brace_key(name, self._quote) if self._quote else self.literal(name)
 
     def _free_object(self, schema: Schema, where: str) -> Node:
-        self._tell(where, ["keys that differ"])
+        self.tell(where, ["keys that differ"])
         inner = schema.get("additionalProperties", True)
         value = self._any(_ANY_DEPTH - 1) if inner in (True, {}) else self.value(inner, f"{where}.*")
         return self._free_members(value)
 
+    def _any_key(self) -> Node:
+        quoted = self.string(1, KEY_LIMIT)
+        if not self._quote:
+            return quoted
+        letters = (("A", "Z"), ("a", "z"), ("_", "_"))
+        return alt([quoted, seq(Chars(letters), Rep(Chars((("0", "9"), *letters)), 0, KEY_LIMIT - 1))])
+
     def _free_members(self, value: Node) -> Node:
-        pair = seq(self.string(1, 64), ":", maybe(" "), value)
+        pair = seq(self._any_key(), ":", maybe(" "), value)
         return seq("{", maybe(seq(pair, Rep(seq(",", maybe(" "), pair), 0, _FREE_MEMBERS - 1))), "}")
 
     def _any(self, depth: int) -> Node:
@@ -230,6 +265,6 @@ class Values:
         if depth:
             inner = self._any(depth - 1)
             listed = seq(inner, Rep(seq(",", maybe(" "), inner), 0, _FREE_MEMBERS - 1))
-            one = seq(self.string(1, 64), ":", maybe(" "), inner)
+            one = seq(self._any_key(), ":", maybe(" "), inner)
             ways += [seq("[", maybe(listed), "]"), seq("{", maybe(one), "}")]
         return alt(ways)
