@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callmark import UsageError, convert, dialects, parse, render_history, render_result, restore_history
+from callmark import UsageError, convert, dialects, parse, render_call, render_history, render_result, restore_history
 from callmark.languages import LANGUAGES
 from writing import hostile_strings, json_values, objects
 
@@ -155,34 +155,50 @@ results = st.one_of(
 )
 
 
-@settings(max_examples=150)
+REFUSING = ("qwen_xml", "glm", "dsml", "invoke", "kimi_k3", "gemma4")  # some values
+prose = st.sampled_from(
+    [
+        "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so", "`f", "``` `",
+        "a ```", "<think>hm", "<think>a<thinking>b</thinking>", "[THINK]hm[/THINK]ok", "<Thought>\n```", "</think>so",
+        "[CALL: look(", '[CALL: look({"a": "', "[CALL", '<tool_call>{"name": "look", "arguments": {}}</tool_call>',
+        "<tool_call>\n<function=look>\n<parameter=a>", "Action: look\nAction Input: {", "Action", "[look(at='", "[1]",
+    ]
+) | hostile_strings  # fmt: skip
+"""What an assistant says before it calls: with fences, thoughts and markers that are open, or complete."""
+
+
+@each_dialect
+@settings(max_examples=40)
 @given(
-    dialect=st.sampled_from(NAMES),
+    said=prose,
     calls=arguments_of_calls,
     contents=st.lists(results, min_size=3, max_size=3),
     language=st.sampled_from(LANGUAGES),
 )
-def test_history_goes_there_and_back(dialect, calls, contents, language):
+def test_history_goes_there_and_back(dialect, said, calls, contents, language):
     native = [
         call(name, json.dumps(arguments, ensure_ascii=False), f"id{n}") for n, (name, arguments) in enumerate(calls)
     ]
     chat = [
         {"role": "user", "content": "Go"},
-        {"role": "assistant", "content": "Well.", "tool_calls": native},
+        {"role": "assistant", "content": said, "tool_calls": native},
         *({"role": "tool", "tool_call_id": f"id{n}", "content": contents[n]} for n in range(len(calls))),
         {"role": "assistant", "content": "Done."},
     ]
     try:
         text = render_history(chat, dialect, language=language)
     except UsageError:
-        assert dialect in ("qwen_xml", "glm", "gemma4")
+        assert dialect in REFUSING
         return
     assert [message["role"] for message in text] == ["user", "assistant", "user", "assistant"]
     assert parse(text[2]["content"], dialects=NAMES).calls == ()
     back = restore_history(text, dialect, language=language)
     assert back[0] == chat[0]
     assert back[-1] == chat[-1]
-    assert back[1]["content"] == "Well."
+    kept = "".join((back[1]["content"] or "").split())
+    assert set("".join(said.split())) - set(kept) <= set("<")  # of JSON, as an escape
+    if said in ("Well.", "```\nx\n```", "[THINK]hm[/THINK]ok", "[1]"):
+        assert back[1]["content"] == said
     assert [message["role"] for message in back[2:-1]] == ["tool"] * len(calls)
     ids = [f"id{n}" for n in range(len(calls))]
     assert sorted(found["id"] for found in back[1]["tool_calls"]) == ids
@@ -198,6 +214,33 @@ def test_history_goes_there_and_back(dialect, calls, contents, language):
         except ValueError:
             continue
         assert repr(json.loads(message["content"])) == repr(value)
+
+
+def test_what_was_said_before_native_calls_is_guarded():
+    def said(text, **more):
+        chat = [{"role": "assistant", "content": text, "tool_calls": [call("f")], **more}]
+        return render_history(chat)[0]["content"]
+
+    assert said("So:\n```py\nx") == "So:\n```py\nx\n```\n[CALL: f({})]"
+    assert said("<think>a [THINK]b") == "<think>a [THINK]b\n[/THINK]\n</think>\n[CALL: f({})]"
+    assert said("I write [CALL: g()].") == "I write [\\CALL: g()].\n[CALL: f({})]"
+    image = {"type": "image"}
+    assert said([{"type": "text", "text": "~~~"}, image])[:2] == [{"type": "text", "text": "~~~\n~~~"}, image]
+    assert render_history([{"role": "assistant", "content": "~~~ [CALL: g()]"}])[0]["content"] == "~~~ [CALL: g()]"
+
+
+def test_thoughts_and_what_could_not_be_read_come_back():
+    def restored(text, dialect="call"):
+        return restore_history([{"role": "assistant", "content": text}], dialect)[0]["content"]
+
+    assert restored("<think>hm</think>ok [CALL: f()]") == "<think>hm</think>ok"
+    assert restored("[CALL: g(])] [CALL: f()]") == "[CALL: g(])]"
+    assert restored("<|open|>think<|sep|>hm<|close|>think<|sep|>ok " + render_call("f", {}, "kimi_k3"), "kimi_k3") == (
+        "<think>hm</think>ok"
+    )
+    analysis = "<|channel|>analysis<|message|>hm<|end|>"
+    assert convert(analysis + render_call("f", {}, "harmony"), "call") == "<think>hm</think>[CALL: f({})]"
+    assert convert(f"a{analysis}", "call", dialects="harmony") == "a<think>hm</think>"
 
 
 def test_history_without_results_and_with_parts_comes_back():

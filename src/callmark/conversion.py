@@ -6,12 +6,12 @@ Reading and writing do not know each other; this is where they meet.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from callmark.dialects import Dialect, select
 from callmark.dialects.rendering import WrittenCall
-from callmark.events import Call, Malformed, Markup, Text
+from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects
 from callmark.reading.whole import parse
@@ -56,27 +56,51 @@ def convert(
         pieces.append(held)
         held = ""
 
-    for event in parse(text, dialects=dialects, tools=tools, contexts=contexts).events:
-        match event:
-            case Call(name=name, arguments=arguments, id=call_id):
-                held = ""
-                calls.append(WrittenCall(name, arguments, call_id))
-            case Text(text=piece) if calls and not piece.strip():
-                held += piece
-            case Text(text=piece) | Malformed(raw=piece):
-                write_calls()
-                pieces.append(piece)
-            case Markup(raw=piece) if _is_reasoning(piece):
-                write_calls()
-                pieces.append(piece)
-            case _:  # previews, remarks, and what opens and closes sections of the other dialect
-                pass
+    for piece in _pieces(parse(text, dialects=dialects, tools=tools, contexts=contexts).events):
+        if isinstance(piece, Call):
+            held = ""
+            calls.append(WrittenCall(piece.name, piece.arguments, piece.id))
+        elif calls and not piece.strip():
+            held += piece
+        else:
+            write_calls()
+            pieces.append(piece)
     write_calls()
     return "".join(pieces)
 
 
+def _pieces(events: Iterable[Event]) -> Iterator[Call | str]:
+    """Yield the calls, and all else as text, but for what opens and closes sections: that goes with its dialect.
+
+    Thoughts are between tags that every dialect knows, whatever marked them.
+    """
+    opened = 0  # tags around thoughts that stay as they are
+    wrapped = False
+    for event in events:
+        piece: Call | str
+        match event:
+            case Call():
+                piece = event
+            case Text(text=piece, channel="reasoning") if not opened:
+                yield piece if wrapped else f"<think>{piece}"
+                wrapped = True
+                continue
+            case Text(text=piece) | Malformed(raw=piece):
+                pass
+            case Markup(raw=piece) if _is_reasoning(piece):
+                opened = max(opened + (-1 if "/" in piece else 1), 0)
+            case _:
+                continue
+        if wrapped:
+            yield "</think>"
+        wrapped = False
+        yield piece
+    if wrapped:
+        yield "</think>"
+
+
 def _is_reasoning(raw: str) -> bool:
-    """Whether Markup is a reasoning tag, which stays; what belongs to a section of calls goes with its dialect."""
+    """Whether Markup is a tag around thoughts that every dialect knows."""
     return raw.strip("<>/[]").lower() in ("think", "thinking", "thought", "reasoning")
 
 
@@ -94,9 +118,9 @@ def restore_history(
     >>> restore_history(chat)[0]["tool_calls"][0]["function"]
     {'name': 'look', 'arguments': '{}'}
 
-    Only assistant messages are read for calls, and only messages of the user that begin with a result's header for
-    results. A call gets the id of the dialect, or of the result that answers it, or `call_` and a number. Content in
-    parts stays as it is.
+    Only assistant messages are read for calls; all the rest is their content, thoughts and what could not be read too.
+    Only messages of the user that begin with a result's header are read for results. A call gets the id of the
+    dialect, or of the result that answers it, or `call_` and a number. Content in parts stays as it is.
     """
     headers = header_pattern(language_of(language))
     result: list[Message] = []
@@ -113,7 +137,8 @@ def restore_history(
                 number += 1
             kept = dict(message)
             if open_calls:
-                kept["content"] = parsed.text.strip() or None
+                said = [piece for piece in _pieces(parsed.events) if isinstance(piece, str)]
+                kept["content"] = "".join(said).strip() or None
                 kept["tool_calls"] = open_calls
             result.append(kept)
         elif role == "user" and isinstance(content, str) and headers.match(content.lstrip("\n ")):

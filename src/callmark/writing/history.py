@@ -7,6 +7,7 @@ text, and results become one message of the user's role, in the order of the cal
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,9 +17,13 @@ from callmark.errors import UsageError
 from callmark.languages import Language
 from callmark.writing.calls import render_calls
 from callmark.writing.messages import checked_message
+from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import render_result
 
 Message: TypeAlias = dict[str, Any]
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)  # as reading sees them: properties hold the two together
+_THOUGHTS = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
 
 
 class _Result(NamedTuple):
@@ -48,7 +53,9 @@ def render_history(
     Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
     `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
     those of unknown calls come last, with their own ids. Arguments that are no JSON object are written as
-    `{"_raw": text}`. Other content stays as it is, parts included.
+    `{"_raw": text}`. What stands beside native calls is guarded, so that the calls behind it are read and nothing else:
+    markers in it are broken, an open code fence and open thoughts are closed. Other content stays as it is, parts
+    included.
 
     merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate
 
@@ -140,13 +147,36 @@ def _plain(content: Any) -> Any:
 
 
 def _joined(content: Any, text: str) -> Any:
-    """Return content with text on a line of its own behind it."""
+    """Return content with calls, if there are any, on a line of their own behind it."""
     if isinstance(content, list):
-        if all(_kind(part) == "text" for part in content):
-            content = "".join(str(part.get("text", "")) for part in content)
-        else:
-            return [*content, {"type": "text", "text": text}] if text else content
-    return f"{content.rstrip()}\n{text}" if content and text else (text or content)
+        if not all(_kind(part) == "text" for part in content):
+            return [*map(_guarded_part, content), {"type": "text", "text": text}] if text else content
+        content = "".join(str(part.get("text", "")) for part in content)
+    return f"{_guarded(content.rstrip())}\n{text}" if content and text else (text or content)
+
+
+def _guarded_part(part: Any) -> Any:
+    return {**part, "text": _guarded(str(part.get("text", "")))} if _kind(part) == "text" else part
+
+
+def _guarded(text: str) -> str:
+    """Return what was said before native calls such that these are read behind it, and nothing in it is.
+
+    Markers in it are broken, and a code fence or thoughts that were never closed are closed.
+    """
+    text = neutralized_inside(f"{text}\n").removesuffix("\n")  # a line break is what follows
+    fence = ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not found[2].strip():
+                fence = ""
+        elif found and ("~" in found[1] or "`" not in found[2]):
+            fence = found[1]
+    opened: list[str] = []
+    for tag in _THOUGHTS.finditer(text):
+        opened = opened[:-1] if "/" in tag[0] else [*opened, f"{tag[0][0]}/{tag[0][1:]}"]
+    return "\n".join([text, *([fence] if fence else []), *reversed(opened)])
 
 
 def _merged(messages: list[Message]) -> list[Message]:
