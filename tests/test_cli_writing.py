@@ -97,11 +97,40 @@ def test_render_takes_what_parse_prints(tools):
     for line, expected in (
         ("{", "line 1: expected a call as JSON"),
         ("7", "line 1: expected an object"),
-        ("{}", "name"),
+        ("{}", "line 1: expected an object with a name"),
+        ('{"name": "f"}\n["x"]', "line 2: expected an object with a name"),
+        ('{"name": "f", "arguments": "x"}', "line 1: expected arguments as JSON"),
     ):
         failed = run("render", text=line)
         assert failed.returncode == 2
         assert expected in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"name": "f", "arguments": '{"a": 1}'},
+        {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}},
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a": 1}'},
+        {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}},
+    ],
+    ids=lambda call: call.get("type", "bare"),
+)
+def test_render_takes_the_calls_of_other_apis(call):
+    for text in (json.dumps(call), json.dumps([call], indent=2)):
+        assert run("render", text=text).stdout == b'[CALL: f({"a": 1})]\n'
+
+
+def test_tools_may_come_from_standard_input():
+    assert run("prompt", "-", text=json.dumps(TOOLS)).stdout.decode() == protocol_prompt(TOOLS).text + "\n"
+    assert run("lint", "-", text="[]").returncode == 0
+
+
+def test_options_of_a_grammar_of_calls_want_tools():
+    for option in (["--target", "gbnf"], ["--calls-only"], ["--single"], ["--nonce", "x"], ["--tool-choice", "none"]):
+        failed = run("grammar", "call", *option)
+        assert (failed.returncode, failed.stdout) == (2, b"")
+        assert "expected --tools" in failed.stderr
 
 
 def test_convert_writes_another_dialect(tools):

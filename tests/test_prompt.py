@@ -416,6 +416,8 @@ def test_tools_come_in_many_shapes():
         {"functionDeclarations": [{"name": "look", "parameters": {"properties": {"at": {"type": "STRING"}}}}]},
         [{"function_declarations": [{"name": "look", "parameters_json_schema": schema}]}],
         {"type": "function", "function": {"name": "look", "parameters": schema}},
+        {"title": "look", "description": "Looks.", **schema},
+        [{"title": "look", "properties": schema["properties"]}],
         SimpleNamespace(tools=[SimpleNamespace(name="look", description=None, inputSchema=schema)]),
         [SimpleNamespace(function_declarations=[SimpleNamespace(name="look", description="", parameters=schema)])],
     ):  # fmt: skip

@@ -32,6 +32,7 @@ from callmark.events import Call, Event, Text
 
 if TYPE_CHECKING:
     from callmark.dialects import Dialect
+    from callmark.dialects.rendering import WrittenCall
     from callmark.languages import Language
     from callmark.running.jobs import Approval
     from callmark.running.models import Model
@@ -231,7 +232,7 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
 @main.command(short_help="Print the grammar of a dialect, or of the calls of one's tools.")
 @click.argument("dialect", metavar="NAME|FILE.toml")
 @click.option("--tools", metavar="TOOLS.json", help="Print a grammar of messages that may call these tools.")
-@click.option("--target", default="llguidance", help="llguidance, gbnf, xgrammar, structural-tag or regex.")
+@click.option("--target", help="llguidance (the default), gbnf, xgrammar, structural-tag or regex; wants --tools.")
 @click.option("--calls-only", is_flag=True, help="Without text around the calls.")
 @click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
 @click.option("--single", is_flag=True, help="At most one call in a message.")
@@ -247,6 +248,8 @@ def grammar(
     Example: callmark grammar call --tools tools.json --target gbnf > calls.gbnf
     """
     if tools is None:
+        if target or calls_only or single or nonce or tool_choice != "auto":
+            raise click.UsageError("expected --tools with the options of a grammar of calls")
         from callmark.dialects import select
         from callmark.reading.grammar import flatten
 
@@ -258,7 +261,7 @@ def grammar(
         exported = export_grammar(
             _tools(tools),
             _dialect(dialect),
-            target,
+            target or "llguidance",
             free_text=not calls_only,
             tool_choice=tool_choice,
             parallel=not single,
@@ -295,7 +298,7 @@ def list_dialects(as_json: bool) -> None:
             output.write((msgspec.json.encode(row) if as_json else "\t".join(columns).encode()) + b"\n")
 
 
-_TOOLS = click.argument("tools", metavar="TOOLS.json")
+_TOOLS = click.argument("tools", metavar="TOOLS.json|-")
 _DIALECT = click.option("--dialect", default="call", metavar="NAME|FILE.toml", help="The dialect to write.")
 
 
@@ -323,7 +326,7 @@ def prompt(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Print the prompt that teaches the tools in TOOLS.json to a model.
+    """Print the prompt that teaches the tools in TOOLS.json (or standard input) to a model, without example turns.
 
     \b
     Example: callmark prompt tools.json --style table --language zh-Hans
@@ -356,25 +359,47 @@ def prompt(
 @click.option("--nonce", help="The code that every call carries.")
 @click.option("--tools", metavar="TOOLS.json", help="The tools, whose types decide how values are written.")
 def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> None:
-    """Write the calls in FILE or standard input, one JSON object on a line, as the text of a dialect.
+    """Write the calls in FILE or standard input, JSON, as the text of a dialect.
 
-    A line has a name, arguments and perhaps an id, as `callmark parse` prints them; its other events are passed over.
+    A call has a name, arguments and perhaps an id, as `callmark parse` prints it on a line; other events are passed
+    over. Calls as OpenAI and Anthropic give them will do too, and so will a list of calls.
 
     \b
     Example: callmark parse answer.txt --calls | callmark render --dialect hermes
     """
-    from callmark import WrittenCall, render_calls
+    from callmark import render_calls
 
-    calls = []
-    for number, line in enumerate("".join(_chunks(file)).splitlines(), 1):
-        row = _json(line.encode(), f"line {number}: expected a call as JSON") if line.strip() else {"type": "text"}
-        if not isinstance(row, dict):
-            raise _Failure(f"line {number}: expected an object with a name and arguments, found {line:.80}")
-        if row.get("type", "call") in ("call", "function"):
-            calls.append(WrittenCall(row.get("name", ""), row.get("arguments", {}), row.get("id")))
+    text = "".join(_chunks(file))
+    try:
+        rows = [(1, msgspec.json.decode(text))]
+    except (ValueError, RecursionError):
+        lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+        rows = [(number, _json(line.encode(), f"line {number}: expected a call as JSON")) for number, line in lines]
+    calls = [
+        _written_call(call, number)
+        for number, row in rows
+        for call in (row if isinstance(row, list) else [row])
+        if not isinstance(call, dict) or call.get("type", "call") in _CALLS
+    ]
     text = render_calls(calls, _dialect(dialect), nonce=nonce, tools=None if tools is None else _tools(tools))
     with _standard_output() as output:
         output.write(text.encode() + b"\n" * bool(text))
+
+
+_CALLS = ("call", "function", "function_call", "tool_use")  # how ours is told, and those of other APIs
+
+
+def _written_call(call: Any, number: int) -> WrittenCall:
+    """Return a call in one of the usual shapes."""
+    from callmark import WrittenCall
+
+    inner = call.get("function", call) if isinstance(call, dict) else call
+    if not isinstance(inner, dict) or "name" not in inner:
+        raise _Failure(f"line {number}: expected an object with a name and arguments, found {call!r:.80}")
+    arguments = inner.get("arguments", inner.get("input", {}))
+    if isinstance(arguments, str):
+        arguments = _json(arguments.encode("utf-8", "replace"), f"line {number}: expected arguments as JSON")
+    return WrittenCall(inner["name"], arguments, call.get("call_id", call.get("id")))
 
 
 @main.command(short_help="Write the calls in a text in another dialect.")
@@ -757,7 +782,7 @@ def _dialect(name: str) -> str | Dialect:
 
 
 def _tools(path: str) -> Any:
-    with open(path, "rb") as source:
+    with _open(0 if path == "-" else path, "rb") as source:
         return _json(source.read(), f"{click.format_filename(path)}: expected tools as JSON")
 
 

@@ -30,14 +30,14 @@ _DEPTH_LIMIT: Final = 8  # references and unions inside of each other that are f
 def listed(tools: Any) -> list[Any]:
     """Return the tools one by one.
 
-    Takes a sequence of tools, a single one as a mapping with a name, an MCP tools/list result, Gemini's declarations,
-    or a mapping of names to schemas. Raises ToolsError for anything else.
+    Takes a sequence of tools, a single one as a mapping with a name or a title, an MCP tools/list result, Gemini's
+    declarations, or a mapping of names to schemas. Raises ToolsError for anything else.
     """
     inner = _field(tools, "tools")
     if isinstance(inner, list):
         tools = inner
     elif isinstance(tools, Mapping):
-        is_one = isinstance(tools.get("name"), str) or isinstance(tools.get("type"), str)
+        is_one = any(isinstance(tools.get(key), str) for key in ("name", "type", "title"))
         if is_one or _field(tools, *_DECLARATIONS) is not None:
             tools = [tools]
         else:
@@ -61,8 +61,8 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
     """Return name, description and schema of a tool as they are given, None for what is not.
 
     Takes an OpenAI tool (chat or Responses), an Anthropic or MCP tool, a Gemini declaration, a bare mapping with a name
-    and parameters, an object with such attributes, a Python function, or a name. Raises ToolsError for a function that
-    cannot be a tool.
+    and parameters, a JSON Schema with a title, an object with such attributes, a Python function, or a name. Raises
+    ToolsError for a function that cannot be a tool.
     """
     if isinstance(tool, str):
         return tool, None, None
@@ -73,6 +73,9 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
         return tool.__name__, signature.description, signature.parameters
     inner = tool.get("function") if isinstance(tool, Mapping) else None
     tool = inner if isinstance(inner, Mapping) else tool
+    if isinstance(tool, Mapping) and "name" not in tool and "title" in tool and "properties" in tool:
+        schema = {key: value for key, value in tool.items() if key not in ("title", "description")}
+        return tool["title"], tool.get("description"), schema
     return _field(tool, "name"), _field(tool, "description"), _field(tool, *_SCHEMA_KEYS)
 
 

@@ -166,7 +166,7 @@ def _regex(node: Node, rules: Mapping[str, Node], inside: tuple[str, ...]) -> st
                 raise UsageError("target regex: expected schemas that do not hold themselves, found one that does")
             return _regex(rules[name], rules, (*inside, name))
         case _:
-            raise UsageError("target regex: expected free_text=False, found free text, which no plain regex can say")
+            raise UsageError("target regex: expected free_text=False (--calls-only), found free text, which none says")
 
 
 def _class(ranges: tuple[tuple[str, str], ...], negated: bool, escape: dict[str, str]) -> str:
