@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from callmark import Malformed, export_grammar, merge_into_messages, parse, protocol_prompt
+from callmark.errors import CallmarkError
 from callmark.languages import LANGUAGES
 from callmark.running.models import OpenAIModel, Request
 from callmark.running.native import Assembler
@@ -215,7 +216,10 @@ def main(given: list[str] | None = None) -> int:
         for style in chosen.styles.split(","):
             for language in chosen.languages.split(","):
                 number = chosen.questions
-                rows.append(measured(answer, dialect, style, language, number=number, grammar=chosen.grammar))
+                try:
+                    rows.append(measured(answer, dialect, style, language, number=number, grammar=chosen.grammar))
+                except (CallmarkError, OSError) as error:  # an option that is none, or a server that does not answer
+                    options.error(f"{dialect}, {style}, {language}, asking {chosen.base_url}: {error}")
                 print(*rows[-1], sep="\t", file=sys.stderr, flush=True)
     print(f"{title}\n\n{table(rows)}")
     if chosen.plot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -61,6 +62,23 @@ def test_answers_are_counted_shown_and_drawn(server, tmp_path, capsys):
     assert len(Script.asked) == 20
     assert Script.asked[0]["grammar"].startswith("root ::= ")
     assert Script.asked[0]["messages"][-1]["content"] == QUESTIONS["en"]["get_weather"][0]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--dialects", "nope", "expected a registered dialect"),
+        ("--styles", "long", "style: expected one of schema"),
+        ("--languages", "de", "de, asking"),
+        ("--questions", "20", "Connection refused"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_without_a_traceback(option, value, expected, capsys):
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(SystemExit, match="^2$"):
+            main(["--base-url", f"http://127.0.0.1:{taken.getsockname()[1]}/v1", option, value])
+    assert expected in capsys.readouterr().err
 
 
 def test_what_is_no_call_of_the_tools_is_none():
