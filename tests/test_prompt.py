@@ -200,6 +200,15 @@ def test_shorter_styles_are_that_much_shorter(tools):
     assert compact * 3 <= schema
 
 
+def test_whole_prompts_are_that_much_shorter_where_tools_are_several():
+    for tools in (MANY_TOOLS[:5], MANY_TOOLS):
+        schema, signatures, compact = (
+            protocol_prompt(tools, style=style, examples="none").tokens for style in ("schema", "signature", "compact")
+        )
+        assert signatures * 3 <= schema * 2
+        assert compact * 3 <= schema
+
+
 def test_signatures_say_types():
     def of(schema, **options):
         (spec,) = tool_specs({"f": {"properties": {"a": schema}, "$defs": {"me": {"anyOf": [{"$ref": "#/$defs/me"}]}}}})

@@ -545,7 +545,7 @@ def test_settings_come_from_a_file_too():
 def test_a_session_speaks_a_language_of_ones_own(tmp_path):
     source = (Path(callmark.__file__).parent / "languages/en.toml").read_text(encoding="utf-8")
     for english, norwegian in (
-        ("You can call these tools:", "Du kan kalle disse verktøyene:"),
+        ("You can call these:", "Du kan kalle disse verktøyene:"),
         ("Result of {name}", "Svar fra {name}"),
         ("Something stands where", "Noe står der"),
     ):
@@ -1088,7 +1088,7 @@ def test_text_mode_ignores_what_a_model_could_do_natively():
     model = Script(CALL, "3.", native_tools="openai")
     play(Session(Registry([add]), settings=Settings(mode="text")), model)
     assert model.requests[0].tools == []
-    assert "You can call these tools" in model.requests[0].messages[0]["content"]
+    assert "You can call these" in model.requests[0].messages[0]["content"]
 
 
 def test_native_arguments_that_are_no_json_are_told():

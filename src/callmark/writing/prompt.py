@@ -84,7 +84,7 @@ def protocol_prompt(
     >>> print(protocol_prompt([weather], parallel=False).text.partition(".")[0])
     # Tools
     <BLANKLINE>
-    You can call these tools:
+    You can call these:
     - get_weather({"town": string}): Weather of a town
 
     tools        in any usual shape: OpenAI, Anthropic, MCP, Gemini, a mapping of names to JSON Schemas
