@@ -208,6 +208,7 @@ PROPERTIES = (
      [3, *MARKUP, {"k": None}], ["nope", 1.5, {"k": 1}]),
     ({"const": {"x": ["</parameter>", True], "b c": "<|"}}, [{"x": ["</parameter>", True], "b c": "<|"}], [{"x": []}]),
     ({"enum": [1, "1", None, True, 1.5]}, [1, "1", None, True, 1.5], [2, "2"]),
+    ({"type": "number", "enum": [1, 2.5]}, [1, 2.5], [3]),
     ({"type": ["number", "null"]}, [-1.25, 3, None], ["x", True]),
     ({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 3},
      [[1, 2], [1, 2, 3]], [[1], [1] * 4]),
@@ -289,11 +290,27 @@ def test_a_text_that_is_taken_for_a_value_is_that_value(dialect, text):
         event("taken")
 
 
+def test_raw_values_know_the_closers_of_ones_own_dialect():
+    form = Form(
+        head=r"\[do {name}\]", body="parameters", parameter=r"{ws}\[(?P<key>[a-z]+):", value_end=r":\]",
+        nested=r"\r?\n=+|@[0-9]", tail=r"{ws}\[end\]", begins="[",
+    )  # fmt: skip
+    writing = Writing(call="[do {name}]{arguments}[end]", parameter="[{key}:{value}:]")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    grammar = export_grammar({"f": {"properties": {"a": WORD}}}, own, tool_choice="f", free_text=False).text
+    for text in ("", "x", "<a>", "[b", "::x", "a:", ":[", "x]"):
+        assert llguidance_accepts(grammar, f"[do f][a:{text}:][end]"), text
+    for text in (":]", "a:][end]", "\n==", "@1", "::]x"):
+        assert not llguidance_accepts(grammar, f"[do f][a:{text}:][end]"), text
+
+
 def test_what_a_dialect_reads_as_text_is_told():
     tools = {"f": {"properties": {"a": {"type": ["string", "integer"], "enum": [1, 2]}}}}
     grammar = export_grammar(tools, "qwen_xml", tool_choice="required", free_text=False)
     assert grammar.unenforced == ("f.a: enum (the dialect reads text)",)
-    assert llguidance_accepts(grammar.text, render_calls([WrittenCall("f", {})], "qwen_xml"))
+    written = render_calls([WrittenCall("f", {"a": "§"})], "qwen_xml")
+    for text in ("1", "a < b", ""):
+        assert llguidance_accepts(grammar.text, written.replace("§", text))
     with pytest.raises(UsageError, match=r"at least one value, found none that the dialect can write"):
         export_grammar({"f": {"properties": {"a": {"const": '<|"|>'}}}}, "gemma4")
 

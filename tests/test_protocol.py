@@ -76,7 +76,7 @@ def test_answers_are_counted_shown_and_drawn(server, tmp_path, capsys):
 def test_what_cannot_be_asked_is_said_without_a_traceback(option, value, expected, capsys):
     with socket.socket() as taken:  # bound, and nobody listens
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(SystemExit, match="^2$"):
+        with pytest.raises(SystemExit, match=r"^2$"):
             main(["--base-url", f"http://127.0.0.1:{taken.getsockname()[1]}/v1", option, value])
     assert expected in capsys.readouterr().err
 

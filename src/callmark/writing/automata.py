@@ -8,6 +8,7 @@ as right-linear rules. Where a pattern is too rich for that, its beginning is ta
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 from re import _constants as sre  # as in `infixes`
 from re import _parser
 from typing import Any, Final, TypeAlias
@@ -145,22 +146,25 @@ def opener_steps(row: Dialect) -> list[list[Step]]:
     return found
 
 
-def words_of(pattern: str, first: str) -> set[str]:
-    """Return what every match of a pattern of a row holds: a word that begins with `first`, one for each choice."""
+def words_of(pattern: str, first: str = "") -> set[str]:
+    """Return what every match of a pattern of a row holds, one for each choice: a word that begins with `first`, or one
+    character where it has none.
+    """
     found = set()
     for way in _ways(list(_parser.parse(expand(pattern))), ahead=True):
         steps: list[Step] = []
         _append_steps(way, steps)
-        word = ""
-        for chars, repeated in steps:
-            (low, high), *more = chars.ranges
-            if repeated or chars.negated or more or low != high or not (word or low == first):
-                if word:
-                    break
-                continue
-            word += low
-        found.add(word or first)
+        plain = [_only(chars) if not repeated else "" for chars, repeated in steps]
+        begin = plain.index(first) if first in plain else 0
+        word = "".join(takewhile(bool, plain[begin:]))
+        found.add(word if first and word.startswith(first) else next(filter(None, plain), first))
     return found
+
+
+def _only(chars: Chars) -> str:
+    """Return the character that is the only one of a set, "" where there are several."""
+    (low, high), *more = chars.ranges
+    return low if low == high and not more and not chars.negated else ""
 
 
 def _ways(items: list[Any], *, ahead: bool = False) -> list[list[Any]]:

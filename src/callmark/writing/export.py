@@ -125,8 +125,10 @@ class _Export:
         self._form = row.forms[self._writing.form]
         self._keyed = self._form.body == "parameters" and bool(row.writing.parameter)
         ends = (self._form.value_end, self._form.nested or self._form.opener or self._form.head, self._form.unclosed)
-        words = {word for pattern in ends if pattern and self._keyed for word in words_of(pattern, "<")}
-        self._closers = tuple(sorted(words))  # what no raw value may hold
+        self._closers: tuple[str, ...] = ()  # what no raw value may hold
+        if self._keyed:
+            first = min(words_of(ends[0]))[0]
+            self._closers = tuple(sorted({word for end in ends if end for word in words_of(end, first)}))
         self._nonce = nonce
 
     def unenforced(self) -> tuple[str, ...]:
@@ -265,7 +267,8 @@ class _Export:
                 found.append(seq(before, text, after))
         if not found:
             values.tell(f".{key}", ["enum (the dialect reads text)"])
-            found.append(seq(*around_value(form, writing, key, "", fill)))
+            before, after = around_value(form, writing, key, "string", fill)
+            found.append(seq(before, self._raw(values, {}, key), after))
         return found
 
     def _raw(self, values: Values, schema: Schema, key: str) -> Node:
@@ -330,14 +333,22 @@ def _kinds(schema: Any, root: Schema) -> list[tuple[str, Any]]:
     schema = resolved(schema, root)
     if ways := branches(schema, root):
         return [pair for way in ways for pair in _kinds(way, root)]
-    listed = given(schema)
-    told = schema.get("type", list(dict.fromkeys(map(type_of, listed))) or list(_KINDS))
-    return [
-        (kind.replace("integer", "number"), {**schema, "type": kind, **({"enum": mine} if listed else {})})
-        for kind in ([told] if isinstance(told, str) else told)
-        for mine in [[member for member in listed if type_of(member) == kind]]
-        if mine or not listed
-    ]
+    if listed := given(schema):
+        kinds = [_kind(type_of(member)) for member in listed]
+        told = schema.get("type", kinds)
+        allowed = {_kind(name) for name in ([told] if isinstance(told, str) else told)}
+        return [
+            (kind, {"type": kind, "enum": [member for member, its in zip(listed, kinds, strict=True) if its == kind]})
+            for kind in dict.fromkeys(kinds)
+            if kind in allowed
+        ]
+    told = schema.get("type", _KINDS)
+    return [(_kind(name), {**schema, "type": name}) for name in ([told] if isinstance(told, str) else told)]
+
+
+def _kind(name: str) -> str:
+    """Return a type of JSON Schema as tags say it: an integer is a number."""
+    return "number" if name == "integer" else name
 
 
 def _renamed(node: Node, prefix: str) -> Node:
