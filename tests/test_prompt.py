@@ -64,10 +64,10 @@ def calls_in(text, dialect, **options):
     return [(call.name, call.arguments) for call in parsed.calls]
 
 
-@settings(max_examples=100)
+@pytest.mark.parametrize("dialect", NAMES)
+@settings(max_examples=10)
 @given(
     tools=toolsets,
-    dialect=st.sampled_from(NAMES),
     style=st.sampled_from(STYLES),
     language=st.sampled_from(LANGUAGES),
     parallel=st.booleans(),

@@ -67,11 +67,11 @@ def writable(listed: list[Any], write: Callable[[Any], str]) -> list[str]:
 def _bounded(
     closers: Iterable[str], closed: tuple[Range, ...], escapes: tuple[Node, ...], least: int, most: int | None
 ) -> Node:
-    """Return a text without closers. Where characters are counted, one of each closer cannot stand at all (with escapes
-    its last one): a piece that could have become a closer counts as one character, however long it is.
+    """Return a text without closers. Where characters are counted, a bracket of each cannot stand at all: a piece that
+    could have become a closer would count as one character, however long it is.
     """
     if least > 1 or most is not None:
-        closers = {closer[-1] if escapes else closer[0] for closer in closers}
+        closers = {next((char for char in "<>" if char in closer), closer[0]) for closer in closers}
     return without(closers, closed, escapes, least, max(STRING_LIMIT if most is None else most, least))
 
 
@@ -134,12 +134,19 @@ class Values:
             raise UsageError(f"tool {self._tool!r}: {where}.enum: expected at least one value, found {found}")
         return alt(texts)
 
-    def string(self, least: int = 0, most: int | None = None) -> Node:
-        """Return a string of `least` to `most` characters; without `most` it has a bound that is not the schema's."""
+    def string(self, least: int = 0, most: int | None = None, *, known: bool = True) -> Node:
+        """Return a string of `least` to `most` characters; without `most` it has a bound that is not the schema's.
+
+        Where nothing is known of it, what a closer begins with is kept out: there are many such strings in a grammar,
+        and each has all closers in it.
+        """
+        closers = (self._quote,) if self._quote else self._closers
+        if not known:
+            closers = tuple(sorted({closer[:2] for closer in closers}))
         if self._quote:
-            return seq(self._quote, self.raw((self._quote,), least, most), self._quote)
+            return seq(self._quote, self.raw(closers, least, most), self._quote)
         closed = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
-        return seq('"', _bounded(self._closers, closed, _ESCAPED, least, most), '"')
+        return seq('"', _bounded(closers, closed, _ESCAPED, least, most), '"')
 
     @staticmethod
     def raw(closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()) -> Node:
@@ -249,7 +256,7 @@ class Values:
         return self._free_members(value)
 
     def _any_key(self) -> Node:
-        quoted = self.string(1, KEY_LIMIT)
+        quoted = self.string(1, KEY_LIMIT, known=False)
         if not self._quote:
             return quoted
         letters = (("A", "Z"), ("a", "z"), ("_", "_"))
@@ -261,7 +268,7 @@ class Values:
 
     def _any(self, depth: int) -> Node:
         """Return any value with at most `depth` brackets around each other."""
-        ways = [self.string(), seq(maybe("-"), _WHOLE, _FRACTION), *map(self.literal, (True, False, None))]
+        ways = [self.string(known=False), seq(maybe("-"), _WHOLE, _FRACTION), *map(self.literal, (True, False, None))]
         if depth:
             inner = self._any(depth - 1)
             listed = seq(inner, Rep(seq(",", maybe(" "), inner), 0, _FREE_MEMBERS - 1))
