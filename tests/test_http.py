@@ -164,6 +164,17 @@ def test_pages_of_other_origins_are_refused(server):
     assert response.headers["access-control-allow-origin"] == ORIGIN
 
 
+def test_what_a_page_loads_without_saying_its_origin_is_refused_too(server):
+    """An image, a script, a frame or a link of a page is a GET without an Origin; browsers say where it comes from."""
+    for site in ("cross-site", "same-site"):
+        for path in ("/health", "/dialects", "/nothing"):
+            assert problem(ask(server, "GET", path, None, {"Sec-Fetch-Site": site})) == "forbidden-origin"
+        headers = {"Sec-Fetch-Site": site, "Origin": ORIGIN}
+        assert ask(server, "GET", "/health", None, headers).status == 200
+    for site in ("none", "same-origin"):  # typed by the user, or asked by a page that was served here
+        assert ask(server, "GET", "/health", None, {"Sec-Fetch-Site": site}).status == 200
+
+
 @pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/", "https://*.example.org"])
 def test_origins_are_explicit(origin):
     with pytest.raises(callmark.UsageError, match="origins: expected"):
