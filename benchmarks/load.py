@@ -69,6 +69,9 @@ class Stream(asyncio.Protocol):
             self.ready.set_result(None)
             if self._websocket:
                 self._frame(b'{"jsonrpc":"2.0","id":0,"method":"stream/open","params":{"stream":"s"}}')
+        ping = data.find(b"\x89\x04") if self._websocket else -1  # no text has such bytes
+        if ping >= 0:
+            self._transport.write(b"\x8a\x84\0\0\0\0" + data[ping + 2 : ping + 6])
         now = time.perf_counter()
         data = self._tail + data
         found = _END.findall(data)

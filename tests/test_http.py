@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -486,6 +487,50 @@ def vanish(server: Any, raws: list[socket.socket], talks: list[Any]) -> None:
     for talk in talks:
         talk.socket.shutdown(socket.SHUT_RDWR)
     wait_until(lambda: (open_now(server, "stream"), open_now(server, "websocket")) == (0, 0))
+
+
+def test_only_who_is_silent_is_taken_for_gone(monkeypatch):
+    """A pong stands behind what a client sent before it: while that is read, or waits to be, nobody is gone.
+
+    The times at which uvicorn looks are set by hand, in the server's loop.
+    """
+    made = []
+    begin = WebSocketsSansIOProtocol.connection_made
+
+    def recorded(self, transport):
+        made.append(self)
+        begin(self, transport)
+
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", recorded)
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "start_keepalive", lambda self: None)
+    question = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": ""}}).encode()
+    question = b"\x81" + bytes([0x80 | len(question)]) + b"\0\0\0\0" + question
+
+    def happen(*steps):
+        done = threading.Event()
+        made[0].loop.call_soon_threadsafe(lambda: (*(step() for step in steps), done.set()))
+        assert done.wait(WAIT_SECONDS)
+
+    with served() as server, socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        upgraded(raw)
+        (protocol,) = made
+        happen(protocol.send_keepalive_ping)
+        assert raw.recv(6, socket.MSG_WAITALL)[:2] == b"\x89\x04"
+        raw.sendall(question)
+        assert b'"result"' in raw.recv(1000)
+        happen(protocol.keepalive_timeout)  # it has said something, if no pong
+        assert protocol.ping_timer is not None  # and will be asked again
+
+        def paused():
+            protocol.read_paused = True
+
+        happen(protocol.send_keepalive_ping, paused, protocol.keepalive_timeout)  # it is we who do not read
+        raw.recv(6, socket.MSG_WAITALL)
+        raw.sendall(question)
+        assert b'"result"' in raw.recv(1000)
+        happen(protocol.send_keepalive_ping, protocol.keepalive_timeout)
+        raw.recv(6, socket.MSG_WAITALL)
+        assert raw.recv(1000)[2:4] == (1011).to_bytes(2, "big")
 
 
 def test_bodies_that_do_not_come_are_given_up():
