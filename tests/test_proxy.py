@@ -315,6 +315,13 @@ STRANGE_ERRORS = [  # with status 200; and what a client gets: the status of a w
         400,
         {"message": "boom", "type": "BadRequest", "param": None, "code": 400},
     ),
+    ({"detail": "boom"}, 502, {"message": "boom", "type": "upstream_error", "param": None, "code": None}),
+    (
+        {"detail": {"msg": "busy", "type": "service_unavailable"}},
+        502,
+        {"message": "busy", "type": "service_unavailable", "param": None, "code": None},
+    ),
+    ({"message": "boom"}, 502, {"message": "boom", "type": "upstream_error", "param": None, "code": None}),
 ]
 
 
@@ -497,8 +504,9 @@ def test_an_answer_that_is_too_long_is_given_up(monkeypatch):
 
 
 def test_events_are_decoded_however_they_are_cut():
-    data = b': hi\r\n\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\ndata:2\n\nerror: {}\n\ndata: end'
-    expected = [b'{"a":\n1}', b"2", b'{"error":{}}', b"end"]
+    data = b': hi\r\n\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\ndata:2\n\nerror: {}\n\ndata:\n\ndata: 3\r\rdata: 4\r\r'
+    data += b'data: {"b": {}}\ndata: {"c":\ndata: 1}\ndata: [DONE]\n\ndata: end'  # servers that forget the empty line
+    expected = [b'{"a":\n1}', b"2", b'{"error":{}}', b"3", b"4", b'{"b": {}}', b'{"c":\n1}', b"[DONE]", b"end"]
     for size in range(1, len(data) + 1):
         decoder = EventDecoder()
         found = []

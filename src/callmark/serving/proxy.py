@@ -23,8 +23,9 @@ from starlette.routing import Route
 
 from callmark.nonces import new_nonce
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, taught
-from callmark.serving.deltas import StreamWriter, error_body, error_in, whole
+from callmark.serving.deltas import StreamWriter, error_body, error_in, json_of, whole
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
+from callmark.serving.texts import encoded
 from callmark.serving.upstream import (
     Connection,
     EventDecoder,
@@ -120,7 +121,7 @@ class Proxy:
             if len(errors) == len(found):
                 raise errors[0]
             data = [model for each in found if isinstance(each, list) for model in each]
-            yield Answer(200, [JSON_HEADER], _once(msgspec.json.encode({"object": "list", "data": data})))
+            yield Answer(200, [JSON_HEADER], _once(encoded({"object": "list", "data": data})))
 
         return self._relay(merged(), self._connection(self.config.upstreams[0]), events=False)
 
@@ -215,7 +216,7 @@ class Proxy:
                 yield Answer(200, [*_plain(response, body=False), *STREAM_HEADERS], pieces, events=True)
             else:
                 answer = whole(_completion(await read_all(pieces_of(response))), exchange)
-                yield Answer(200, _plain(response), _once(msgspec.json.encode(answer)))
+                yield Answer(200, _plain(response), _once(encoded(answer)))
 
 
 def _say(model: str, mode: str, status: int, started: float) -> None:
@@ -234,7 +235,7 @@ async def _begun(response: httpx.Response) -> tuple[bytes, AsyncGenerator[bytes,
 
 def _are_events(head: bytes, media_type: str) -> bool:
     """Whether an answer is a stream of events: what servers say of their answers is often wrong, in both ways."""
-    return head.startswith((b"data:", b"event:", b":")) or (
+    return head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")) or (
         "event-stream" in media_type.lower() and not head.startswith(b"{")
     )
 
@@ -283,13 +284,12 @@ def _decoded(raw: bytes) -> Any:
 
 def _object(raw: bytes) -> Body:
     """Return an upstream's answer. Raises UpstreamError where it is none."""
-    try:
-        found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UpstreamError(502, "the upstream's answer is no JSON", "bad_upstream_answer") from error
-    if not isinstance(found, Mapping):
+    found = json_of(raw)
+    if found is None:
+        raise UpstreamError(502, "the upstream's answer is no JSON", "bad_upstream_answer")
+    if not isinstance(found, dict):
         raise UpstreamError(502, "the upstream's answer is no JSON object", "bad_upstream_answer")
-    return dict(found)
+    return found
 
 
 def _completion(raw: bytes) -> Body:
