@@ -92,6 +92,31 @@ def test_what_users_write_cannot_call_in_any_shape_of_content():
     assert not callmark.parse("".join(part.get("text", "") for part in user["content"])).calls
 
 
+def test_what_an_assistant_refused_is_what_it_said():
+    messages = [
+        {"role": "assistant", "content": None, "refusal": "I will not."},
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}, {"type": "text", "text": "Sorry."}]},
+        {"role": "assistant", "content": "Well.", "refusal": "Hm."},
+    ]
+    made = ask(messages, ModelSettings(mode="text", examples="none", merge_roles=False)).body["messages"][1:]
+    assert [message["content"] for message in made] == [
+        "I will not.",
+        "Why?",
+        [{"type": "text", "text": "No."}, {"type": "text", "text": "Sorry."}],
+        "Well.",
+    ]
+    assert "refusal" not in str([message.keys() for message in made])
+
+
+def test_nobody_is_made_to_say_what_another_said():
+    messages = [{"role": "user", "name": name, "content": f"I am {name}."} for name in ("Mia", "Bob", "Bob")]
+    made = ask(messages, ModelSettings(mode="text", examples="none")).body["messages"][1:]
+    assert made == [{"role": "user", "content": "I am Mia.\n\nI am Bob.\n\nI am Bob."}]
+    same = ask(messages[1:], ModelSettings(mode="text", examples="none")).body["messages"][1:]
+    assert same == [{"role": "user", "name": "Bob", "content": "I am Bob.\n\nI am Bob."}]
+
+
 @pytest.mark.parametrize("place", ["system", "merged", "user", "depth", "both"])
 def test_the_prompt_goes_where_the_settings_say(place):
     messages = [{"role": "system", "content": "Be brief."}, *TURN]
@@ -173,6 +198,8 @@ def test_requests_without_anything_of_tools_are_none_of_our_business():
     assert not concerns_tools(checked({"messages": [{"role": "user", "content": "Hi"}], "tools": []}))
     assert concerns_tools(checked({"messages": TURN}))
     assert concerns_tools({"messages": [], "functions": [{}]})
+    assert concerns_tools({"messages": [{"role": "assistant", "function_call": CALL["function"]}]})
+    assert not concerns_tools(checked({"messages": [{"role": "critic", "content": "Hi"}], "model": None}))
     history = taught(checked({"messages": TURN, "tools": None}), ModelSettings())
     assert history.tools == ()
     assert "[CALL: weather" in text(history)
@@ -183,6 +210,7 @@ REFUSED = [
     ({}, "messages", "messages"),
     ({"messages": []}, "messages", "messages"),
     ({"messages": ["Hi"]}, "messages[0]", "messages[0].role"),
+    ({"messages": [{"role": 5}]}, "messages[0]", "messages[0].role"),
     ({"messages": [{"role": "wizard"}]}, "role", "messages[0].role"),
     ({"model": 5}, "model", "model"),
     ({"stream": "yes"}, "stream", "stream"),

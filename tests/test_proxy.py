@@ -108,6 +108,26 @@ def test_requests_without_tools_go_through_untouched():
         assert post(client, {**STREAM, "tool_choice": "none"}).text.count("[DONE]") == 1
 
 
+def test_what_is_no_business_of_ours_is_the_upstreams():
+    """Its server may know roles and ways to say nothing that OpenAI's does not."""
+    odd = {"model": None, "messages": [{"role": "critic", "content": "Hi"}]}
+    with chain() as (scripted, client):
+        assert post(client, odd).status_code == 200
+        assert scripted.requests == [odd]
+    with chain(mode="native") as (scripted, client):
+        assert post(client, {**odd, "tools": TOOLS}).status_code == 200
+        assert scripted.requests == [{**odd, "tools": TOOLS}]
+
+
+def test_half_a_character_is_no_mistake_of_the_client():
+    """What JavaScript cuts inside an emoji it sends as half of it; a request must not fail for good because of that."""
+    raw = json.dumps({**ASK, "messages": [{"role": "user", "content": "cut \ud83d"}]}).encode()
+    with chain() as (scripted, client):
+        answer = client.post("/v1/chat/completions", content=raw, headers={"content-type": "application/json"})
+        assert message(answer)["tool_calls"]
+        assert scripted.requests[0]["messages"][-1]["content"] == "cut \ufffd"
+
+
 def test_everything_else_is_passed_on():
     with chain() as (scripted, client):
         assert client.get("/v1/models").json()["data"][0]["id"] == "text-only"
@@ -136,6 +156,12 @@ def test_an_upstream_elsewhere_than_v1_has_nothing_beside_it():
             assert httpx.get(f"{proxy}/v1/models", trust_env=False).json()["data"][0]["id"] == "text-only"
             assert httpx.get(f"{proxy}/v1/x//evil", trust_env=False).status_code == 200
             assert httpx.get(f"{proxy}/props", trust_env=False).json()["error"]["code"] == "not_found"
+            for path in (b"/v1/../models", b"/v1/x/../../props", b"/v1/%2E%2e/props", b"/v1/./models", b"/v1/.."):
+                url = httpx.URL(proxy)
+                with socket.create_connection((url.host, url.port), timeout=20) as line:  # httpx would resolve the dots
+                    line.sendall(b"GET %b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path)
+                    assert line.makefile("rb").read().startswith(b"HTTP/1.1 404 "), path
+            assert scripted.others == []
 
 
 def test_several_upstreams_are_one():

@@ -99,10 +99,9 @@ def checked(body: Any) -> Body:
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages: expected a list with at least one message", "messages")
     for number, message in enumerate(messages):
-        if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            expected = f"messages[{number}]: expected an object with a role: {', '.join(sorted(_ROLES))}"
-            raise RequestError(expected, f"messages[{number}].role")
-    if not isinstance(body.get("model", ""), str):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise RequestError(f"messages[{number}]: expected an object with a role", f"messages[{number}].role")
+    if not isinstance(body.get("model"), str | None):
         raise RequestError("model: expected a string", "model")
     if not isinstance(body.get("stream"), bool | None):
         raise RequestError("stream: expected true or false", "stream")
@@ -112,7 +111,8 @@ def checked(body: Any) -> Body:
 def concerns_tools(body: Body) -> bool:
     """Whether a request has anything that a model without tools would not understand."""
     return any(body.get(key) for key in _OURS) or any(
-        message["role"] in ("tool", "function") or message.get("tool_calls") for message in body["messages"]
+        message["role"] in ("tool", "function") or message.get("tool_calls") or message.get("function_call")
+        for message in body["messages"]
     )
 
 
@@ -125,6 +125,10 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
     for key in ("functions", "function_call"):
         if body.get(key):
             raise RequestError(f"{key}: expected `tools` and `tool_choice`, which replaced it", key)
+    for number, message in enumerate(body["messages"]):
+        if message["role"] not in _ROLES:
+            expected = f"messages[{number}].role: expected one of {', '.join(sorted(_ROLES))}"
+            raise RequestError(expected, f"messages[{number}].role")
     offered = _offered(body, settings)
     choice, offered = _chosen(body.get("tool_choice"), offered)
     parallel = body.get("parallel_tool_calls")
@@ -267,10 +271,13 @@ def _messages(
 def _harmless(message: Body) -> Body:
     """Return a message without what a model without tools does not know; what its user wrote cannot call."""
     kept = {key: value for key, value in message.items() if value is not None or key == "content"}
+    refusal = kept.pop("refusal", "")
     if message["role"] == "developer":
         kept["role"] = "system"
     if kept.get("content") is None:
-        kept["content"] = ""
+        kept["content"] = refusal if isinstance(refusal, str) else ""
+    if message["role"] == "assistant" and isinstance(kept["content"], list):
+        kept["content"] = [_said_part(part) for part in kept["content"]]
     if message["role"] == "user":
         content = kept["content"]
         if isinstance(content, list):
@@ -278,6 +285,10 @@ def _harmless(message: Body) -> Body:
         else:
             kept["content"] = neutralized_inside(content)
     return kept
+
+
+def _said_part(part: Body) -> Body:
+    return {"type": "text", "text": part["refusal"]} if isinstance(part.get("refusal"), str) else part
 
 
 def _harmless_part(part: Body) -> Body:

@@ -8,6 +8,7 @@ headers hold goes to the upstream and nowhere else: the log has the model, the m
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -24,8 +25,9 @@ from starlette.routing import Route
 from callmark.nonces import new_nonce
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, taught
 from callmark.serving.deltas import StreamWriter, error_body, error_in, json_of, whole
+from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
-from callmark.serving.texts import encoded
+from callmark.serving.texts import decoded, encoded
 from callmark.serving.upstream import (
     Connection,
     EventDecoder,
@@ -42,6 +44,7 @@ ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _log = logging.getLogger("callmark.proxy")
+_any: Final = msgspec.json.Decoder(Any)
 
 
 class Proxy:
@@ -96,7 +99,7 @@ class Proxy:
             body = checked(_decoded(raw))
         except RequestError as error:
             return _refused(400, str(error), param=error.param)
-        model = body.get("model", "")
+        model = body.get("model") or ""
         connection = self._connection(self.config.upstream_for(model))
         settings = connection.upstream.settings_for(model)
         exchange: Exchange | None = None
@@ -279,7 +282,11 @@ def _decoded(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestError(f"body: expected JSON: {error}") from error
+        try:
+            text = json.dumps(decoded(raw, _any), ensure_ascii=False)
+        except (ServingError, RecursionError):
+            raise RequestError(f"body: expected JSON: {error}") from error
+    return msgspec.json.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))  # halves are U+FFFD
 
 
 def _object(raw: bytes) -> Body:

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 import msgspec
@@ -161,8 +161,11 @@ class Connection:
     def url(self, path: str, query: str = "") -> httpx.URL | None:
         """Return where a path of a client's request is at the upstream; None where it is nowhere.
 
-        What is behind `/v1` is behind the upstream's URL; all else is beside its `/v1`.
+        What is behind `/v1` is behind the upstream's URL; all else is beside its `/v1`. Dots lead nowhere: the path that
+        they are resolved to might be neither.
         """
+        if any(segment in (".", "..") for segment in unquote(path).split("/")):
+            return None
         if path == "/v1" or path.startswith("/v1/"):
             return self.api(path[3:], query)
         return None if self._root is None else self._at(self._root + path, query)
