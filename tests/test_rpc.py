@@ -205,6 +205,12 @@ def test_ids_come_back_as_they_were(client, given_id):
     assert answer == {"jsonrpc": "2.0", "id": given_id, "result": {"dialects": []}}
 
 
+@pytest.mark.parametrize("params", [b"null", b"[]", b"{}"])
+def test_no_parameters_are_said_in_many_ways(client, params):
+    answer = client.raw(b'{"jsonrpc":"2.0","id":1,"method":"dialects","params":%b}' % params)
+    assert len(answer["result"]["dialects"]) > 10
+
+
 def test_notifications_are_not_answered(client):
     assert client.raw({"jsonrpc": "2.0", "method": "detect", "params": {"text": ""}}) is None
     assert client.logged == []

@@ -28,6 +28,7 @@ Log = Callable[[str], object]
 Answered = Callable[[Any, "RemoteError | None"], object]
 
 _NOTHING: Final = Raw(b"{}")
+_NO_PARAMS: Final = (Raw(b"null"), Raw(b"[]"))  # as some libraries say it
 
 
 class RemoteError(msgspec.Struct, frozen=True):
@@ -188,12 +189,13 @@ class Connection:
             notification = envelope.id is UNSET
             method = _method(envelope.method)
             name = method.name
+            params = _NOTHING if envelope.params in _NO_PARAMS else envelope.params
             if method.later:
-                self._later(call(method, self.state, envelope.params), name, None if notification else id_text, answer)
+                self._later(call(method, self.state, params), name, None if notification else id_text, answer)
                 if batch is not None and notification:
                     batch.done()
                 return
-            result = encoded(call(method, self.state, envelope.params))
+            result = encoded(call(method, self.state, params))
         except ServingError as error:
             self._failed(error, name, id_text, answer, notification, batch)
             return
