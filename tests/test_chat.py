@@ -174,6 +174,30 @@ def test_a_call_that_must_come_may_be_forced_by_a_grammar():
     assert "grammar" not in ask(tool_choice="required").body
 
 
+def test_a_form_of_the_answer_does_not_forbid_calls():
+    """A server that holds the model to JSON lets it write no call; so the model is told, and the server is not."""
+    schema = {"type": "object", "properties": {"degrees": {"type": "number"}}}
+    forms = {
+        "json_object": {"type": "json_object"},
+        "json_schema": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+    }
+    for form in forms.values():
+        made = ask(response_format=form)
+        assert "response_format" not in made.body
+        assert "one JSON value" in made.body["messages"][0]["content"]
+        must = ask(response_format=form, tool_choice="required")
+        assert "response_format" not in must.body
+        assert "one JSON value" not in text(must)
+        assert ask(response_format=form, tool_choice="none").body["response_format"] == form
+        history = taught(checked({"messages": TURN, "response_format": form}), ModelSettings())
+        assert history.body["response_format"] == form
+    assert json.dumps(schema) in ask(response_format=forms["json_schema"]).body["messages"][0]["content"]
+    chinese = ask(None, ModelSettings(mode="text", language="zh-Hant"), response_format=forms["json_object"])
+    assert "JSON 值" in text(chinese)
+    for other in ({"type": "text"}, None, 5, {"type": "json_schema"}):
+        assert ask(response_format=other).body["response_format"] == other
+
+
 def test_only_the_tools_of_the_settings_are_offered():
     made = ask(settings=ModelSettings(mode="text", tools=("w*", "news")))
     assert made.names == {"weather", "news"}

@@ -278,6 +278,16 @@ def test_what_is_no_request_gets_400_in_the_shape_of_openai():
         assert scripted.requests == []
 
 
+def test_a_schema_that_is_too_deep_is_no_mistake_of_ours(monkeypatch):
+    def too_deep(*_):
+        raise RecursionError
+
+    with chain() as (scripted, client):
+        monkeypatch.setattr("callmark.serving.proxy.taught", too_deep)
+        answer = post(client, ASK)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
 def test_more_than_the_limit_gets_413():
     with upstream() as (scripted, address):
         config = make_config({"upstreams": [{"url": f"{address}/v1"}]})
@@ -530,7 +540,8 @@ def test_an_answer_that_is_too_long_is_given_up(monkeypatch):
 
 
 def test_events_are_decoded_however_they_are_cut():
-    data = b': hi\r\n\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\ndata:2\n\nerror: {}\n\ndata:\n\ndata: 3\r\rdata: 4\r\r'
+    data = b': hi\r\n\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\ndata:2\n\nerror: {}\n\n'
+    data += b"data:\n\ndata: 3\r\rdata: 4\r\r"
     data += b'data: {"b": {}}\ndata: {"c":\ndata: 1}\ndata: [DONE]\n\ndata: end'  # servers that forget the empty line
     expected = [b'{"a":\n1}', b"2", b'{"error":{}}', b"3", b"4", b'{"b": {}}', b'{"c":\n1}', b"[DONE]", b"end"]
     for size in range(1, len(data) + 1):

@@ -261,6 +261,14 @@ def test_what_is_too_large_is_told():
         Bounds(streams=0)
 
 
+def test_params_that_are_too_deep_are_the_clients(client, monkeypatch):
+    def too_deep(text):
+        raise RecursionError
+
+    monkeypatch.setattr(callmark, "detect", too_deep)
+    assert client.refused("detect", text="") == "invalid-params"
+
+
 def test_a_mistake_of_our_own_is_told_as_one(client, monkeypatch):
     def broken(text):
         raise ZeroDivisionError("secret")

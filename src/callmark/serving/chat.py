@@ -6,6 +6,7 @@ wrote, and what tools returned, is neutralized on the way; the only text that is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -27,6 +28,11 @@ Body: TypeAlias = dict[str, Any]
 STOPS_LIMIT: Final = 8
 """Tools for which the header of their result becomes a stop string; servers take some sixteen strings at most."""
 _OURS: Final = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+_ANSWER: Final = {
+    "en": ("When you answer without a call, the answer is one JSON value and nothing else", ", valid by this schema: "),
+    "zh-Hans": ("不调用工具时，回答只能是一个 JSON 值，不含其他内容", "，并符合此 schema："),
+    "zh-Hant": ("不呼叫工具時，回答只能是一個 JSON 值，不含其他內容", "，並符合此 schema："),
+}
 _ROLES: Final = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 
 
@@ -144,6 +150,10 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
         raise RequestError(str(error), "tools") from error
     options = body.get("stream_options")
     made = {key: value for key, value in body.items() if key not in _OURS}
+    form = _form(body.get("response_format"), settings)
+    if prompt is not None and form and choice != "none":  # a server that holds the model to it lets it call nothing
+        del made["response_format"]
+        prompt = prompt._replace(text=f"{prompt.text}\n\n{form}") if choice == "auto" else prompt
     made["messages"] = _messages(body["messages"], tools, prompt, settings, nonce)
     if forced:
         made["grammar"] = forced
@@ -294,6 +304,17 @@ def _said_part(part: Body) -> Body:
 def _harmless_part(part: Body) -> Body:
     text = part.get("text")
     return {**part, "text": neutralized_inside(text)} if isinstance(text, str) else part
+
+
+def _form(given: Any, settings: ModelSettings) -> str:
+    """Return in words what form `response_format` wants an answer to have, "" for any."""
+    kind = given.get("type") if isinstance(given, dict) else None
+    form, by = _ANSWER[settings.language]
+    if kind == "json_object":
+        return f"{form}."
+    inside = given.get("json_schema") if kind == "json_schema" else None
+    schema = inside.get("schema") if isinstance(inside, dict) else None
+    return f"{form}{by}{json.dumps(schema, ensure_ascii=False)}" if schema else ""
 
 
 def _stops(body: Body, names: Sequence[str], settings: ModelSettings) -> list[str]:

@@ -108,6 +108,8 @@ class Proxy:
                 exchange = taught(body, settings, self._nonce)
             except RequestError as error:
                 return _refused(400, str(error), param=error.param)
+            except RecursionError:
+                return _refused(400, "body: expected values that are nested less deep")
         opened = self._answered(request, connection, exchange, raw, model, settings.mode == "auto", started)
         return self._relay(opened, connection, events=body.get("stream") is True)
 

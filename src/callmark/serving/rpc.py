@@ -70,6 +70,8 @@ def call(method: Method, state: State, params: bytes | Raw) -> Any:
         raise error
     if isinstance(error, CallmarkError):
         raise ServingError("invalid-params", str(error)) from error
+    if isinstance(error, RecursionError):
+        raise ServingError("invalid-params", "expected values that are nested less deep") from error
     if isinstance(error, Exception):
         raise ServingError("internal-error", f"{method.name}: {type(error).__name__}") from error
     raise error

@@ -13,8 +13,8 @@ from callmark.serving.rpc import Connection, Log
 def serve(source: BinaryIO, target: BinaryIO, *, bounds: Bounds = DEFAULT_BOUNDS, log: Log) -> None:
     """Answer what comes from `source` until it ends. Blank lines are passed over; a last line needs no line break.
 
-    A mark of UTF-8 may stand before the first one. Each answer is flushed. A line that is too long is told and passed over, without ever being held. Raises OSError
-    where `target` cannot be written.
+    A mark of UTF-8 may stand before the first one. Each answer is flushed. A line that is too long is told and passed
+    over, without ever being held. Raises OSError where `target` cannot be written.
     """
     lock = threading.Lock()
 

@@ -68,8 +68,8 @@ def failure(error: Exception) -> UpstreamError:
 class EventDecoder:
     """Decodes Server-Sent Events, as they come in: `feed` returns the data of those that are complete.
 
-    Names, ids and comments are passed over. Lines may end in LF, CRLF or CR, and where the empty line between two events
-    is missing, an object that is complete ends one. Raises UpstreamError for an event that is longer than EVENT_LIMIT.
+    Names, ids and comments are passed over. Lines may end in LF, CRLF or CR, and where the empty line between two
+    events is missing, an object that is complete ends one. Raises UpstreamError for an event longer than EVENT_LIMIT.
     """
 
     def __init__(self) -> None:
@@ -161,8 +161,8 @@ class Connection:
     def url(self, path: str, query: str = "") -> httpx.URL | None:
         """Return where a path of a client's request is at the upstream; None where it is nowhere.
 
-        What is behind `/v1` is behind the upstream's URL; all else is beside its `/v1`. Dots lead nowhere: the path that
-        they are resolved to might be neither.
+        What is behind `/v1` is behind the upstream's URL; all else is beside its `/v1`. Dots lead nowhere: the path
+        that they are resolved to might be neither.
         """
         if any(segment in (".", "..") for segment in unquote(path).split("/")):
             return None
