@@ -282,7 +282,7 @@ def test_a_schema_that_is_too_deep_is_no_mistake_of_ours(monkeypatch):
     def too_deep(*_):
         raise RecursionError
 
-    with chain() as (scripted, client):
+    with chain() as (_, client):
         monkeypatch.setattr("callmark.serving.proxy.taught", too_deep)
         answer = post(client, ASK)
         assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
