@@ -174,6 +174,16 @@ def test_a_call_that_must_come_may_be_forced_by_a_grammar():
     assert "grammar" not in ask(tool_choice="required").body
 
 
+def test_functions_are_what_tools_were_before():
+    functions = [tool["function"] for tool in TOOLS]
+    for choice in (None, "auto", {"name": "news"}):
+        old = ask(tools=None, functions=functions, function_call=choice)
+        named = {"type": "function", "function": choice} if isinstance(choice, dict) else choice
+        new = ask(tool_choice=named, parallel_tool_calls=False)
+        assert old == new._replace(old=True)
+    assert ask(tools=None, functions=functions, function_call="none").tools == ()
+
+
 def test_a_form_of_the_answer_does_not_forbid_calls():
     """A server that holds the model to JSON lets it write no call; so the model is told, and the server is not."""
     schema = {"type": "object", "properties": {"degrees": {"type": "number"}}}
@@ -252,8 +262,12 @@ REFUSED = [
     ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}}, "allowed_tools", "tool_choice"),
     ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [5]}}}, "all", "tool_choice"),
     ({"parallel_tool_calls": 1}, "parallel_tool_calls", "parallel_tool_calls"),
-    ({"functions": [{"name": "x"}]}, "functions", "functions"),
-    ({"function_call": "auto"}, "function_call", "function_call"),
+    ({"functions": [{"name": "x"}]}, "not both", "functions"),
+    ({"function_call": "auto"}, "not both", "function_call"),
+    ({"tools": None, "functions": 5}, "functions", "functions"),
+    ({"tools": None, "functions": [5]}, "tools[0]", "tools[0]"),
+    ({"tools": None, "functions": [{"name": "x"}], "function_call": "sometimes"}, "tool_choice", "tool_choice"),
+    ({"tools": None, "functions": [{"name": "x"}], "function_call": {"name": "y"}}, "'y'", "tool_choice"),
     ({"stop": [1]}, "stop", "stop"),
     ({"stop": 1}, "stop", "stop"),
     ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "tool_calls", "messages"),

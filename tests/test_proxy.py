@@ -218,6 +218,9 @@ def test_auto_is_native_where_the_server_says_that_it_takes_tools(name):
         assert scripted.requests[-1] == able
         post(client, {**ASK, "model": "other"})
         assert ("tools" in scripted.requests[-1]) == (name == "llama.cpp")
+        old = {"model": "able", "messages": ASK["messages"], "functions": [tool["function"] for tool in TOOLS]}
+        assert message(post(client, old))["function_call"]["name"] == "weather"  # servers do not know these
+        assert "functions" not in scripted.requests[-1]
 
 
 @pytest.mark.parametrize("name", SERVERS)

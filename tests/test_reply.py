@@ -238,6 +238,27 @@ def fed(*chunks, **options):
     return writer, wire(out.decode())
 
 
+def test_a_call_for_who_asked_by_functions_is_one_of_the_old_shape():
+    body = {"tools": None, "functions": [tool["function"] for tool in TOOLS]}
+    _, out = fed(chunk({"content": f"Well. {CALL} {CALL}"}), chunk({}, "stop"), b"[DONE]", body=body)
+    assert [(part["choices"][0]["delta"], part["choices"][0]["finish_reason"]) for part in out[:-1]] == [
+        ({"role": "assistant", "content": ""}, None),
+        ({"content": "Well."}, None),
+        ({"function_call": {"name": "weather", "arguments": ""}}, None),
+        ({"function_call": {"arguments": '{"city":"Oslo"}'}}, None),
+        ({}, "function_call"),
+    ]
+    choice = {"message": {"content": f"Well. {CALL} {CALL}"}, "finish_reason": "stop"}
+    (made,) = whole({"choices": [choice]}, exchange(body))["choices"]
+    called = {"name": "weather", "arguments": '{"city":"Oslo"}'}
+    assert made == {
+        "message": {"role": "assistant", "content": "Well.", "function_call": called},
+        "finish_reason": "function_call",
+    }
+    (made,) = whole({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, exchange(body))["choices"]
+    assert made == {"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+
+
 def test_events_that_come_together_are_written_together():
     texts = [chunk({"content": piece}) for piece in ("Hel", "lo ", "there")]
     others = [chunk({"content": "Hi"}, index=1), chunk({"content": "!"}, "stop"), chunk({}, "stop", 1)]

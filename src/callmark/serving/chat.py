@@ -81,6 +81,7 @@ class Exchange(NamedTuple):
     parallel   whether more than one may be called in a message
     settings, nonce   of the model
     streamed, usage   whether the client wants a stream, and in it a chunk with the usage
+    old        whether the client asked by `functions`, and gets a `function_call`
     """
 
     body: Body
@@ -91,6 +92,7 @@ class Exchange(NamedTuple):
     nonce: str | None
     streamed: bool
     usage: bool
+    old: bool
 
     def reader(self) -> ChoiceReader:
         """Return a reader for one choice of the answer."""
@@ -128,9 +130,9 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
     Fields that are not about tools stay as they are. Raises RequestError for tools, a choice or messages that are
     none, and for calls in the history that the dialect cannot express.
     """
-    for key in ("functions", "function_call"):
-        if body.get(key):
-            raise RequestError(f"{key}: expected `tools` and `tool_choice`, which replaced it", key)
+    old = bool(body.get("functions") or body.get("function_call"))
+    if old:
+        body = _renewed(body)
     for number, message in enumerate(body["messages"]):
         if message["role"] not in _ROLES:
             expected = f"messages[{number}].role: expected one of {', '.join(sorted(_ROLES))}"
@@ -171,7 +173,25 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
         nonce=nonce,
         streamed=body.get("stream") is True,
         usage=isinstance(options, dict) and options.get("include_usage") is True,
+        old=old,
     )
+
+
+def _renewed(body: Body) -> Body:
+    """Return a request by `functions` as one by `tools`, which replaced them."""
+    for key in ("functions", "function_call"):
+        if body.get(key) and body.get("tools"):
+            raise RequestError(f"{key}: expected it or `tools`, not both", key)
+    functions = body.get("functions") or []
+    if not isinstance(functions, list):
+        raise RequestError("functions: expected a list of functions", "functions")
+    choice = body.get("function_call")
+    return {
+        **body,
+        "tools": [{"type": "function", "function": function} for function in functions],
+        "tool_choice": {"type": "function", "function": choice} if isinstance(choice, dict) else choice,
+        "parallel_tool_calls": False,  # there is room for one
+    }
 
 
 def _offered(body: Body, settings: ModelSettings) -> dict[str, Body]:

@@ -264,7 +264,7 @@ class StreamWriter:
         choice.over = True
         parts, true_reason = choice.reader.finish(reason)
         self._write(index, choice, parts, out, extra)
-        self._put(index, choice, {}, out, extra, reason=true_reason)
+        self._put(index, choice, {}, out, extra, reason=_reason(true_reason, self._exchange))
 
     def _last(self) -> bytes:
         """Return the end of the stream: the usage, where it is wanted, and the last event."""
@@ -290,6 +290,9 @@ class StreamWriter:
                 self._put(index, choice, {"content": part.text}, out, extra)
             elif isinstance(part, Thought):
                 self._put(index, choice, {"reasoning_content": part.text}, out, extra)
+            elif self._exchange.old:
+                for function in ({"name": part.name, "arguments": ""}, {"arguments": part.arguments}):
+                    self._put(index, choice, {"function_call": function}, out, extra)
             else:
                 head = {"index": part.number, **_call(part.name, "")}
                 self._put(index, choice, {"tool_calls": [head]}, out, extra)
@@ -335,11 +338,16 @@ def whole(answer: Body, exchange: Exchange) -> Body:
         parts = reader.feed(text_of(message.get("content")))
         parts += reader.feed_calls(_calls_in(message))
         last, reason = reader.finish(choice.get("finish_reason"))
-        made.append({**choice, "message": _message(message, [*parts, *last]), "finish_reason": reason})
+        shown = _message(message, [*parts, *last], exchange)
+        made.append({**choice, "message": shown, "finish_reason": _reason(reason, exchange)})
     return {**answer, "choices": made}
 
 
-def _message(message: Body, parts: list[Part]) -> Body:
+def _reason(reason: str, exchange: Exchange) -> str:
+    return "function_call" if exchange.old and reason == "tool_calls" else reason
+
+
+def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
     said = "".join(part.text for part in parts if isinstance(part, Said))
     thought = "".join(part.text for part in parts if isinstance(part, Thought))
     calls = [_call(part.name, part.arguments) for part in parts if isinstance(part, Called)]
@@ -347,7 +355,9 @@ def _message(message: Body, parts: list[Part]) -> Body:
     made: Body = {"role": "assistant", "content": said or (None if calls else ""), **kept}
     if thought:
         made["reasoning_content"] = text_of(made.get("reasoning_content")) + thought
-    if calls:
+    if calls and exchange.old:
+        made["function_call"] = calls[0]["function"]
+    elif calls:
         made["tool_calls"] = calls
     return made
 

@@ -190,7 +190,7 @@ class Proxy:
         """Answer a chat: natively where that is the mode, or `asks` and the server says so; else as text."""
         url = connection.api("/chat/completions")
         headers = connection.headers(request.headers.items())
-        if exchange is None or (asks and await connection.takes_tools(model)):
+        if exchange is None or (asks and not exchange.old and await connection.takes_tools(model)):
             async with connection.request("POST", url, headers, raw) as response:
                 refusal = b""
                 if exchange is not None and response.is_error:
