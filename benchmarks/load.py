@@ -141,7 +141,7 @@ async def load(
             looked = True
             look()
         await asyncio.sleep(0.001)
-    reached, since = -1, 0.0
+    reached, since = -1, time.perf_counter()
     while any(not client.complete for client in clients) and time.perf_counter() - since < SILENCE_SECONDS:
         if reached < sum(client.reached for client in clients):
             reached, since = sum(client.reached for client in clients), time.perf_counter()

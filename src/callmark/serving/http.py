@@ -38,6 +38,7 @@ from callmark.serving.texts import encoded
 CONNECTIONS: Final = 1_000  # at once; more are refused with 503
 _IN_A_THREAD: Final = 65_536  # bytes: reading more than this would hold up other clients for milliseconds
 _IN_A_ROW: Final = 16  # messages of a client that are read before others have their turn
+_RECEIVED_BYTES: Final = 32_768  # of a client that are held unread: what was held is read in one turn of the loop
 _GRACE_SECONDS: Final = 5  # for requests that are being answered when the server is stopped
 
 _log: Final = logging.getLogger("callmark.serving")
@@ -237,6 +238,7 @@ class Listening:
         self, application: Starlette, *, host: str, port: int, message_bytes: int = DEFAULT_BOUNDS.message_bytes
     ) -> None:
         self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
         place = f"[{host}]" if ":" in host else host
         self.url = f"http://{place}:{self._socket.getsockname()[1]}"
         import uvicorn
