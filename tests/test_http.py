@@ -490,7 +490,7 @@ def vanish(server: Any, raws: list[socket.socket], talks: list[Any]) -> None:
 
 
 def test_who_says_much_at_once_lets_others_have_their_turn():
-    """What has come already is read without waiting; a thousand messages of one client must not be one turn of the loop.
+    """What has come already is read without waiting; a thousand messages of a client must not be one turn of the loop.
 
     So they were with 200 clients on a busy machine: for half a minute nobody was answered.
     """
