@@ -379,6 +379,9 @@ def test_json_that_only_some_servers_write_is_read():
     assert joined(shown)[0] == {"content": "a😀bc\ufffdd", "tool_calls": [], "finish_reason": "stop"}
     (logprobs,) = [part["choices"][0]["logprobs"] for part in out if "logprobs" in str(part)]
     assert logprobs["content"] == [{"token": "d", "logprob": None}]
+    call = [chunk({"content": '[CALL: weather({"city": "'}), *map(json.loads, halves), chunk({"content": '"})]'})]
+    out = wire(StreamWriter(exchange(), 1).feed([json.dumps(each).encode() for each in call] + [b"[DONE]"]).decode())
+    assert without_ids(joined(out)[0])["tool_calls"] == [("weather", '{"city":"a😀b"}')]
     _, out = fed(halves[0], chunk({}, "stop"), b"[DONE]")
     assert joined(out)[0]["content"] == "a\ud83d"
     answer = {"choices": [{"message": {"content": "a\ud83d"}, "finish_reason": "stop"}]}

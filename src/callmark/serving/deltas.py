@@ -17,7 +17,7 @@ import msgspec
 
 from callmark.serving.chat import Body, Exchange
 from callmark.serving.reply import Called, ChoiceReader, Part, Said, Thought
-from callmark.serving.texts import encoded
+from callmark.serving.texts import Halves, encoded
 from callmark.writing.prompt import estimate_tokens
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -158,7 +158,8 @@ class StreamWriter:
 
     def _join(self, last: Body, texts: list[str], out: list[bytes]) -> None:
         self._written += len(texts) - 1
-        last["choices"][0]["delta"]["content"] = "".join(texts)
+        halves = Halves()
+        last["choices"][0]["delta"]["content"] = "".join(map(halves.whole, texts)) + halves.rest()
         texts.clear()
         out += self._chunk(last)
 
