@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -183,7 +182,9 @@ class _Talk:
 
     async def until_gone(self) -> None:
         """Answer until the client goes."""
-        for number in count(1):
+        number = 0
+        while True:
+            number += 1
             if number % _IN_A_ROW == 0:
                 await asyncio.sleep(0)  # neither to receive nor to send waits where it need not
             message = await self._socket.receive()
