@@ -92,6 +92,31 @@ def test_what_users_write_cannot_call_in_any_shape_of_content():
     assert not callmark.parse("".join(part.get("text", "") for part in user["content"])).calls
 
 
+def test_what_an_assistant_refused_is_what_it_said():
+    messages = [
+        {"role": "assistant", "content": None, "refusal": "I will not."},
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}, {"type": "text", "text": "Sorry."}]},
+        {"role": "assistant", "content": "Well.", "refusal": "Hm."},
+    ]
+    made = ask(messages, ModelSettings(mode="text", examples="none", merge_roles=False)).body["messages"][1:]
+    assert [message["content"] for message in made] == [
+        "I will not.",
+        "Why?",
+        [{"type": "text", "text": "No."}, {"type": "text", "text": "Sorry."}],
+        "Well.",
+    ]
+    assert "refusal" not in str([message.keys() for message in made])
+
+
+def test_nobody_is_made_to_say_what_another_said():
+    messages = [{"role": "user", "name": name, "content": f"I am {name}."} for name in ("Mia", "Bob", "Bob")]
+    made = ask(messages, ModelSettings(mode="text", examples="none")).body["messages"][1:]
+    assert made == [{"role": "user", "content": "I am Mia.\n\nI am Bob.\n\nI am Bob."}]
+    same = ask(messages[1:], ModelSettings(mode="text", examples="none")).body["messages"][1:]
+    assert same == [{"role": "user", "name": "Bob", "content": "I am Bob.\n\nI am Bob."}]
+
+
 @pytest.mark.parametrize("place", ["system", "merged", "user", "depth", "both"])
 def test_the_prompt_goes_where_the_settings_say(place):
     messages = [{"role": "system", "content": "Be brief."}, *TURN]
@@ -149,6 +174,40 @@ def test_a_call_that_must_come_may_be_forced_by_a_grammar():
     assert "grammar" not in ask(tool_choice="required").body
 
 
+def test_functions_are_what_tools_were_before():
+    functions = [tool["function"] for tool in TOOLS]
+    for choice in (None, "auto", {"name": "news"}):
+        old = ask(tools=None, functions=functions, function_call=choice)
+        named = {"type": "function", "function": choice} if isinstance(choice, dict) else choice
+        new = ask(tool_choice=named, parallel_tool_calls=False)
+        assert old == new._replace(old=True)
+    assert ask(tools=None, functions=functions, function_call="none").tools == ()
+
+
+def test_a_form_of_the_answer_does_not_forbid_calls():
+    """A server that holds the model to JSON lets it write no call; so the model is told, and the server is not."""
+    schema = {"type": "object", "properties": {"degrees": {"type": "number"}}}
+    forms = {
+        "json_object": {"type": "json_object"},
+        "json_schema": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+    }
+    for form in forms.values():
+        made = ask(response_format=form)
+        assert "response_format" not in made.body
+        assert "one JSON value" in made.body["messages"][0]["content"]
+        must = ask(response_format=form, tool_choice="required")
+        assert "response_format" not in must.body
+        assert "one JSON value" not in text(must)
+        assert ask(response_format=form, tool_choice="none").body["response_format"] == form
+        history = taught(checked({"messages": TURN, "response_format": form}), ModelSettings())
+        assert history.body["response_format"] == form
+    assert json.dumps(schema) in ask(response_format=forms["json_schema"]).body["messages"][0]["content"]
+    chinese = ask(None, ModelSettings(mode="text", language="zh-Hant"), response_format=forms["json_object"])
+    assert "JSON 值" in text(chinese)
+    for other in ({"type": "text"}, None, 5, {"type": "json_schema"}):
+        assert ask(response_format=other).body["response_format"] == other
+
+
 def test_only_the_tools_of_the_settings_are_offered():
     made = ask(settings=ModelSettings(mode="text", tools=("w*", "news")))
     assert made.names == {"weather", "news"}
@@ -173,6 +232,8 @@ def test_requests_without_anything_of_tools_are_none_of_our_business():
     assert not concerns_tools(checked({"messages": [{"role": "user", "content": "Hi"}], "tools": []}))
     assert concerns_tools(checked({"messages": TURN}))
     assert concerns_tools({"messages": [], "functions": [{}]})
+    assert concerns_tools({"messages": [{"role": "assistant", "function_call": CALL["function"]}]})
+    assert not concerns_tools(checked({"messages": [{"role": "critic", "content": "Hi"}], "model": None}))
     history = taught(checked({"messages": TURN, "tools": None}), ModelSettings())
     assert history.tools == ()
     assert "[CALL: weather" in text(history)
@@ -183,6 +244,7 @@ REFUSED = [
     ({}, "messages", "messages"),
     ({"messages": []}, "messages", "messages"),
     ({"messages": ["Hi"]}, "messages[0]", "messages[0].role"),
+    ({"messages": [{"role": 5}]}, "messages[0]", "messages[0].role"),
     ({"messages": [{"role": "wizard"}]}, "role", "messages[0].role"),
     ({"model": 5}, "model", "model"),
     ({"stream": "yes"}, "stream", "stream"),
@@ -200,8 +262,12 @@ REFUSED = [
     ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}}, "allowed_tools", "tool_choice"),
     ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [5]}}}, "all", "tool_choice"),
     ({"parallel_tool_calls": 1}, "parallel_tool_calls", "parallel_tool_calls"),
-    ({"functions": [{"name": "x"}]}, "functions", "functions"),
-    ({"function_call": "auto"}, "function_call", "function_call"),
+    ({"functions": [{"name": "x"}]}, "not both", "functions"),
+    ({"function_call": "auto"}, "not both", "function_call"),
+    ({"tools": None, "functions": 5}, "functions", "functions"),
+    ({"tools": None, "functions": [5]}, "tools[0]", "tools[0]"),
+    ({"tools": None, "functions": [{"name": "x"}], "function_call": "sometimes"}, "tool_choice", "tool_choice"),
+    ({"tools": None, "functions": [{"name": "x"}], "function_call": {"name": "y"}}, "'y'", "tool_choice"),
     ({"stop": [1]}, "stop", "stop"),
     ({"stop": 1}, "stop", "stop"),
     ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "tool_calls", "messages"),

@@ -238,13 +238,22 @@ for (const stream of [false, true]) {
     results[stream] = { error: String(error) };
   }
 }
+const images = ["/v1/loaded", "/metrics"].map((path) => {
+  const image = new Image();
+  image.src = "ADDRESS" + path;
+  return new Promise((done) => { image.onload = image.onerror = done; });
+});
+await Promise.all(images);
 await fetch("/results", { method: "POST", body: JSON.stringify(results) });
 </script>"""
 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_page_in_a_browser(behind, listed, tmp_path):
-    """A page of an origin on the list may ask; a page of another one may not, and the upstream hears nothing of it."""
+    """A page of an origin on the list may ask; a page of another one may not, and the upstream hears nothing of it.
+
+    No page may load from the server without saying who it is, as images are.
+    """
     scripted, _ = behind
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert program, "expected Chromium on the path (Debian's package `chromium`), found none"
@@ -273,6 +282,7 @@ def test_a_page_in_a_browser(behind, listed, tmp_path):
                 found = results.get(timeout=120)
             finally:
                 browser.terminate()
+    assert not [target for _, target, _ in scripted.others if "loaded" in target]
     if not listed:
         assert all("error" in each for each in found.values())
         assert len(scripted.requests) == asked

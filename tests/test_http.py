@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -26,6 +28,7 @@ from callmark.serving import gate as gates
 from callmark.serving import protocols
 from callmark.serving.bounds import Bounds
 from callmark.serving.gate import Gate
+from callmark.serving.http import app
 from callmark.serving.problems import KINDS
 from feeding import joined
 from serving import WAIT_SECONDS, Served, ask, served
@@ -164,6 +167,17 @@ def test_pages_of_other_origins_are_refused(server):
     assert response.headers["access-control-allow-origin"] == ORIGIN
 
 
+def test_what_a_page_loads_without_saying_its_origin_is_refused_too(server):
+    """An image, a script, a frame or a link of a page is a GET without an Origin; browsers say where it comes from."""
+    for site in ("cross-site", "same-site"):
+        for path in ("/health", "/dialects", "/nothing"):
+            assert problem(ask(server, "GET", path, None, {"Sec-Fetch-Site": site})) == "forbidden-origin"
+        headers = {"Sec-Fetch-Site": site, "Origin": ORIGIN}
+        assert ask(server, "GET", "/health", None, headers).status == 200
+    for site in ("none", "same-origin"):  # typed by the user, or asked by a page that was served here
+        assert ask(server, "GET", "/health", None, {"Sec-Fetch-Site": site}).status == 200
+
+
 @pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/", "https://*.example.org"])
 def test_origins_are_explicit(origin):
     with pytest.raises(callmark.UsageError, match="origins: expected"):
@@ -225,8 +239,6 @@ def test_a_websocket_is_refused_like_anything_else(server):
 
 def test_a_door_without_the_extension_closes():
     """A server that can answer no WebSocket with a status gets a close."""
-    import asyncio
-
     from callmark.serving.problems import ServingError
 
     sent = []
@@ -475,6 +487,85 @@ def vanish(server: Any, raws: list[socket.socket], talks: list[Any]) -> None:
     for talk in talks:
         talk.socket.shutdown(socket.SHUT_RDWR)
     wait_until(lambda: (open_now(server, "stream"), open_now(server, "websocket")) == (0, 0))
+
+
+def test_who_says_much_at_once_lets_others_have_their_turn():
+    """What has come already is read without waiting; a thousand messages of a client must not be one turn of the loop.
+
+    So they were with 200 clients on a busy machine: for half a minute nobody was answered.
+    """
+    question = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": ""}})
+    come = [{"type": "websocket.receive", "text": question} for _ in range(1_000)]
+    messages = iter([{"type": "websocket.connect"}, *come, {"type": "websocket.disconnect", "code": 1000}])
+    scope = {"type": "websocket", "path": "/ws", "headers": [(b"host", b"localhost")], "subprotocols": []}
+    sent = []
+
+    async def receive():
+        return next(messages)
+
+    async def send(message):
+        sent.append(message)
+
+    async def talk():
+        turns = 0
+
+        async def others():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        waiting = asyncio.create_task(others())
+        await app()({**scope, "query_string": b"", "extensions": {}}, receive, send)
+        waiting.cancel()
+        return turns
+
+    assert asyncio.run(talk()) >= 20
+    assert len(sent) == 1 + 1_000
+
+
+def test_only_who_is_silent_is_taken_for_gone(monkeypatch):
+    """A pong stands behind what a client sent before it: while that is read, or waits to be, nobody is gone.
+
+    The times at which uvicorn looks are set by hand, in the server's loop.
+    """
+    made = []
+    begin = WebSocketsSansIOProtocol.connection_made
+
+    def recorded(self, transport):
+        made.append(self)
+        begin(self, transport)
+
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", recorded)
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "start_keepalive", lambda self: None)
+    question = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": ""}}).encode()
+    question = b"\x81" + bytes([0x80 | len(question)]) + b"\0\0\0\0" + question
+
+    def happen(*steps):
+        done = threading.Event()
+        made[0].loop.call_soon_threadsafe(lambda: (*(step() for step in steps), done.set()))
+        assert done.wait(WAIT_SECONDS)
+
+    with served() as server, socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        upgraded(raw)
+        (protocol,) = made
+        happen(protocol.send_keepalive_ping)
+        assert raw.recv(6, socket.MSG_WAITALL)[:2] == b"\x89\x04"
+        raw.sendall(question)
+        assert b'"result"' in raw.recv(1000)
+        happen(protocol.keepalive_timeout)  # it has said something, if no pong
+        assert protocol.ping_timer is not None  # and will be asked again
+
+        def paused():
+            protocol.read_paused = True
+
+        happen(protocol.send_keepalive_ping, paused, protocol.keepalive_timeout)  # it is we who do not read
+        raw.recv(6, socket.MSG_WAITALL)
+        raw.sendall(question)
+        assert b'"result"' in raw.recv(1000)
+        happen(protocol.send_keepalive_ping, protocol.keepalive_timeout)
+        raw.recv(6, socket.MSG_WAITALL)
+        assert raw.recv(1000)[2:4] == (1011).to_bytes(2, "big")
 
 
 def test_bodies_that_do_not_come_are_given_up():

@@ -108,6 +108,26 @@ def test_requests_without_tools_go_through_untouched():
         assert post(client, {**STREAM, "tool_choice": "none"}).text.count("[DONE]") == 1
 
 
+def test_what_is_no_business_of_ours_is_the_upstreams():
+    """Its server may know roles and ways to say nothing that OpenAI's does not."""
+    odd = {"model": None, "messages": [{"role": "critic", "content": "Hi"}]}
+    with chain() as (scripted, client):
+        assert post(client, odd).status_code == 200
+        assert scripted.requests == [odd]
+    with chain(mode="native") as (scripted, client):
+        assert post(client, {**odd, "tools": TOOLS}).status_code == 200
+        assert scripted.requests == [{**odd, "tools": TOOLS}]
+
+
+def test_half_a_character_is_no_mistake_of_the_client():
+    """What JavaScript cuts inside an emoji it sends as half of it; a request must not fail for good because of that."""
+    raw = json.dumps({**ASK, "messages": [{"role": "user", "content": "cut \ud83d"}]}).encode()
+    with chain() as (scripted, client):
+        answer = client.post("/v1/chat/completions", content=raw, headers={"content-type": "application/json"})
+        assert message(answer)["tool_calls"]
+        assert scripted.requests[0]["messages"][-1]["content"] == "cut \ufffd"
+
+
 def test_everything_else_is_passed_on():
     with chain() as (scripted, client):
         assert client.get("/v1/models").json()["data"][0]["id"] == "text-only"
@@ -136,6 +156,12 @@ def test_an_upstream_elsewhere_than_v1_has_nothing_beside_it():
             assert httpx.get(f"{proxy}/v1/models", trust_env=False).json()["data"][0]["id"] == "text-only"
             assert httpx.get(f"{proxy}/v1/x//evil", trust_env=False).status_code == 200
             assert httpx.get(f"{proxy}/props", trust_env=False).json()["error"]["code"] == "not_found"
+            for path in (b"/v1/../models", b"/v1/x/../../props", b"/v1/%2E%2e/props", b"/v1/./models", b"/v1/.."):
+                url = httpx.URL(proxy)
+                with socket.create_connection((url.host, url.port), timeout=20) as line:  # httpx would resolve the dots
+                    line.sendall(b"GET %b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path)
+                    assert line.makefile("rb").read().startswith(b"HTTP/1.1 404 "), path
+            assert scripted.others == []
 
 
 def test_several_upstreams_are_one():
@@ -192,6 +218,9 @@ def test_auto_is_native_where_the_server_says_that_it_takes_tools(name):
         assert scripted.requests[-1] == able
         post(client, {**ASK, "model": "other"})
         assert ("tools" in scripted.requests[-1]) == (name == "llama.cpp")
+        old = {"model": "able", "messages": ASK["messages"], "functions": [tool["function"] for tool in TOOLS]}
+        assert message(post(client, old))["function_call"]["name"] == "weather"  # servers do not know these
+        assert "functions" not in scripted.requests[-1]
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -250,6 +279,16 @@ def test_what_is_no_request_gets_400_in_the_shape_of_openai():
         assert answer.status_code == 400
         assert answer.json()["error"]["param"] == "tool_choice"
         assert scripted.requests == []
+
+
+def test_a_schema_that_is_too_deep_is_no_mistake_of_ours(monkeypatch):
+    def too_deep(*_):
+        raise RecursionError
+
+    with chain() as (_, client):
+        monkeypatch.setattr("callmark.serving.proxy.taught", too_deep)
+        answer = post(client, ASK)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
 def test_more_than_the_limit_gets_413():
@@ -315,6 +354,13 @@ STRANGE_ERRORS = [  # with status 200; and what a client gets: the status of a w
         400,
         {"message": "boom", "type": "BadRequest", "param": None, "code": 400},
     ),
+    ({"detail": "boom"}, 502, {"message": "boom", "type": "upstream_error", "param": None, "code": None}),
+    (
+        {"detail": {"msg": "busy", "type": "service_unavailable"}},
+        502,
+        {"message": "busy", "type": "service_unavailable", "param": None, "code": None},
+    ),
+    ({"message": "boom"}, 502, {"message": "boom", "type": "upstream_error", "param": None, "code": None}),
 ]
 
 
@@ -497,8 +543,10 @@ def test_an_answer_that_is_too_long_is_given_up(monkeypatch):
 
 
 def test_events_are_decoded_however_they_are_cut():
-    data = b': hi\r\n\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\ndata:2\n\nerror: {}\n\ndata: end'
-    expected = [b'{"a":\n1}', b"2", b'{"error":{}}', b"end"]
+    data = b': hi\r\n\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\ndata:2\n\nerror: {}\n\n'
+    data += b"data:\n\ndata: 3\r\rdata: 4\r\r"
+    data += b'data: {"b": {}}\ndata: {"c":\ndata: 1}\ndata: [DONE]\n\ndata: end'  # servers that forget the empty line
+    expected = [b'{"a":\n1}', b"2", b'{"error":{}}', b"3", b"4", b'{"b": {}}', b'{"c":\n1}', b"[DONE]", b"end"]
     for size in range(1, len(data) + 1):
         decoder = EventDecoder()
         found = []

@@ -238,6 +238,27 @@ def fed(*chunks, **options):
     return writer, wire(out.decode())
 
 
+def test_a_call_for_who_asked_by_functions_is_one_of_the_old_shape():
+    body = {"tools": None, "functions": [tool["function"] for tool in TOOLS]}
+    _, out = fed(chunk({"content": f"Well. {CALL} {CALL}"}), chunk({}, "stop"), b"[DONE]", body=body)
+    assert [(part["choices"][0]["delta"], part["choices"][0]["finish_reason"]) for part in out[:-1]] == [
+        ({"role": "assistant", "content": ""}, None),
+        ({"content": "Well."}, None),
+        ({"function_call": {"name": "weather", "arguments": ""}}, None),
+        ({"function_call": {"arguments": '{"city":"Oslo"}'}}, None),
+        ({}, "function_call"),
+    ]
+    choice = {"message": {"content": f"Well. {CALL} {CALL}"}, "finish_reason": "stop"}
+    (made,) = whole({"choices": [choice]}, exchange(body))["choices"]
+    called = {"name": "weather", "arguments": '{"city":"Oslo"}'}
+    assert made == {
+        "message": {"role": "assistant", "content": "Well.", "function_call": called},
+        "finish_reason": "function_call",
+    }
+    (made,) = whole({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, exchange(body))["choices"]
+    assert made == {"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+
+
 def test_events_that_come_together_are_written_together():
     texts = [chunk({"content": piece}) for piece in ("Hel", "lo ", "there")]
     others = [chunk({"content": "Hi"}, index=1), chunk({"content": "!"}, "stop"), chunk({}, "stop", 1)]
@@ -319,6 +340,54 @@ def test_native_calls_of_an_upstream_count_too():
     assert made["finish_reason"] == "tool_calls"
 
 
+def test_a_native_call_that_is_cut_never_becomes_one():
+    """Its header alone says nothing of the arguments: none that came are not `{}` where more were to come."""
+    head = {"index": 0, "id": "x", "function": {"name": "weather", "arguments": ""}}
+    for pieces in ([head], [head, {"index": 0, "function": {"arguments": '{"city"'}}]):
+        for reason in ("length", "max_tokens"):
+            _, out = fed(*(chunk({"tool_calls": [piece]}) for piece in pieces), chunk({}, reason), b"[DONE]")
+            assert joined(out)[0] == {"content": "", "tool_calls": [], "finish_reason": "length"}
+            native = {"content": None, "tool_calls": [{**head, "function": {"name": "weather"}}]}
+            choice = {"message": native, "finish_reason": reason}
+            (made,) = whole({"choices": [choice]}, exchange())["choices"]
+            assert (made["finish_reason"], "tool_calls" in made["message"]) == ("length", False)
+        for last in ({"error": {"message": "out of memory"}}, b"no json"):
+            _, out = fed(*(chunk({"tool_calls": [piece]}) for piece in pieces), last)
+            assert joined(out[:-1])[0]["tool_calls"] == []
+    whole_one = {"index": 0, "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
+    _, out = fed(chunk({"tool_calls": [whole_one]}), chunk({}, "length"), b"[DONE]")
+    assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+
+
+def test_a_native_call_of_the_old_shape_counts_too():
+    old = {"name": "weather", "arguments": '{"city":"Oslo"}'}
+    _, out = fed(chunk({"function_call": {**old, "arguments": ""}}), chunk({"function_call": old}, "function_call"))
+    assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+    choice = {"message": {"content": None, "function_call": old}, "finish_reason": "function_call"}
+    (made,) = whole({"choices": [choice]}, exchange())["choices"]
+    assert made["message"]["tool_calls"][0]["function"] == old
+    assert "function_call" not in made["message"]
+
+
+def test_json_that_only_some_servers_write_is_read():
+    """Node's cuts an emoji in two, Python's writes infinities, and some cut a character between two chunks."""
+    halves = [b'{"choices":[{"delta":{"content":"a\\ud83d"}}]}', b'{"choices":[{"delta":{"content":"\\ude00b"}}]}']
+    bytes_lost = b'{"choices":[{"delta":{"content":"c\xf0\x9f"}}]}'
+    infinite = b'{"choices":[{"delta":{"content":"d"},"logprobs":{"content":[{"token":"d","logprob":-Infinity}]}}]}'
+    _, out = fed(*halves, bytes_lost, infinite, chunk({}, "stop"), b"[DONE]")
+    shown = [part for part in out if part == "[DONE]" or "logprobs" not in str(part)]
+    assert joined(shown)[0] == {"content": "a😀bc\ufffdd", "tool_calls": [], "finish_reason": "stop"}
+    (logprobs,) = [part["choices"][0]["logprobs"] for part in out if "logprobs" in str(part)]
+    assert logprobs["content"] == [{"token": "d", "logprob": None}]
+    call = [chunk({"content": '[CALL: weather({"city": "'}), *map(json.loads, halves), chunk({"content": '"})]'})]
+    out = wire(StreamWriter(exchange(), 1).feed([json.dumps(each).encode() for each in call] + [b"[DONE]"]).decode())
+    assert without_ids(joined(out)[0])["tool_calls"] == [("weather", '{"city":"a😀b"}')]
+    _, out = fed(halves[0], chunk({}, "stop"), b"[DONE]")
+    assert joined(out)[0]["content"] == "a\ud83d"
+    answer = {"choices": [{"message": {"content": "a\ud83d"}, "finish_reason": "stop"}]}
+    assert whole(answer, exchange())["choices"][0]["message"]["content"] == "a\ud83d"
+
+
 def test_a_stream_that_ends_early_is_an_error_and_loses_no_text():
     writer, out = fed(chunk({"content": 'Well, [CALL: weather({"ci'}))
     out += wire(writer.finish(complete=False).decode())
@@ -347,6 +416,8 @@ def test_strange_events_are_passed_over():
     strange = [b"7", {"choices": 5}, {"choices": [3]}, {"choices": [{"index": -1, "delta": 4}]}]
     _, out = fed(*strange, chunk({"content": [{"type": "text", "text": "Hi"}, 3]}), chunk({"content": 5}), b"[DONE]")
     assert joined(out)[0] == {"content": "Hi", "tool_calls": [], "finish_reason": "stop"}
+    message = {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
+    assert joined(fed(message, b"[DONE]")[1])[0] == {"content": "Hi", "tool_calls": [], "finish_reason": "stop"}
 
 
 def test_whole_answers_keep_what_they_have():

@@ -205,6 +205,12 @@ def test_ids_come_back_as_they_were(client, given_id):
     assert answer == {"jsonrpc": "2.0", "id": given_id, "result": {"dialects": []}}
 
 
+@pytest.mark.parametrize("params", [b"null", b"[]", b"{}"])
+def test_no_parameters_are_said_in_many_ways(client, params):
+    answer = client.raw(b'{"jsonrpc":"2.0","id":1,"method":"dialects","params":%b}' % params)
+    assert len(answer["result"]["dialects"]) > 10
+
+
 def test_notifications_are_not_answered(client):
     assert client.raw({"jsonrpc": "2.0", "method": "detect", "params": {"text": ""}}) is None
     assert client.logged == []
@@ -253,6 +259,14 @@ def test_what_is_too_large_is_told():
     assert client.refused("session/run", session="x", text="0123456789a") == "too-large"
     with pytest.raises(callmark.UsageError, match="at least 1"):
         Bounds(streams=0)
+
+
+def test_params_that_are_too_deep_are_the_clients(client, monkeypatch):
+    def too_deep(text):
+        raise RecursionError
+
+    monkeypatch.setattr(callmark, "detect", too_deep)
+    assert client.refused("detect", text="") == "invalid-params"
 
 
 def test_a_mistake_of_our_own_is_told_as_one(client, monkeypatch):

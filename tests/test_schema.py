@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ from jsonschema import Draft202012Validator, ValidationError
 from openapi_spec_validator import validate
 from starlette.routing import Route
 
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES
 from callmark.serving.http import app
 from callmark.serving.methods import METHODS, Nothing
 from callmark.serving.problems import KINDS
 from callmark.serving.schema import openapi, openrpc
 from callmark.serving.sessions import ASKED
+from callmark.tools.results import ERROR_KINDS
 from test_cases import CASES
 from test_cli import run
 from test_rpc import LOOK, PAY, TOOLS, WAIT_SECONDS, Client
@@ -74,6 +77,18 @@ def test_events_are_what_the_schema_says(key):
     document = openapi()
     answer = document["paths"]["/parse"]["post"]["responses"]["200"]
     checked(result, answer["content"]["application/json"]["schema"], document)
+
+
+def test_codes_are_listed():
+    """Who writes a client from the documents alone sees no constant of Python's."""
+    for document in (OPENRPC, openapi()):
+        schemas = document["components"]["schemas"]
+        assert schemas["Malformed"]["properties"]["code"]["enum"] == list(MALFORMED_CODES)
+        assert schemas["Notice"]["properties"]["code"]["enum"] == list(NOTICE_CODES)
+        assert schemas["Repair"]["properties"]["code"]["enum"] == list(REPAIR_CODES)
+        words = " ".join(schema["description"] for schema in schemas.values())
+        assert not re.search(r"[A-Z]+_[A-Z]+|>>>|\bNone\b", words)
+    assert OPENRPC["components"]["schemas"]["Failure"]["properties"]["kind"]["enum"] == list(ERROR_KINDS)
 
 
 def test_a_wrong_answer_would_be_seen():

@@ -48,6 +48,7 @@ def test_a_message_is_a_line():
     answers = exchanged(b"\n \r\n" + request(1) + b"\r\n\n" + request(2))
     assert [answer["id"] for answer in answers] == [1, 2]
     assert exchanged(b"") == []
+    assert "result" in exchanged(b"\xef\xbb\xbf" + request(1))[0]  # .NET's writers begin so
 
 
 def test_a_line_that_is_too_long_is_passed_over():

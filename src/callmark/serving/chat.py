@@ -6,6 +6,7 @@ wrote, and what tools returned, is neutralized on the way; the only text that is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -27,6 +28,11 @@ Body: TypeAlias = dict[str, Any]
 STOPS_LIMIT: Final = 8
 """Tools for which the header of their result becomes a stop string; servers take some sixteen strings at most."""
 _OURS: Final = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+_ANSWER: Final = {
+    "en": ("When you answer without a call, the answer is one JSON value and nothing else", ", valid by this schema: "),
+    "zh-Hans": ("不调用工具时，回答只能是一个 JSON 值，不含其他内容", "，并符合此 schema："),
+    "zh-Hant": ("不呼叫工具時，回答只能是一個 JSON 值，不含其他內容", "，並符合此 schema："),
+}
 _ROLES: Final = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 
 
@@ -75,6 +81,7 @@ class Exchange(NamedTuple):
     parallel   whether more than one may be called in a message
     settings, nonce   of the model
     streamed, usage   whether the client wants a stream, and in it a chunk with the usage
+    old        whether the client asked by `functions`, and gets a `function_call`
     """
 
     body: Body
@@ -85,6 +92,7 @@ class Exchange(NamedTuple):
     nonce: str | None
     streamed: bool
     usage: bool
+    old: bool
 
     def reader(self) -> ChoiceReader:
         """Return a reader for one choice of the answer."""
@@ -99,10 +107,9 @@ def checked(body: Any) -> Body:
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages: expected a list with at least one message", "messages")
     for number, message in enumerate(messages):
-        if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            expected = f"messages[{number}]: expected an object with a role: {', '.join(sorted(_ROLES))}"
-            raise RequestError(expected, f"messages[{number}].role")
-    if not isinstance(body.get("model", ""), str):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise RequestError(f"messages[{number}]: expected an object with a role", f"messages[{number}].role")
+    if not isinstance(body.get("model"), str | None):
         raise RequestError("model: expected a string", "model")
     if not isinstance(body.get("stream"), bool | None):
         raise RequestError("stream: expected true or false", "stream")
@@ -112,7 +119,8 @@ def checked(body: Any) -> Body:
 def concerns_tools(body: Body) -> bool:
     """Whether a request has anything that a model without tools would not understand."""
     return any(body.get(key) for key in _OURS) or any(
-        message["role"] in ("tool", "function") or message.get("tool_calls") for message in body["messages"]
+        message["role"] in ("tool", "function") or message.get("tool_calls") or message.get("function_call")
+        for message in body["messages"]
     )
 
 
@@ -122,9 +130,13 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
     Fields that are not about tools stay as they are. Raises RequestError for tools, a choice or messages that are
     none, and for calls in the history that the dialect cannot express.
     """
-    for key in ("functions", "function_call"):
-        if body.get(key):
-            raise RequestError(f"{key}: expected `tools` and `tool_choice`, which replaced it", key)
+    old = bool(body.get("functions") or body.get("function_call"))
+    if old:
+        body = _renewed(body)
+    for number, message in enumerate(body["messages"]):
+        if message["role"] not in _ROLES:
+            expected = f"messages[{number}].role: expected one of {', '.join(sorted(_ROLES))}"
+            raise RequestError(expected, f"messages[{number}].role")
     offered = _offered(body, settings)
     choice, offered = _chosen(body.get("tool_choice"), offered)
     parallel = body.get("parallel_tool_calls")
@@ -140,6 +152,10 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
         raise RequestError(str(error), "tools") from error
     options = body.get("stream_options")
     made = {key: value for key, value in body.items() if key not in _OURS}
+    form = _form(body.get("response_format"), settings)
+    if prompt is not None and form and choice != "none":  # a server that holds the model to it lets it call nothing
+        del made["response_format"]
+        prompt = prompt._replace(text=f"{prompt.text}\n\n{form}") if choice == "auto" else prompt
     made["messages"] = _messages(body["messages"], tools, prompt, settings, nonce)
     if forced:
         made["grammar"] = forced
@@ -157,7 +173,25 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
         nonce=nonce,
         streamed=body.get("stream") is True,
         usage=isinstance(options, dict) and options.get("include_usage") is True,
+        old=old,
     )
+
+
+def _renewed(body: Body) -> Body:
+    """Return a request by `functions` as one by `tools`, which replaced them."""
+    for key in ("functions", "function_call"):
+        if body.get(key) and body.get("tools"):
+            raise RequestError(f"{key}: expected it or `tools`, not both", key)
+    functions = body.get("functions") or []
+    if not isinstance(functions, list):
+        raise RequestError("functions: expected a list of functions", "functions")
+    choice = body.get("function_call")
+    return {
+        **body,
+        "tools": [{"type": "function", "function": function} for function in functions],
+        "tool_choice": {"type": "function", "function": choice} if isinstance(choice, dict) else choice,
+        "parallel_tool_calls": False,  # there is room for one
+    }
 
 
 def _offered(body: Body, settings: ModelSettings) -> dict[str, Body]:
@@ -267,10 +301,13 @@ def _messages(
 def _harmless(message: Body) -> Body:
     """Return a message without what a model without tools does not know; what its user wrote cannot call."""
     kept = {key: value for key, value in message.items() if value is not None or key == "content"}
+    refusal = kept.pop("refusal", "")
     if message["role"] == "developer":
         kept["role"] = "system"
     if kept.get("content") is None:
-        kept["content"] = ""
+        kept["content"] = refusal if isinstance(refusal, str) else ""
+    if message["role"] == "assistant" and isinstance(kept["content"], list):
+        kept["content"] = [_said_part(part) for part in kept["content"]]
     if message["role"] == "user":
         content = kept["content"]
         if isinstance(content, list):
@@ -280,9 +317,24 @@ def _harmless(message: Body) -> Body:
     return kept
 
 
+def _said_part(part: Body) -> Body:
+    return {"type": "text", "text": part["refusal"]} if isinstance(part.get("refusal"), str) else part
+
+
 def _harmless_part(part: Body) -> Body:
     text = part.get("text")
     return {**part, "text": neutralized_inside(text)} if isinstance(text, str) else part
+
+
+def _form(given: Any, settings: ModelSettings) -> str:
+    """Return in words what form `response_format` wants an answer to have, "" for any."""
+    kind = given.get("type") if isinstance(given, dict) else None
+    form, by = _ANSWER[settings.language]
+    if kind == "json_object":
+        return f"{form}."
+    inside = given.get("json_schema") if kind == "json_schema" else None
+    schema = inside.get("schema") if isinstance(inside, dict) else None
+    return f"{form}{by}{json.dumps(schema, ensure_ascii=False)}" if schema else ""
 
 
 def _stops(body: Body, names: Sequence[str], settings: ModelSettings) -> list[str]:

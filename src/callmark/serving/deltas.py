@@ -8,6 +8,7 @@ joined with another, an index that begins at 1 is out of range.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from secrets import token_hex
 from typing import Any, Final
@@ -16,17 +17,33 @@ import msgspec
 
 from callmark.serving.chat import Body, Exchange
 from callmark.serving.reply import Called, ChoiceReader, Part, Said, Thought
+from callmark.serving.texts import Halves, encoded
 from callmark.writing.prompt import estimate_tokens
 
 DONE: Final = b"data: [DONE]\n\n"
 _KNOWN: Final = frozenset(("role", "content", "tool_calls", "function_call"))
 _KEPT: Final = ("system_fingerprint", "service_tier", "timings")
-_encode: Final = msgspec.json.encode
 
 
 def event(data: Any) -> bytes:
     """Return one Server-Sent Event."""
-    return b"data: " + _encode(data) + b"\n\n"
+    return b"data: " + encoded(data) + b"\n\n"
+
+
+def json_of(data: bytes) -> Any:
+    """Return what an upstream says in JSON, None where it is none.
+
+    Servers write what msgspec refuses: node's halves of an emoji that was cut in two, Python's infinities (in
+    `logprobs`), and some half of a character's bytes, which becomes U+FFFD.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(data.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Body:
@@ -37,13 +54,16 @@ def error_body(message: str, kind: str, code: str | None = None, param: str | No
 def error_in(answer: Body) -> Body | None:
     """Return the error in OpenAI's shape that an answer or a chunk is, in the shapes that servers have for it."""
     error = answer if answer.get("object") == "error" else answer.get("error")  # vLLM's, and everybody's
+    if not error and "choices" not in answer:
+        error = answer.get("detail") or (answer if isinstance(answer.get("message"), str) else None)  # FastAPI's
     if not error:
         return None
-    if error is not answer and isinstance(error, dict):
+    if error is answer.get("error") and isinstance(error, dict):
         return answer
     told = error if isinstance(error, dict) else {"message": error}
     kind, code = told.get("type") or "upstream_error", told.get("code")
-    return {"error": {"message": str(told.get("message", "")), "type": kind, "param": told.get("param"), "code": code}}
+    message = told.get("message", told.get("msg", ""))  # KoboldCpp's is the second
+    return {"error": {"message": str(message), "type": kind, "param": told.get("param"), "code": code}}
 
 
 def text_of(content: Any) -> str:
@@ -56,11 +76,10 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def _decoded(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+def _calls_in(message: Body) -> Any:
+    """Return the native calls of a message or a delta, one of the shape before `tool_calls` included."""
+    old = message.get("function_call")
+    return message.get("tool_calls") or ([{"index": 0, "function": old}] if old else [])
 
 
 def _plain_text(chunk: Any) -> str | None:
@@ -124,7 +143,7 @@ class StreamWriter:
         for data in events:
             if self.done:
                 break
-            chunk: Any = b"" if data == b"[DONE]" else _decoded(data)
+            chunk: Any = b"" if data == b"[DONE]" else json_of(data)
             text = _plain_text(chunk)
             if texts and (text is None or chunk["choices"][0].get("index") != last["choices"][0].get("index")):
                 self._join(last, texts, out)
@@ -139,7 +158,8 @@ class StreamWriter:
 
     def _join(self, last: Body, texts: list[str], out: list[bytes]) -> None:
         self._written += len(texts) - 1
-        last["choices"][0]["delta"]["content"] = "".join(texts)
+        halves = Halves()
+        last["choices"][0]["delta"]["content"] = "".join(map(halves.whole, texts)) + halves.rest()
         texts.clear()
         out += self._chunk(last)
 
@@ -159,8 +179,7 @@ class StreamWriter:
         """Write a whole answer as a stream, for upstreams that do not stream."""
         choices = answer.get("choices")
         listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
-        chunk = {**answer, "choices": [{**choice, "delta": choice.get("message")} for choice in listed]}
-        return b"".join(self._chunk(chunk)) + self.finish(complete=True)
+        return b"".join(self._chunk({**answer, "choices": listed})) + self.finish(complete=True)
 
     def finish(self, *, complete: bool) -> bytes:
         """Say that the upstream's stream is over: as it should, or before it said why it ends."""
@@ -215,7 +234,7 @@ class StreamWriter:
             choice = self._choices[index] = _Choice(self._exchange.reader())
         if choice.over:
             return
-        delta = given.get("delta")
+        delta = given.get("delta", given.get("message"))
         if not isinstance(delta, dict):
             delta = {}
         others = {key: value for key, value in delta.items() if key not in _KNOWN and value is not None}
@@ -229,8 +248,9 @@ class StreamWriter:
         if text:
             self._written += 1
             self._write(index, choice, choice.reader.feed(text), out, extra)
-        if delta.get("tool_calls"):
-            self._write(index, choice, choice.reader.feed_calls(delta["tool_calls"]), out, extra)
+        calls = _calls_in(delta)
+        if calls:
+            self._write(index, choice, choice.reader.feed_calls(calls), out, extra)
         reason = given.get("finish_reason")
         if isinstance(reason, str) and reason:
             choice.reason = reason
@@ -245,7 +265,7 @@ class StreamWriter:
         choice.over = True
         parts, true_reason = choice.reader.finish(reason)
         self._write(index, choice, parts, out, extra)
-        self._put(index, choice, {}, out, extra, reason=true_reason)
+        self._put(index, choice, {}, out, extra, reason=_reason(true_reason, self._exchange))
 
     def _last(self) -> bytes:
         """Return the end of the stream: the usage, where it is wanted, and the last event."""
@@ -271,6 +291,9 @@ class StreamWriter:
                 self._put(index, choice, {"content": part.text}, out, extra)
             elif isinstance(part, Thought):
                 self._put(index, choice, {"reasoning_content": part.text}, out, extra)
+            elif self._exchange.old:
+                for function in ({"name": part.name, "arguments": ""}, {"arguments": part.arguments}):
+                    self._put(index, choice, {"function_call": function}, out, extra)
             else:
                 head = {"index": part.number, **_call(part.name, "")}
                 self._put(index, choice, {"tool_calls": [head]}, out, extra)
@@ -314,14 +337,18 @@ def whole(answer: Body, exchange: Exchange) -> Body:
             continue
         reader = exchange.reader()
         parts = reader.feed(text_of(message.get("content")))
-        if message.get("tool_calls"):
-            parts += reader.feed_calls(message["tool_calls"])
+        parts += reader.feed_calls(_calls_in(message))
         last, reason = reader.finish(choice.get("finish_reason"))
-        made.append({**choice, "message": _message(message, [*parts, *last]), "finish_reason": reason})
+        shown = _message(message, [*parts, *last], exchange)
+        made.append({**choice, "message": shown, "finish_reason": _reason(reason, exchange)})
     return {**answer, "choices": made}
 
 
-def _message(message: Body, parts: list[Part]) -> Body:
+def _reason(reason: str, exchange: Exchange) -> str:
+    return "function_call" if exchange.old and reason == "tool_calls" else reason
+
+
+def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
     said = "".join(part.text for part in parts if isinstance(part, Said))
     thought = "".join(part.text for part in parts if isinstance(part, Thought))
     calls = [_call(part.name, part.arguments) for part in parts if isinstance(part, Called)]
@@ -329,7 +356,9 @@ def _message(message: Body, parts: list[Part]) -> Body:
     made: Body = {"role": "assistant", "content": said or (None if calls else ""), **kept}
     if thought:
         made["reasoning_content"] = text_of(made.get("reasoning_content")) + thought
-    if calls:
+    if calls and exchange.old:
+        made["function_call"] = calls[0]["function"]
+    elif calls:
         made["tool_calls"] = calls
     return made
 

@@ -2,7 +2,8 @@
 
 A server on a loopback port can be reached by every web page that its user looks at. So a request whose Host is not
 ours is refused (a name that was rebound to 127.0.0.1 comes with its own Host), and so is one whose Origin is not on the
-list, WebSockets included, to which CORS does not apply. Programs send no Origin and are let through.
+list, WebSockets included, to which CORS does not apply. What a page loads without CORS (an image, a script, a link)
+has no Origin, but browsers say that it comes from another site. Programs send neither and are let through.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from callmark.serving.texts import encoded
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 OPEN_PATHS: Final = ("/health",)  # without a token: nothing is told there
+ELSEWHERE: Final = ("cross-site", "same-site")  # in Sec-Fetch-Site: another port of this machine is the same site
 BEARER: Final = "bearer."  # before a token among a WebSocket's protocols: a page can set no header
 PROTOCOL: Final = "callmark"  # the WebSocket protocol that is chosen where one is asked for
 
@@ -81,14 +83,18 @@ class _Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
-            hosts = Headers(scope=scope).getlist("host")
-            origins = Headers(scope=scope).getlist("origin")
+            headers = Headers(scope=scope)
+            hosts, origins = headers.getlist("host"), headers.getlist("origin")
             if len(hosts) != 1 or _name(hosts[0]) not in self._hosts:
                 message = f"Host: expected one of {', '.join(sorted(self._hosts))}, found {', '.join(hosts)!r:.80}"
                 await refuse(ServingError("forbidden-host", message), scope, receive, send)
                 return
             if not self._origins.issuperset(origins):
                 message = f"Origin: {origins[0]!r:.80} is not on the list of this server"
+                await refuse(ServingError("forbidden-origin", message), scope, receive, send)
+                return
+            if not origins and headers.get("sec-fetch-site") in ELSEWHERE:
+                message = "Origin: expected one, as a page of another site asks; found none"
                 await refuse(ServingError("forbidden-origin", message), scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -36,6 +36,8 @@ from callmark.serving.texts import encoded
 
 CONNECTIONS: Final = 1_000  # at once; more are refused with 503
 _IN_A_THREAD: Final = 65_536  # bytes: reading more than this would hold up other clients for milliseconds
+_IN_A_ROW: Final = 16  # messages of a client that are read before others have their turn
+_RECEIVED_BYTES: Final = 32_768  # of a client that are held unread: what was held is read in one turn of the loop
 _GRACE_SECONDS: Final = 5  # for requests that are being answered when the server is stopped
 
 _log: Final = logging.getLogger("callmark.serving")
@@ -180,7 +182,11 @@ class _Talk:
 
     async def until_gone(self) -> None:
         """Answer until the client goes."""
+        number = 0
         while True:
+            number += 1
+            if number % _IN_A_ROW == 0:
+                await asyncio.sleep(0)  # neither to receive nor to send waits where it need not
             message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
@@ -233,6 +239,7 @@ class Listening:
         self, application: Starlette, *, host: str, port: int, message_bytes: int = DEFAULT_BOUNDS.message_bytes
     ) -> None:
         self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
         place = f"[{host}]" if ":" in host else host
         self.url = f"http://{place}:{self._socket.getsockname()[1]}"
         import uvicorn

@@ -116,7 +116,28 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
                 self.send_400_response("The head of the request is too long.")
 
     class WebSockets(_Taken, WebSocketsSansIOProtocol):
+        """Takes a client for gone that answers no ping and says nothing else either.
+
+        A pong stands behind all that was sent before it, so uvicorn would end the clients of a server that is behind.
+        """
+
+        _heard = False  # since the last ping
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(cast(asyncio.BaseTransport, _Together(transport)))
+
+        def data_received(self, data: bytes) -> None:
+            self._heard = True
+            super().data_received(data)
+
+        def send_keepalive_ping(self) -> None:
+            self._heard = False
+            super().send_keepalive_ping()
+
+        def keepalive_timeout(self) -> None:
+            if self._heard or self.read_paused:
+                self.schedule_ping()
+            else:
+                super().keepalive_timeout()
 
     return Http, WebSockets

@@ -8,6 +8,7 @@ headers hold goes to the upstream and nowhere else: the log has the model, the m
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -23,8 +24,10 @@ from starlette.routing import Route
 
 from callmark.nonces import new_nonce
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, taught
-from callmark.serving.deltas import StreamWriter, error_body, error_in, whole
+from callmark.serving.deltas import StreamWriter, error_body, error_in, json_of, whole
+from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
+from callmark.serving.texts import decoded, encoded
 from callmark.serving.upstream import (
     Connection,
     EventDecoder,
@@ -41,6 +44,7 @@ ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _log = logging.getLogger("callmark.proxy")
+_any: Final = msgspec.json.Decoder(Any)
 
 
 class Proxy:
@@ -95,7 +99,7 @@ class Proxy:
             body = checked(_decoded(raw))
         except RequestError as error:
             return _refused(400, str(error), param=error.param)
-        model = body.get("model", "")
+        model = body.get("model") or ""
         connection = self._connection(self.config.upstream_for(model))
         settings = connection.upstream.settings_for(model)
         exchange: Exchange | None = None
@@ -104,6 +108,8 @@ class Proxy:
                 exchange = taught(body, settings, self._nonce)
             except RequestError as error:
                 return _refused(400, str(error), param=error.param)
+            except RecursionError:
+                return _refused(400, "body: expected values that are nested less deep")
         opened = self._answered(request, connection, exchange, raw, model, settings.mode == "auto", started)
         return self._relay(opened, connection, events=body.get("stream") is True)
 
@@ -120,7 +126,7 @@ class Proxy:
             if len(errors) == len(found):
                 raise errors[0]
             data = [model for each in found if isinstance(each, list) for model in each]
-            yield Answer(200, [JSON_HEADER], _once(msgspec.json.encode({"object": "list", "data": data})))
+            yield Answer(200, [JSON_HEADER], _once(encoded({"object": "list", "data": data})))
 
         return self._relay(merged(), self._connection(self.config.upstreams[0]), events=False)
 
@@ -184,7 +190,7 @@ class Proxy:
         """Answer a chat: natively where that is the mode, or `asks` and the server says so; else as text."""
         url = connection.api("/chat/completions")
         headers = connection.headers(request.headers.items())
-        if exchange is None or (asks and await connection.takes_tools(model)):
+        if exchange is None or (asks and not exchange.old and await connection.takes_tools(model)):
             async with connection.request("POST", url, headers, raw) as response:
                 refusal = b""
                 if exchange is not None and response.is_error:
@@ -215,7 +221,7 @@ class Proxy:
                 yield Answer(200, [*_plain(response, body=False), *STREAM_HEADERS], pieces, events=True)
             else:
                 answer = whole(_completion(await read_all(pieces_of(response))), exchange)
-                yield Answer(200, _plain(response), _once(msgspec.json.encode(answer)))
+                yield Answer(200, _plain(response), _once(encoded(answer)))
 
 
 def _say(model: str, mode: str, status: int, started: float) -> None:
@@ -234,7 +240,7 @@ async def _begun(response: httpx.Response) -> tuple[bytes, AsyncGenerator[bytes,
 
 def _are_events(head: bytes, media_type: str) -> bool:
     """Whether an answer is a stream of events: what servers say of their answers is often wrong, in both ways."""
-    return head.startswith((b"data:", b"event:", b":")) or (
+    return head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")) or (
         "event-stream" in media_type.lower() and not head.startswith(b"{")
     )
 
@@ -278,18 +284,21 @@ def _decoded(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestError(f"body: expected JSON: {error}") from error
+        try:
+            text = json.dumps(decoded(raw, _any), ensure_ascii=False)
+        except (ServingError, RecursionError):
+            raise RequestError(f"body: expected JSON: {error}") from error
+    return msgspec.json.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))  # halves are U+FFFD
 
 
 def _object(raw: bytes) -> Body:
     """Return an upstream's answer. Raises UpstreamError where it is none."""
-    try:
-        found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UpstreamError(502, "the upstream's answer is no JSON", "bad_upstream_answer") from error
-    if not isinstance(found, Mapping):
+    found = json_of(raw)
+    if found is None:
+        raise UpstreamError(502, "the upstream's answer is no JSON", "bad_upstream_answer")
+    if not isinstance(found, dict):
         raise UpstreamError(502, "the upstream's answer is no JSON object", "bad_upstream_answer")
-    return dict(found)
+    return found
 
 
 def _completion(raw: bytes) -> Body:

@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from callmark.events import Call, Event, Malformed, Markup, Text
+from callmark.events import ArgumentsDelta, Call, Event, Malformed, Markup, Text
 from callmark.languages import language_of
 from callmark.reading.parser import Parser
 from callmark.running.native import Assembler
+from callmark.serving.texts import Halves
 from callmark.serving.upstreams import ModelSettings
 from callmark.writing.neutral import SPECIAL_TOKENS
 
@@ -25,6 +26,8 @@ HEADER_LIMIT: Final = 600
 """Characters of a line behind a call in which the beginning of a result is looked for: a name and an id fit."""
 BLANKS_LIMIT: Final = 4096
 """White space that is held back, since it goes where a call follows: far more than stands between two paragraphs."""
+_CUT: Final = ("length", "max_tokens", "model_length")
+"""What servers say of a message that is cut: OpenAI, and those that mean the same."""
 _TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _RESULTS: Final = (
     r"\[/?(?:TOOL_|FUNCTION_|CALL_)?RESULTS?\b",
@@ -75,6 +78,7 @@ class ChoiceReader:
         self.stopped = False  # nothing behind here is wanted
         self.calls = 0
         self._parser = Parser(**settings.reading(nonce), tools=tools)
+        self._halves = Halves()  # node's servers cut emoji in two
         self._native: Assembler | None = None
         self._names = names
         self._parallel = parallel
@@ -95,24 +99,27 @@ class ChoiceReader:
     def feed(self, text: str) -> list[Part]:
         """Read the next piece and return what is certain now."""
         if not self.stopped:
-            self._read(self._parser.feed(text), final=False)
+            self._read(self._parser.feed(self._halves.whole(text)), final=False)
         return self._taken()
 
     def feed_calls(self, pieces: Any) -> list[Part]:
         """Take native calls that an upstream sends on its own, in fragments as they come."""
-        if self._native is None:
-            self._native = Assembler()
-        if isinstance(pieces, list) and all(map(_is_fragment, pieces)) and not self.stopped:
+        if isinstance(pieces, list) and pieces and all(map(_is_fragment, pieces)) and not self.stopped:
+            self._native = self._native or Assembler()
             self._native.feed({"choices": [{"delta": {"tool_calls": pieces}}]})
         return self._taken()
 
     def finish(self, reason: str | None) -> tuple[list[Part], str]:
         """Say that the message is over, and why the upstream says it is; return the last parts and the true reason."""
+        reason = "length" if reason in _CUT else reason
+        cut = reason == "length"
         if not self.stopped:
-            self._read(self._parser.finish(), final=True, cut=reason == "length")
+            self._read(self._parser.feed(self._halves.rest()), final=False)
+        if not self.stopped:
+            self._read(self._parser.finish(), final=True, cut=cut)
             self._end_line()
         if not self.stopped and self._native is not None:
-            self._read((event for event in self._native.finish() if isinstance(event, Call)), final=True)
+            self._read(self._native_calls(self._native.finish(), cut), final=True)
         if not self.calls:
             self._emit(self._blanks)
         self._release(Said)
@@ -124,6 +131,13 @@ class ChoiceReader:
         if self.calls:
             return self._taken(), "tool_calls"
         return self._taken(), "stop" if reason in (None, "", "tool_calls", "function_call") else reason
+
+    def _native_calls(self, events: list[Event], cut: bool) -> list[Event]:
+        """Return the calls that are complete. Where the message was cut, one without arguments may have had some."""
+        empty = {event.index for event in events if isinstance(event, ArgumentsDelta)} if cut else set()
+        calls: list[Event] = [event for event in events if isinstance(event, Call) and event.index not in empty]
+        self._cut = self._cut or (cut and len(calls) < len(events))
+        return calls
 
     def _taken(self) -> list[Part]:
         parts, self._parts = self._parts, []

@@ -28,6 +28,7 @@ Log = Callable[[str], object]
 Answered = Callable[[Any, "RemoteError | None"], object]
 
 _NOTHING: Final = Raw(b"{}")
+_NO_PARAMS: Final = (Raw(b"null"), Raw(b"[]"))  # as some libraries say it
 
 
 class RemoteError(msgspec.Struct, frozen=True):
@@ -69,6 +70,8 @@ def call(method: Method, state: State, params: bytes | Raw) -> Any:
         raise error
     if isinstance(error, CallmarkError):
         raise ServingError("invalid-params", str(error)) from error
+    if isinstance(error, RecursionError):
+        raise ServingError("invalid-params", "expected values that are nested less deep") from error
     if isinstance(error, Exception):
         raise ServingError("internal-error", f"{method.name}: {type(error).__name__}") from error
     raise error
@@ -188,12 +191,13 @@ class Connection:
             notification = envelope.id is UNSET
             method = _method(envelope.method)
             name = method.name
+            params = _NOTHING if envelope.params in _NO_PARAMS else envelope.params
             if method.later:
-                self._later(call(method, self.state, envelope.params), name, None if notification else id_text, answer)
+                self._later(call(method, self.state, params), name, None if notification else id_text, answer)
                 if batch is not None and notification:
                     batch.done()
                 return
-            result = encoded(call(method, self.state, envelope.params))
+            result = encoded(call(method, self.state, params))
         except ServingError as error:
             self._failed(error, name, id_text, answer, notification, batch)
             return

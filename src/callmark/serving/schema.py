@@ -12,13 +12,21 @@ from typing import Any, Final
 import msgspec
 
 import callmark
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES
 from callmark.serving.functions import Reading
 from callmark.serving.methods import METHODS, Nothing, State, method
 from callmark.serving.problems import HTTP_ONLY, KINDS, Problem
 from callmark.serving.sessions import ASKED
+from callmark.tools.results import ERROR_KINDS
 
 Document = dict[str, Any]
 
+_CODES: Final = {
+    "Malformed": ("code", MALFORMED_CODES),
+    "Notice": ("code", NOTICE_CODES),
+    "Repair": ("code", REPAIR_CODES),
+    "Failure": ("kind", ERROR_KINDS),
+}
 _STREAMING: Final = "text/event-stream", "application/x-ndjson"
 
 
@@ -181,11 +189,17 @@ def _params(kind: type[msgspec.Struct]) -> list[Document]:
 
 
 def _schemas(kinds: list[Any]) -> tuple[dict[Any, Document], dict[str, Document]]:
-    """Return a reference to each type's schema, and the schemas."""
+    """Return a reference to each type's schema, and the schemas, with nothing in them that only Python knows."""
     unique = list(dict.fromkeys(kinds))
     refs, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
-    for schema in components.values():
-        schema["description"] = re.sub(r"\s+", " ", schema["description"]).strip()
+    for name, schema in components.items():
+        words = re.sub(r"\s+", " ", schema["description"].partition(">>>")[0]).strip()
+        words = re.sub(r"`?[A-Z]+_(?:CODES|KINDS)`?", "its list", words)
+        schema["description"] = re.sub(r"\bNone\b", "null", words)
+        key, codes = _CODES.get(name, ("", {}))
+        if codes:
+            meanings = "; ".join(f"{code}: {meaning}" for code, meaning in codes.items())
+            schema["properties"][key] |= {"enum": list(codes), "description": meanings}
     return dict(zip(unique, refs, strict=True)), components
 
 

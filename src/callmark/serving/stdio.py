@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import threading
 from typing import BinaryIO
 
@@ -12,8 +13,8 @@ from callmark.serving.rpc import Connection, Log
 def serve(source: BinaryIO, target: BinaryIO, *, bounds: Bounds = DEFAULT_BOUNDS, log: Log) -> None:
     """Answer what comes from `source` until it ends. Blank lines are passed over; a last line needs no line break.
 
-    Each answer is flushed. A line that is too long is told and passed over, without ever being held. Raises OSError
-    where `target` cannot be written.
+    A mark of UTF-8 may stand before the first one. Each answer is flushed. A line that is too long is told and passed
+    over, without ever being held. Raises OSError where `target` cannot be written.
     """
     lock = threading.Lock()
 
@@ -24,8 +25,10 @@ def serve(source: BinaryIO, target: BinaryIO, *, bounds: Bounds = DEFAULT_BOUNDS
 
     connection = Connection(send, bounds=bounds, log=log)
     most = bounds.message_bytes + 2  # with its line break
+    mark = codecs.BOM_UTF8
     try:
         while line := source.readline(most):
+            line, mark = line.removeprefix(mark), b""
             if len(line) == most and not line.endswith(b"\n"):
                 while line and not line.endswith(b"\n"):
                     line = source.readline(65_536)

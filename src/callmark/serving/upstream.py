@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 import msgspec
@@ -68,14 +68,15 @@ def failure(error: Exception) -> UpstreamError:
 class EventDecoder:
     """Decodes Server-Sent Events, as they come in: `feed` returns the data of those that are complete.
 
-    Names, ids and comments are passed over. Lines may end in LF or CRLF. Raises UpstreamError for an event that is
-    longer than EVENT_LIMIT.
+    Names, ids and comments are passed over. Lines may end in LF, CRLF or CR, and where the empty line between two
+    events is missing, an object that is complete ends one. Raises UpstreamError for an event longer than EVENT_LIMIT.
     """
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []  # of a line that is not complete
         self._data: list[bytes] = []
         self._size = 0
+        self._returned = False  # whether the last piece ended in CR, of which LF may be the other half
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that `piece` completes."""
@@ -83,6 +84,10 @@ class EventDecoder:
         self._size += len(piece)
         if self._size > EVENT_LIMIT:
             raise UpstreamError(502, "the upstream sent an event that is too long", "upstream_event_too_long")
+        if piece and (self._returned or b"\r" in piece):
+            begun = piece[self._returned and piece.startswith(b"\n") :]
+            self._returned = piece.endswith(b"\r")
+            piece = begun.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\n" not in piece:
             self._rest.append(piece)
             return found
@@ -90,13 +95,13 @@ class EventDecoder:
         self._rest = [rest] if rest else []
         for line in lines:
             if line.startswith(b"data:"):
-                self._data.append(line[5:].strip(b" \r"))
-            elif line in (b"", b"\r"):
+                self._line(line[5:].strip(b" "), found)
+            elif not line:
                 self._end(found)
             elif line.startswith(b"\xef\xbb\xbfdata:"):  # a mark of UTF-8 may stand at the beginning
-                self._data.append(line[8:].strip(b" \r"))
+                self._line(line[8:].strip(b" "), found)
             elif line.startswith(b"error:"):  # llama.cpp, until 2025
-                self._data.append(b'{"error":' + line[6:].strip(b" \r") + b"}")
+                self._line(b'{"error":' + line[6:].strip(b" ") + b"}", found)
         if found:
             self._size = len(rest)
         return found
@@ -106,6 +111,12 @@ class EventDecoder:
         found = self.feed(b"\n") if self._rest else []
         self._end(found)
         return found
+
+    def _line(self, data: bytes, found: list[bytes]) -> None:
+        if self._data and data[:1] in (b"{", b"[") and self._data[0][:1] == b"{" and self._data[-1][-1:] == b"}":
+            self._end(found)  # joined by a line break these would be no JSON
+        if data:
+            self._data.append(data)
 
     def _end(self, found: list[bytes]) -> None:
         if self._data:
@@ -150,8 +161,11 @@ class Connection:
     def url(self, path: str, query: str = "") -> httpx.URL | None:
         """Return where a path of a client's request is at the upstream; None where it is nowhere.
 
-        What is behind `/v1` is behind the upstream's URL; all else is beside its `/v1`.
+        What is behind `/v1` is behind the upstream's URL; all else is beside its `/v1`. Dots lead nowhere: the path
+        that they are resolved to might be neither.
         """
+        if any(segment in (".", "..") for segment in unquote(path).split("/")):
+            return None
         if path == "/v1" or path.startswith("/v1/"):
             return self.api(path[3:], query)
         return None if self._root is None else self._at(self._root + path, query)

@@ -186,6 +186,8 @@ def _merged(messages: list[Message]) -> list[Message]:
         if last.get("role") != message["role"]:
             result.append(message)
             continue
+        if last.get("name") != message.get("name"):  # nobody says what another said
+            last = {key: value for key, value in last.items() if key != "name"}
         both = [last.get("content"), message.get("content")]
         if any(isinstance(content, list) for content in both):
             listed = [content if isinstance(content, list) else _part(content) for content in both]
