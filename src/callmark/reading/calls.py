@@ -289,7 +289,8 @@ class CallReading:
             self._mode = IN_TAIL
             return True
         if isinstance(reader, ObjectReader | PairsReader):
-            if reader.status == STUCK or (windowed and room <= _WINDOW):
+            cut = self._finished and reader.status == OPEN and isinstance(reader, PairsReader)  # it may hold a bracket
+            if reader.status == STUCK or (windowed and room <= _WINDOW) or cut:
                 self._hand_over(reader)
                 return True
             return windowed
@@ -484,7 +485,8 @@ class CallReading:
         if reader is None:
             raise AssertionError("arguments over the limit are being read")
         at = self._at
-        stop = max(at, reader.feed(self._buffer, at, self._base))
+        stop = reader.feed(self._buffer, at, self._base)
+        stop = max(at, stop if reader.error < 0 else reader.error - self._base)
         reader.out.clear()
         self._shown = at
         self._show(stop)

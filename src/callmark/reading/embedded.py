@@ -22,12 +22,12 @@ _X = "[0-9a-fA-F]"
 _FENCE = Pattern(r"[ \t\r\n]{0,64}+(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)")
 _FENCE_END = Pattern(r"[ \t\r\n]{0,64}+```(?=[ \t\r\n]|\Z)")
 _BACKSLASHES: Final = (
-    re.compile(r'[^\\"]++'),
+    re.compile(r'[^\\"}]++|}'),  # a brace for itself: with it, the value may be over
     re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),
     re.compile(rf"\\(?:u(?:{_X}{{0,3}}|[dD][89abAB]{_X}{{2}}(?:\\(?:u{_X}{{0,3}})?)?)?)?\Z"),
 )
 _ENTITIES: Final = (
-    re.compile(r'[^&"]++'),
+    re.compile(r'[^&"}]++|}'),
     re.compile(r"&(?:(?:quot|amp|lt|gt|apos|#34|#38|#39|#60|#62);)?"),
     re.compile(r"&#?[a-z0-9]{0,4}\Z"),
 )

@@ -644,6 +644,7 @@ class ValueReader:
         if frame == "E":
             self.name = self.name or reader.name
         if reader.status == DEAD:
+            self.error = reader.error
             return self._die(reader.code, reader.expected, at)
         if reader.status == DONE:
             self._escaped = None
