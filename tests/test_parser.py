@@ -256,7 +256,7 @@ def test_no_marker_begins_in_the_strings_of_arguments_over_the_limit():
 
 
 def test_arguments_over_the_limit_end_where_their_reader_dies_in_every_chunking():
-    text = '<function_call><tool>f</tool><args_json><![CDATA[{"": "x\ny "<function<function_call><tool>g</tool>'
+    text = '<function_call><tool>f</tool><args_json><![CDATA[{"": "x--y "<function<function_call><tool>g</tool>'
     expected = joined(whole(text, limits=Limits(arguments=40)))
     assert codes_of(expected) == ["arguments-too-long", "unclosed-marker"]
     for cut, events in every_single_cut(text, limits=Limits(arguments=40)):

@@ -485,8 +485,7 @@ class CallReading:
         if reader is None:
             raise AssertionError("arguments over the limit are being read")
         at = self._at
-        stop = reader.feed(self._buffer, at, self._base)
-        stop = max(at, stop if reader.error < 0 else reader.error - self._base)
+        stop = max(at, reader.feed(self._buffer, at, self._base))
         reader.out.clear()
         self._shown = at
         self._show(stop)

@@ -60,8 +60,8 @@ class Embedded:
     def take(self, piece: str, end: int, out: list[str]) -> int:
         """Read a piece, which ends at position `end`; write its JSON to `out`.
 
-        Returns the position up to which it was read: that of the error, where the reader says that there is one, and
-        where something stands behind a whole value.
+        Returns the position up to which it was read: where the reader died, or where something stands behind a whole
+        value.
         """
         self.begun = self.begun or not piece.isspace()
         reader = self.reader
@@ -83,7 +83,7 @@ class Embedded:
             out.extend(reader.out)
             reader.out.clear()
             if reader.status == DEAD:
-                return base + done if reader.error < 0 else reader.error
+                return base + done
         rest = text[done:]
         if self._fence == "open" and reader.status == DONE:
             closing = _FENCE_END.match(rest)

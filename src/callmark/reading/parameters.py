@@ -316,7 +316,7 @@ class ParametersReader:
         reader.repairs.clear()
         if json.broken:
             self.error = reader.error
-            return self._die(reader.code, reader.expected, stop if reader.error >= 0 else read - self._base)
+            return self._die(reader.code, reader.expected, read - self._base)
         if read < end:
             return self._die("bad-arguments", self._patterns.value_end, read - self._base)
         return stop
