@@ -26,11 +26,13 @@ from callmark.events import (
     Text,
 )
 from callmark.reading import fast
+from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import SHORT, Undecodable, decode
 from callmark.reading.diagnosis import explain, nearest
 from callmark.reading.embedded import DEAD, DONE, OPEN
+from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits
 from callmark.reading.pairs import PairsReader
@@ -41,6 +43,8 @@ from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
+
+_GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "arguments": ArgumentsReader}
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
@@ -159,8 +163,9 @@ class CallReading:
         return self._tools.get(self._name) if self._tools and self._name else None
 
     def _general_reader(self) -> ValueReader:
-        return ValueReader(
-            self._entry.form,
+        form = self._entry.form
+        return _GENERAL.get(form.body, ValueReader)(
+            form,
             self._body,
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
@@ -177,8 +182,9 @@ class CallReading:
         last = last_token(json)
         self._json = Pieces()
         self._json.append(json)
-        self._reader = ValueReader.behind(
-            self._entry.form,
+        form = self._entry.form
+        self._reader = _GENERAL.get(form.body, ValueReader).behind(
+            form,
             reader.start,
             reader.frames,
             state,
@@ -197,7 +203,7 @@ class CallReading:
         if reader.key is None:
             self._reader = self._general_reader()
             return
-        self._reader = ValueReader.behind_key(
+        self._reader = ArgumentsReader.behind_key(
             self._entry.form,
             reader.start,
             reader.key,

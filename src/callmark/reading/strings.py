@@ -75,9 +75,9 @@ class StringReader:
     """
 
     __slots__ = (
-        "_around", "_before", "_carried", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks", "_put",
-        "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "doubt", "expected",
-        "status", "stops",
+        "_around", "_before", "_carried", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks",
+        "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "doubt",
+        "expected", "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
