@@ -24,6 +24,7 @@ from callmark.reading.lookahead import (
 from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
+from callmark.toolshapes import Types
 
 BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
 
@@ -186,7 +187,7 @@ class ArgumentsReader(ValueReader):
         self.out.append(text)
         return True
 
-    def _declared(self) -> frozenset[str] | None:
+    def _declared(self) -> Types | None:
         return self._parameters.declared(self._key) if self._parameters is not None else None
 
     def _comma(self, frame: str, at: int, base: int) -> int:

@@ -35,7 +35,7 @@ _ITEMS = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # inden
 _FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
 _FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
 _QUOTE = re.compile(rf"{_ITEMS}>")
-_INDENT: Final = 3  # columns: a line that is indented by more is code, and a closing fence must not be, counted from its own
+_INDENT: Final = 3  # columns by which a line may be indented, and a closing fence more than the one that it closes
 
 
 class Contexts:
