@@ -595,7 +595,7 @@ def test_model_text_never_raises_where_a_dialect_has_no_sound_grammar(arrow, gra
     (broken,) = parse('=> f {"a": ]}', dialects=msgspec.structs.replace(arrow, grammar=grammar)).problems
     assert (broken.code, broken.message) == (
         "unexpected-text",
-        "expected a value, found ], 11 characters into the marker",
+        'expected a value, found "]", 11 characters into the marker',
     )
 
 

@@ -47,6 +47,7 @@ Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "arguments": ArgumentsReader}
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
+_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
 IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE = range(7)  # mode
@@ -354,8 +355,7 @@ class CallReading:
                     return False
                 if self._tolerant:
                     return self._end_otherwise(reader, "")
-                closing = f"the end of the marker, as in {self._entry.dialect.title}"
-                self._break("unexpected-text", closing, self._base + end)
+                self._break_end(end)
                 return True
             end = found.end()
         self._complete(reader, end)
@@ -378,8 +378,7 @@ class CallReading:
             if isinstance(reader, ValueReader) and reader.status == DEAD:
                 self._break(reader.code, reader.expected, reader.sound, reader.error)
             else:
-                closing = f"the end of the marker, as in {self._entry.dialect.title}"
-                self._break("unexpected-text", closing, base + at)
+                self._break_end(at)
             return True
         self._complete(reader, ending.stop, ending.repairs)
         return True
@@ -467,6 +466,13 @@ class CallReading:
             back = 0
         self._at = back
         self._mode = IN_BROKEN
+
+    def _break_end(self, at: int) -> None:
+        """Behind the arguments, which end at index `at`, stands something else than the end of the marker."""
+        behind = _BLANKS.match(self._buffer, at)
+        error = at if behind is None else behind.end()
+        closing = f"the end of the marker, as in {self._entry.dialect.title}"
+        self._break("unexpected-text", closing, self._base + at, self._base + error)
 
     def _malformed(self, end: int, code: str, expected: str, found: str, raw: str | None = None) -> None:
         raw = self._raw(end) if raw is None else raw

@@ -128,5 +128,5 @@ class Escaped(Embedded):
             if run is None:
                 piece = json.loads(f'"{piece}"') if piece[0] == "\\" else unescape(piece)
             stop = self.take(piece, base + found.end(), out) - base
-            at = max(at, stop) if run is not None else found.end()
+            at = max(at, stop) if run is not None else at if self.broken else found.end()
         return at

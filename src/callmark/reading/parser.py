@@ -555,6 +555,7 @@ class Parser(CallReading):
         if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
             recovery = [self._section.section.resume]
             start = sound  # the last token may have swallowed the next call of the list
+        blank = not buffer[sound:error].strip(" \t\r\n")  # what stands behind the arguments is text
         hit = self._search.next_entry(buffer, sound)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         end, sure = -1, False
@@ -568,14 +569,14 @@ class Parser(CallReading):
             begin = self._search.next_cut(buffer, sound)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
             if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
-                if min(hit, begin) > error and (end < 0 or start == error):
+                if not blank and min(hit, begin) > error and (end < 0 or start == error):
                     # Nothing begins in the last token, so it need not be looked at again.
                     self._at = error if start == error else max(sound, error - _SEPARATED)
                 return False
         if hit <= error and not 0 <= end <= hit:
             end = hit
         elif end < 0 or hit < end:
-            end = error
+            end = sound if blank else error
         word = _WORD.match(buffer, error, max(end, error + 1))
         found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
         self._malformed(end, code, expected, found_text or shown(buffer[error]))
