@@ -66,6 +66,7 @@ RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
+_MENDED: Final = {"joined": "missing-comma", "closed": "extra-closer"}  # by group of `patterns.Section.loose`
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
@@ -97,8 +98,8 @@ class Parser(CallReading):
         "_broke",
         "_guarded",
         "_hit",
-        "_joined",
         "_limit_told",
+        "_mended",
         "_nonce",
         "_policies",
         "_reasoning_depth",
@@ -129,7 +130,7 @@ class Parser(CallReading):
             self._channel = "reasoning"
         self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._limit_told = False
-        self._joined = False  # whether the separator before the next call of the section is missing
+        self._mended = ""  # code of the repair before the next call of the section, which is recorded on it
         self._between = False  # whether a separator or the section's closer comes next, not a call
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
 
@@ -502,14 +503,14 @@ class Parser(CallReading):
                 closes = between is not None and between["closer"] is not None
                 if between is None or not (closes or self._calls < self._limits.calls):
                     break
-                joined = between.lastgroup == "joined"
-                if joined and self._broke:
+                mended = _MENDED.get(between.lastgroup or "", "")
+                if mended == "missing-comma" and self._broke:
                     break
                 self._broke = False
                 self._markup(at, between.end())
                 if closes:
                     break
-                self._joined = joined
+                self._mended = mended
                 self._between = False
             begun = self._in_section_at_head(entry, final)
             if begun is not None:
@@ -526,18 +527,17 @@ class Parser(CallReading):
         buffer, at = self._buffer, self._at
         for head in section_heads(entry, self._tolerant):
             found = head.match(buffer, at)
-            if found is not None:
+            if found is not None and not (head.salvage and not self._known(found)):
                 self._between = True
-                if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._joined):
+                if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._mended):
                     end = self._read_at_once(head, found)
                     if end >= 0:
                         self._at = end
                         return None
                 self._begin(head, found)
-                if self._joined:
-                    place = Span(self._start, self._start)
-                    self._repairs = (Repair("missing-comma", place), *self._repairs)
-                    self._joined = False
+                if self._mended:
+                    self._repairs = (Repair(self._mended, Span(self._start, self._start)), *self._repairs)
+                    self._mended = ""
                 return True
             if not final and head.pattern.may_match(buffer, at):
                 return False
