@@ -67,8 +67,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint at the known name that is most like `name`, "" for none."""
     import difflib  # only a wrong name needs it
 
-    near = difflib.get_close_matches(name[:128], list(known)[:512], n=1)
-    return f"; did it mean {near[0]!r}?" if near else ""
+    folded = {other.casefold(): other for other in [*known][:512]}
+    near = difflib.get_close_matches(name[:128].casefold(), folded, n=1)
+    return f"; did it mean {folded[near[0]]!r}?" if near else ""
 
 
 class Mismatch(NamedTuple):

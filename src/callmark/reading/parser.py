@@ -10,8 +10,12 @@ reaches to that place, or over the dialect's own tail if it comes within RECOVER
 But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
 begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
 tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
-kind of quote. Where the text ends inside a marker that could still be completed, everything to the end belongs to it:
-what stands in the strings of a call that was cut is data and is not run.
+kind of quote. In a list of calls the last token may also have swallowed the next call, so from its beginning on
+brackets are looked for behind which a separator and the next head stand: `Malformed` ends behind them, and the list
+goes on. If none comes within RECOVERY characters the list is over, and the rest of it is text. A comma that is missing
+between two calls is supplied behind a sound one only. Where the text ends inside a marker that could still be
+completed, everything to the end belongs to it: what stands in the strings of a call that was cut is data and is not
+run.
 """
 
 from __future__ import annotations

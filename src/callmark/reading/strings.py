@@ -39,6 +39,8 @@ _LONE = Pattern(r"[\ud800-\udfff]")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
+_ANOTHER = Pattern(r'[ \t\r\n]{1,64}+"')  # a string behind a string, of which no pair of quotes was inside so far
+_COMMAS: Final = frozenset(",，")
 _COMMA = Pattern(r"[ \t\r\n]{0,64}+[,，]")
 _RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
@@ -71,13 +73,14 @@ class StringReader:
 
     `status` is OPEN, DONE behind the closing quote, or DEAD. Then `code` and `expected` say why; no code where the
     string ended at `doubt`, the position behind the first quote that was taken for a character of it, and something
-    wrong stands there. `stops` finds in a chunk what does not pass as it is; None where all must be looked at.
+    wrong stands there, or behind it where there is a `comma`. `stops` finds in a chunk what does not pass as it is;
+    None where all must be looked at.
     """
 
     __slots__ = (
         "_around", "_before", "_carried", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks",
-        "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "doubt",
-        "expected", "status", "stops",
+        "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "comma",
+        "doubt", "expected", "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
@@ -106,6 +109,7 @@ class StringReader:
         self._fresh = opened if path and len(opened) <= 2 else None  # the beginning, while it may be that of a path
         self._direct = direct
         self.doubt = -1
+        self.comma = False
         self._inner = 0  # quotes that were taken for characters
         self._marks = False  # whether the first of them may stand alone: an inch, an apostrophe
         self._before = opened[-1:]  # the character before the place that was reached
@@ -241,13 +245,17 @@ class StringReader:
             self._pass_plain()
             return at + 2
         refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
+        if refused is False and not self._inner and char == '"':
+            refused = follows(_ANOTHER, buffer, at + 1)
         if refused is False and not self._inner % 2:
             refused = follows(_COMMA, buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:
             blanks = _BLANK.match(buffer, at + 1)
-            self.doubt = base + (at + 1 if blanks is None else blanks.end())
+            behind = at + 1 if blanks is None else blanks.end()
+            self.doubt = base + behind
+            self.comma = buffer[behind : behind + 1] in _COMMAS
             self.stops = None
         if refused:
             return self._die("", "", at)

@@ -594,7 +594,10 @@ class ValueReader:
                 return self._die(strings.code, strings.expected, at)
             self.error = strings.doubt
             self._state = COLON if self._is_key else NEXT
-            return self._die("unexpected-text", self._wanted(), at)
+            wanted = self._wanted()
+            if strings.comma:
+                wanted = "a key behind the comma" if self._stack[-1] in _KEYED else "a value behind the comma"
+            return self._die("unexpected-text", wanted, at)
         return at
 
     def _put(self, piece: str) -> bool:
@@ -723,6 +726,8 @@ class ValueReader:
         text = word
         if NUMBER.fullmatch(word):
             if not holdable(word):
+                if len(word) <= KEY_LIMIT:  # behind a longer one the tail is too far away from its beginning
+                    self.error = self._word_start
                 self._die("bad-number", "a finite number of at most 4,300 digits", at)
         elif word not in ("true", "false", "null"):
             text = PYTHON_LITERALS.get(word, "")
