@@ -10,7 +10,10 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 _NAMED_FIRST = (
     r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\W\d][\w.:/\-]{0,127}+\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 )
-_NAMES_TOOL = r"(?=\{{ws}[\"']name[\"']{ws}:{ws}[\"'](?P<tool>[^\"'\\\r\n]{1,128}+)[\"'])"
+_NAMES_TOOL = (
+    r"(?=\{{ws}[\"']name[\"']{ws}:{ws}[\"'](?P<tool>[^\"'\\\r\n]{1,128}+)[\"']{ws},"
+    r"{ws}[\"'](?:arguments|parameters)[\"']{ws}:)"
+)
 _DSML = r"｜(?:DSML|GCML)｜[ ]?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
