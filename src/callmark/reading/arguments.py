@@ -263,6 +263,7 @@ class ArgumentsReader(ValueReader):
             self._held, self._sink = None, self.out
             if not self._bind_next():
                 self._die("bad-arguments", 'a key and "="', 0)
+                return
             self.out.extend(sink)
             sink = self.out
         sink.append(piece)

@@ -641,7 +641,7 @@ class ValueReader:
 
     def _end_captured(self, sink: list[str], at: int) -> int:
         """A string that was written elsewhere ends before index `at`."""
-        return at
+        raise AssertionError("only arguments are read here")
 
     # Words: numbers, literals, bare keys and values.
 
