@@ -397,6 +397,7 @@ def test_what_a_schema_declares(schema, types):
         ({"enum": [True, "maybe"]}, "True", "true"),
         ({"enum": [0.5, "auto"]}, "0.5", "0.5"),
         ({"enum": [[1], "auto"]}, "[1]", '"[1]"'),
+        ({"enum": [float("nan"), "auto"]}, "NaN", '"NaN"'),
         ({"const": 5}, "5", "5"),
         ({"const": "5"}, "5", '"5"'),
         ({"anyOf": [{"type": "string"}, {"const": 5}]}, "5", '"5"'),

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from inspect import isroutine
+from math import isfinite
 from typing import Any, Final, Self, TypeAlias
 
 from callmark.errors import ToolsError
@@ -133,7 +134,7 @@ def declared_types(schema: Any, root: Any) -> Types:
         return Types(types | {"null"} if None in members else types)
     spelled = {member: json.dumps(member, ensure_ascii=False) for member in members if isinstance(member, str)}
     for member in members:
-        if not isinstance(member, str | list | dict):
+        if member is None or isinstance(member, int) or (isinstance(member, float) and isfinite(member)):
             for text in (json.dumps(member), repr(member)):
                 spelled.setdefault(text, json.dumps(member))
     return Types(types | {"null"} if None in members else types, spelled)
