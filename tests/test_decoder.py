@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from callmark.errors import ToolsError
 from callmark.reading.decoder import Undecodable, decode, decode_at
 from callmark.reading.schemas import NUMBER, Parameters, holdable, known_tools, scalar
+from callmark.toolshapes import Types
 
 NESTING = 64
 
@@ -291,7 +292,7 @@ def test_the_texts_are_nasty():
 )
 def test_without_a_schema_json_is_json_and_the_rest_is_text(word, json_text):
     assert scalar(word, None) == json_text
-    assert scalar(word, frozenset()) == json_text
+    assert scalar(word, Types()) == json_text
 
 
 @pytest.mark.parametrize(
@@ -332,7 +333,7 @@ def test_without_a_schema_json_is_json_and_the_rest_is_text(word, json_text):
     ids=lambda text: text[:24],
 )
 def test_with_a_schema_the_declared_types_decide(types, word, json_text):
-    assert scalar(word, frozenset(types.split())) == json_text
+    assert scalar(word, Types(types.split())) == json_text
 
 
 # What a schema declares.
@@ -359,6 +360,13 @@ def test_with_a_schema_the_declared_types_decide(types, word, json_text):
         ({"type": 7}, ""),
         ({"type": [7]}, ""),
         ({"anyOf": "string"}, ""),
+        ({"allOf": [{"type": ["string", "integer"]}, {"type": "number"}]}, "integer"),
+        ({"type": ["string", "null"], "anyOf": [{"type": "string"}, {"type": "null"}]}, "string null"),
+        ({"$ref": "#/$defs/city", "nullable": True}, "string null"),
+        ({"$ref": "#/$defs/city", "type": ["string", "integer"]}, "string"),
+        ({"enum": ["a"], "nullable": True}, "string null"),
+        ({"anyOf": [{"type": "integer"}, {"enum": ["auto", None]}]}, "integer null"),
+        ({"anyOf": [{"type": "string"}, {"const": None}]}, "string null"),
         ({"nullable": True}, ""),
         (True, ""),
         (None, ""),
@@ -371,6 +379,43 @@ def test_what_a_schema_declares(schema, types):
     for _ in range(2):  # the second answer is the one that was kept
         assert parameters.declared("x") == (frozenset(types.split()) or None)
     assert parameters.declared("y") is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "word", "json_text"),
+    [
+        ({"enum": [1, 2, "auto"]}, "1", "1"),
+        ({"enum": [1, 2, "auto"]}, "auto", '"auto"'),
+        ({"enum": [1, 2, "auto"]}, "3", '"3"'),
+        ({"enum": [1, 2, "auto"]}, " 1 ", "1"),
+        ({"enum": ["1", "2"]}, "1", '"1"'),
+        ({"enum": ["1", 1]}, "1", '"1"'),
+        ({"type": "string", "enum": ["true", "off"]}, "true", '"true"'),
+        ({"type": ["string", "integer"], "enum": [1, "x"]}, "1", "1"),
+        ({"type": "string", "enum": [1, "1"]}, "1", '"1"'),
+        ({"enum": [None, "a"]}, "None", "null"),
+        ({"enum": [True, "maybe"]}, "True", "true"),
+        ({"enum": [0.5, "auto"]}, "0.5", "0.5"),
+        ({"enum": [[1], "auto"]}, "[1]", '"[1]"'),
+        ({"enum": [float("nan"), "auto"]}, "NaN", '"NaN"'),
+        ({"const": 5}, "5", "5"),
+        ({"const": "5"}, "5", '"5"'),
+        ({"anyOf": [{"type": "string"}, {"const": 5}]}, "5", '"5"'),
+        ({"anyOf": [{"type": "string", "enum": ["a", "7"]}, {"type": "integer"}]}, "5", "5"),
+        ({"anyOf": [{"type": "string", "enum": ["a", "7"]}, {"type": "integer"}]}, "7", '"7"'),
+        ({"anyOf": [{"type": "string", "enum": ["a", "7"]}, {"type": "integer"}]}, "b", '"b"'),
+    ],
+    ids=str,
+)
+def test_enum_and_const_decide(schema, word, json_text):
+    assert scalar(word, Parameters({"properties": {"x": schema}}).declared("x")) == json_text
+
+
+def test_parameters_without_a_name_of_their_own_are_declared_by_the_rest():
+    parameters = Parameters({"properties": {"x": {"type": "integer"}}, "additionalProperties": {"type": "string"}})
+    assert parameters.declared("x") == {"integer"}
+    assert parameters.declared("y") == {"string"}
+    assert Parameters({"additionalProperties": False}).declared("y") is None
 
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}

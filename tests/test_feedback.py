@@ -240,7 +240,7 @@ def test_all_words_of_the_grammars_are_translated():
 
 
 def test_all_words_of_the_readers_are_translated():
-    for name in ("values", "strings", "parameters", "embedded"):
+    for name in ("values", "envelope", "arguments", "strings", "parameters", "embedded"):
         source = Path(reading.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
         found = re.findall(r"""_die\(\s*"[a-z-]+", f?("[^"\\]+"|'[^'\\]+')|"unexpected-text", ("an [a-z ]+")""", source)
         for phrase in ["".join(pair)[1:-1] for pair in found]:

@@ -255,6 +255,14 @@ def test_no_marker_begins_in_the_strings_of_arguments_over_the_limit():
         assert codes_of(events) == ["arguments-too-long"]
 
 
+def test_arguments_over_the_limit_end_where_their_reader_dies_in_every_chunking():
+    text = '<function_call><tool>f</tool><args_json><![CDATA[{"": "x--y "<function<function_call><tool>g</tool>'
+    expected = joined(whole(text, limits=Limits(arguments=40)))
+    assert codes_of(expected) == ["arguments-too-long", "unclosed-marker"]
+    for cut, events in every_single_cut(text, limits=Limits(arguments=40)):
+        assert joined(events) == expected, cut
+
+
 def test_the_call_over_the_limit_is_text_and_said_once():
     text = "[CALL: f()] " * 67
     events = whole(text)
@@ -587,7 +595,7 @@ def test_model_text_never_raises_where_a_dialect_has_no_sound_grammar(arrow, gra
     (broken,) = parse('=> f {"a": ]}', dialects=msgspec.structs.replace(arrow, grammar=grammar)).problems
     assert (broken.code, broken.message) == (
         "unexpected-text",
-        "expected a value, found ], 11 characters into the marker",
+        'expected a value, found "]", 11 characters into the marker',
     )
 
 

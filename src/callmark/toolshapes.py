@@ -5,10 +5,12 @@ Nothing is checked here but that there are tools at all; what a name or a schema
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from inspect import isroutine
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, Self, TypeAlias
 
 from callmark.errors import ToolsError
 
@@ -102,26 +104,89 @@ def _anchored(name: str, root: Any) -> Any:
     return next((schema for schema in schemas if isinstance(schema, Mapping) and schema.get("$anchor") == name), None)
 
 
-def declared_types(schema: Any, root: Any, depth: int = 0) -> frozenset[str]:
+class Types(frozenset[str]):
+    """The types of JSON Schema that a schema allows, none where it says nothing of them.
+
+    members     the JSON of each scalar that `enum` or `const` lists, by how it is written plainly: of a string, it is
+                the string itself. Empty where any string is allowed besides
+    """
+
+    members: Mapping[str, str]
+
+    def __new__(cls, types: Iterable[str] = (), members: Mapping[str, str] | None = None) -> Self:
+        """Take the types, and the members as they are."""
+        made = super().__new__(cls, types)
+        made.members = members or {}
+        return made
+
+    @property
+    def is_text(self) -> bool:
+        """Whether every text is a string, whatever it looks like."""
+        return "string" in self and "null" not in self and not self.members
+
+
+def declared_types(schema: Any, root: Any) -> Types:
     """Return the types of JSON Schema that a schema allows, none where it says nothing of them.
 
-    Where it has no type, its `enum` and `const` have the types of their members; unions have those of all branches.
+    `enum` and `const` have the types of their members. Unions have those of all branches; what a reference, `allOf` or
+    a union says narrows down what the schema around it says.
     """
+    free, members = _allowed(schema, root)
+    types = free or frozenset(map(type_of, members))
+    if "string" in free:
+        return Types(types | {"null"} if None in members else types)
+    spelled = {member: json.dumps(member, ensure_ascii=False) for member in members if isinstance(member, str)}
+    for member in members:
+        if member is None or isinstance(member, int) or (isinstance(member, float) and isfinite(member)):
+            for text in (json.dumps(member), repr(member)):
+                spelled.setdefault(text, json.dumps(member))
+    return Types(types | {"null"} if None in members else types, spelled)
+
+
+_Allowed: TypeAlias = tuple[frozenset[str], list[Any]]
+"""Types of which any value is allowed, and values that are allowed besides."""
+
+
+def _allowed(schema: Any, root: Any, depth: int = 0) -> _Allowed:
     if not isinstance(schema, Mapping) or depth > _DEPTH_LIMIT:  # a `$ref` may go round in circles
-        return frozenset()
-    if "$ref" in schema:
-        return declared_types(pointed(schema["$ref"], root), root, depth + 1)
+        return frozenset(), []
     types = schema.get("type")
     names = [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ()
-    found = {TYPES.get(name.lower(), name.lower()) for name in names if isinstance(name, str)}
-    if not found or "any" in found:
-        members = schema["enum"] if isinstance(schema.get("enum"), list) else []
-        found = {type_of(member) for member in [*members, *([schema["const"]] if "const" in schema else [])]}
+    free = frozenset(TYPES.get(name.lower(), name.lower()) for name in names if isinstance(name, str))
+    free = frozenset() if "any" in free else free
+    members = [*schema["enum"]] if isinstance(schema.get("enum"), list) else []
+    members += [schema["const"]] if "const" in schema else []
+    allowed = _both((free, []), (frozenset(), members))
+    if "$ref" in schema:
+        allowed = _both(allowed, _allowed(pointed(schema["$ref"], root), root, depth + 1))
     for union in ("anyOf", "oneOf", "allOf"):
         branches = schema.get(union)
-        for branch in branches if isinstance(branches, list) else ():
-            found |= declared_types(branch, root, depth + 1)
-    return frozenset(found | {"null"} if found and schema.get("nullable") is True else found)
+        found = [_allowed(branch, root, depth + 1) for branch in (branches if isinstance(branches, list) else ())]
+        if union != "allOf":
+            either = frozenset().union(*(free for free, _ in found))
+            found = [(either, [member for _, members in found for member in members])]
+        for branch in found:
+            allowed = _both(allowed, branch)
+    free, members = allowed
+    if any(allowed) and schema.get("nullable") is True:
+        return (free | {"null"}, members) if free else (free, [*members, None])
+    return allowed
+
+
+def _both(one: _Allowed, other: _Allowed) -> _Allowed:
+    """Return what both allow; where that is nothing, or one says nothing, what either does."""
+    pairs = ((one, other), (other, one))
+    free = frozenset(kind for this, that in pairs for kind in this[0] if _covers(that[0], kind))
+    members = [
+        member for this, that in pairs for member in this[1] if _covers(that[0], type_of(member)) or member in that[1]
+    ]
+    if any(one) and any(other) and (free or members):
+        return free, members
+    return one[0] | other[0], one[1] + other[1]
+
+
+def _covers(types: frozenset[str], kind: str) -> bool:
+    return kind in types or (kind == "integer" and "number" in types)
 
 
 def type_of(value: Any) -> str:

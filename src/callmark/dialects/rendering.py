@@ -26,6 +26,7 @@ from callmark.dialects.values import (
     in_parameters,
 )
 from callmark.errors import UsageError
+from callmark.toolshapes import Types
 
 DeclaredOf: TypeAlias = Callable[[str], Declared]
 """Gives what the tool of a name declares of its parameters."""
@@ -43,9 +44,9 @@ class WrittenCall(NamedTuple):
     id: str | None = None
 
 
-def undeclared(_key: str) -> frozenset[str]:
+def undeclared(_key: str) -> Types:
     """Say of each parameter that nothing is declared."""
-    return frozenset()
+    return Types()
 
 
 def written(

@@ -10,6 +10,10 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 _NAMED_FIRST = (
     r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\W\d][\w.:/\-]{0,127}+\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 )
+_NAMES_TOOL = (
+    r"(?=\{{ws}[\"']name[\"']{ws}:{ws}[\"'](?P<tool>[^\"'\\\r\n]{1,128}+)[\"']{ws},"
+    r"{ws}[\"'](?:arguments|parameters)[\"']{ws}:)"
+)
 _DSML = r"｜(?:DSML|GCML)｜[ ]?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
@@ -80,6 +84,16 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="envelope",
                 tail=r"{ws}```{ws}</tool_call>",
                 repairs=("fenced-body",),
+            ),
+            Form(
+                opener=r"<tool_call>{ws}\[{ws}" + _NAMES_TOOL,
+                head=_NAMES_TOOL,
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]{ws}</tool_call>",
+                alone=False,
+                repairs=("neighbour-body",),
+                salvage=True,
             ),
             Form(
                 head=r"<tool_call>{ws}{name}\(",

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 
 from callmark.dialects.model import Form, Writing, expand
 from callmark.errors import UsageError
-from callmark.toolshapes import type_of
+from callmark.toolshapes import Types, type_of
 
-Declared: TypeAlias = Callable[[str], frozenset[str]]
+Declared: TypeAlias = Callable[[str], Types]
 """Gives the declared types of a parameter, none where nothing is declared."""
 
 NESTING_LIMIT: Final = 64  # of reading's Limits, as the next one: what is written must be read
@@ -88,10 +88,13 @@ def as_pairs(arguments: dict[str, Any], declared: Declared) -> str:
     return ", ".join(pairs)
 
 
-def _keeps(value: Any, types: frozenset[str]) -> bool:
+def _keeps(value: Any, types: Types) -> bool:
     """Whether a plain word that says `value` is read as `value` where these types are declared."""
+    text = as_json(value)
     if value is None:
         return "null" in types
+    if text in types.members or as_python(value) in types.members:
+        return types.members.get(text) == types.members.get(as_python(value)) == text
     return "string" not in types and (type_of(value) in types or (isinstance(value, int) and "number" in types))
 
 
@@ -194,12 +197,12 @@ def anonymous(pattern: str) -> str:
     return re.sub(r"\(\?P<\w+>", "(?:", expand(pattern))
 
 
-def _ways(value: Any, types: frozenset[str], key: str) -> list[tuple[str, str]]:
+def _ways(value: Any, types: Types, key: str) -> list[tuple[str, str]]:
     """Return the raw texts that are read as `value` where these types are declared, the plainest first."""
     return [(text, "") for text in _raw_ways(value, types, key)]
 
 
-def _raw_ways(value: Any, types: frozenset[str], key: str) -> list[str]:
+def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
     if not isinstance(value, str):
         text = as_json(value)
         longest = _PLAIN_LIMIT
@@ -208,7 +211,8 @@ def _raw_ways(value: Any, types: frozenset[str], key: str) -> list[str]:
             if types and types <= {"object", "array", "null"}:
                 longest = LENGTH_LIMIT
         else:
-            kept = not types or _keeps(value, types) or (value is not None and "string" not in types)
+            kept = not types or _keeps(value, types)
+            kept = kept or (value is not None and "string" not in types and text not in types.members)
         ways = [way for way in (text, _without_tags(text)) if len(way) <= longest]
         if not kept or not ways:
             found = " or ".join(sorted(types)) or f"text, as it is longer than {_PLAIN_LIMIT} characters"
@@ -221,8 +225,10 @@ def _raw_ways(value: Any, types: frozenset[str], key: str) -> list[str]:
             raise Unwritable(f"expected {' or '.join(sorted(types))} for {key!r:.40}, found a string")
         return [value]
     if types:
-        clear = ("string" in types and "null" not in types) or not _NO_WORD.fullmatch(value)
-        if not clear and not ("string" in types and value.strip().lower() not in ("null", "none")):
+        word = value.strip()
+        member = types.members.get(value) or types.members.get(word)
+        kept = member == as_json(value) if member else "string" in types or not _NO_WORD.fullmatch(value)
+        if not kept or ("null" in types and word.lower() in ("null", "none")):
             raise Unwritable(f"expected for {key!r:.40} text that is read as text, found {value!r:.40}")
         return [value]
     quoted = _without_tags(as_json(value))

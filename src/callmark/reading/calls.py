@@ -26,11 +26,13 @@ from callmark.events import (
     Text,
 )
 from callmark.reading import fast
+from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import SHORT, Undecodable, decode
 from callmark.reading.diagnosis import explain, nearest
 from callmark.reading.embedded import DEAD, DONE, OPEN
+from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits
 from callmark.reading.pairs import PairsReader
@@ -42,7 +44,10 @@ from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 
+_GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "arguments": ArgumentsReader}
+
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
+_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
 IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE = range(7)  # mode
@@ -159,8 +164,9 @@ class CallReading:
         return self._tools.get(self._name) if self._tools and self._name else None
 
     def _general_reader(self) -> ValueReader:
-        return ValueReader(
-            self._entry.form,
+        form = self._entry.form
+        return _GENERAL.get(form.body, ValueReader)(
+            form,
             self._body,
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
@@ -177,8 +183,9 @@ class CallReading:
         last = last_token(json)
         self._json = Pieces()
         self._json.append(json)
-        self._reader = ValueReader.behind(
-            self._entry.form,
+        form = self._entry.form
+        self._reader = _GENERAL.get(form.body, ValueReader).behind(
+            form,
             reader.start,
             reader.frames,
             state,
@@ -197,7 +204,7 @@ class CallReading:
         if reader.key is None:
             self._reader = self._general_reader()
             return
-        self._reader = ValueReader.behind_key(
+        self._reader = ArgumentsReader.behind_key(
             self._entry.form,
             reader.start,
             reader.key,
@@ -289,7 +296,8 @@ class CallReading:
             self._mode = IN_TAIL
             return True
         if isinstance(reader, ObjectReader | PairsReader):
-            if reader.status == STUCK or (windowed and room <= _WINDOW):
+            cut = self._finished and reader.status == OPEN and isinstance(reader, PairsReader)  # it may hold a bracket
+            if reader.status == STUCK or (windowed and room <= _WINDOW) or cut:
                 self._hand_over(reader)
                 return True
             return windowed
@@ -347,8 +355,7 @@ class CallReading:
                     return False
                 if self._tolerant:
                     return self._end_otherwise(reader, "")
-                closing = f"the end of the marker, as in {self._entry.dialect.title}"
-                self._break("unexpected-text", closing, self._base + end)
+                self._break_end(end)
                 return True
             end = found.end()
         self._complete(reader, end)
@@ -371,8 +378,7 @@ class CallReading:
             if isinstance(reader, ValueReader) and reader.status == DEAD:
                 self._break(reader.code, reader.expected, reader.sound, reader.error)
             else:
-                closing = f"the end of the marker, as in {self._entry.dialect.title}"
-                self._break("unexpected-text", closing, base + at)
+                self._break_end(at)
             return True
         self._complete(reader, ending.stop, ending.repairs)
         return True
@@ -460,6 +466,13 @@ class CallReading:
             back = 0
         self._at = back
         self._mode = IN_BROKEN
+
+    def _break_end(self, at: int) -> None:
+        """Behind the arguments, which end at index `at`, stands something else than the end of the marker."""
+        behind = _BLANKS.match(self._buffer, at)
+        error = at if behind is None else behind.end()
+        closing = f"the end of the marker, as in {self._entry.dialect.title}"
+        self._break("unexpected-text", closing, self._base + at, self._base + error)
 
     def _malformed(self, end: int, code: str, expected: str, found: str, raw: str | None = None) -> None:
         raw = self._raw(end) if raw is None else raw

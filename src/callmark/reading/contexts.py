@@ -2,9 +2,13 @@
 
 The rules are CommonMark's, without looking ahead, because what was read must not wait for what comes:
 
-- a line that begins with `>`, indented up to three spaces, is a block quote;
-- a line of three or more backticks or tildes, indented up to three spaces, opens a fence (behind backticks no other
-  backtick may stand on that line), which a line of at least as many of the same, and nothing else, closes;
+- a line that begins with `>` is a block quote;
+- a line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
+  which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than three
+  columns more than the fence: that one is quoted in it;
+- both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
+  indented by more than three columns ends before the first line that is not: with its list item, or, where no list
+  is, with the indented code that it is;
 - a run of backticks opens inline code, which the next run of the same length closes, or the end of the line: a stray
   backtick hides nothing on later lines.
 
@@ -27,9 +31,11 @@ _LINE_LIMIT: Final = 256
 
 _RUN = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _LONG_RUN = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
-_FENCE = re.compile(r" {0,3}+(`{3,}+|~{3,}+)")
-_FENCE_LINE = re.compile(r"^ {0,3}+(?:```|~~~).*+", re.MULTILINE)
-_QUOTE = re.compile(r" {0,3}+>")
+_ITEMS = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind the marks of list items
+_FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
+_FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
+_QUOTE = re.compile(rf"{_ITEMS}>")
+_INDENT: Final = 3  # columns by which a line may be indented, and a closing fence more than the one that it closes
 
 
 class Contexts:
@@ -38,7 +44,7 @@ class Contexts:
     kept   text that was passed over and not read; who is in a hurry appends short pieces himself, and calls `read`
     """
 
-    __slots__ = ("_code", "_fence", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "kept")
+    __slots__ = ("_code", "_fence", "_indent", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "kept")
 
     def __init__(self) -> None:
         self.kept: list[str] = []
@@ -51,6 +57,7 @@ class Contexts:
         self._kept_size = 0
         self._special = False  # whether the short way of `look` must not be taken
         self._fence = ""  # the run that opened the fence we are in
+        self._indent = 0  # the column at which that run stands
         self._sole = False  # nothing but white space stood in the fence so far
         self._line = ""  # the beginning of the current line
         self._runs = 0  # runs of backticks on the current line
@@ -96,8 +103,10 @@ class Contexts:
             self._line = "."
 
     def here(self) -> Context | None:
-        """Return the context of the place behind everything that was passed over."""
+        """Return the context of the place behind everything that was passed over, where something begins."""
         self.read()
+        if self._indent > _INDENT and not self._line.strip():
+            self._leave_item(self._line + ".")
         self._special = bool(self._fence or self._runs or self._ticks or "~" in self._line)
         if self._fence:
             return "fence"
@@ -107,7 +116,7 @@ class Contexts:
             return None if self._ticks == self._code else "code"
         if "~" in self._line:
             fence = _FENCE.match(self._line)
-            if fence is not None and fence[1][0] == "~":
+            if fence is not None and fence["run"][0] == "~":
                 return "fence"
         return "code" if self._code else None
 
@@ -159,22 +168,29 @@ class Contexts:
         return ("`" in text and _LONG_RUN(text) is not None) or ("~" in text and "~~~" in text)
 
     def _read_lines(self, text: str, at: int, end: int) -> None:
-        """Read whole lines: only those that look like a fence matter."""
+        """Read whole lines: only those that look like a fence matter, but in one that is indented as in a list."""
         if text.find("```", at, end) >= 0 or text.find("~~~", at, end) >= 0:
-            for line in _FENCE_LINE.finditer(text, at, end):
+            for line in _FENCE_LINE.finditer(text, at, end) if self._indent <= _INDENT else ():
                 if self._sole and text[at : line.start()].strip():
                     self._sole = False
                 self._line = line[0][:_LINE_LIMIT]
                 self._runs = len(_RUN.findall(line[0]))
                 self._end_line()
-                at = line.end()
-        if self._sole and text[at:end].strip():
+                at = line.end() + 1
+                if self._indent > _INDENT:
+                    break
+        if self._indent > _INDENT:
+            for rest in text[at:end].split("\n")[:-1]:
+                self._read_line(f"{rest}\n")
+        elif self._sole and text[at:end].strip():
             self._sole = False
 
     def _read_line(self, line: str) -> None:
         """Read a piece of one line, its line break included where it has come."""
         if len(self._line) < _LINE_LIMIT:
             self._line += line[: _LINE_LIMIT - len(self._line)]
+        if self._indent > _INDENT:
+            self._leave_item(self._line)
         if not self._fence:
             at = 0
             for run in _RUN.finditer(line):
@@ -186,6 +202,14 @@ class Contexts:
                 self._end_run()
         if line.endswith("\n"):
             self._end_line()
+
+    def _leave_item(self, line: str) -> None:
+        """End a fence that is indented as in a list where the current line, which begins with `line`, is not."""
+        inside = line.lstrip(" \t")
+        if inside.strip() and len(line[: len(line) - len(inside)].expandtabs(4)) <= _INDENT:
+            self._fence = ""
+            self._indent = 0
+            self._sole = False
 
     def _end_run(self) -> None:
         if self._ticks:
@@ -200,14 +224,18 @@ class Contexts:
         self._end_run()
         line = self._line.rstrip(" \t\r\n")
         fence = _FENCE.match(line)
+        before = fence["before"].expandtabs(4) if fence is not None else ""
         if self._fence:
-            if fence and fence.end() == len(line) and fence[1].startswith(self._fence):
+            closes = fence is not None and fence.end() == len(line) and fence["run"].startswith(self._fence)
+            if closes and not before.strip() and len(before) <= self._indent + _INDENT:
                 self._fence = ""
+                self._indent = 0
                 self._sole = False
             elif line:
                 self._sole = False
-        elif fence and (fence[1][0] == "~" or self._runs == 1):
-            self._fence = fence[1]
+        elif fence is not None and (fence["run"][0] == "~" or self._runs == 1):
+            self._fence = fence["run"]
+            self._indent = len(before)
             self._sole = True
         self._line = ""
         self._code = self._runs = 0

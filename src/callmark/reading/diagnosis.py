@@ -39,7 +39,8 @@ def explain(
             expected = said(mismatch.expected)
     if not found:
         return expected
-    return f"expected {expected}, found {found}, {at} characters into the marker"
+    named = found if " " in found or found == "more" else f"'{found}'" if '"' in found else f'"{found}"'
+    return f"expected {expected}, found {named}, {at} characters into the marker"
 
 
 def shown(char: str) -> str:
@@ -66,8 +67,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint at the known name that is most like `name`, "" for none."""
     import difflib  # only a wrong name needs it
 
-    near = difflib.get_close_matches(name[:128], list(known)[:512], n=1)
-    return f"; did it mean {near[0]!r}?" if near else ""
+    folded = {other.casefold(): other for other in [*known][:512]}
+    near = difflib.get_close_matches(name[:128].casefold(), folded, n=1)
+    return f"; did it mean {folded[near[0]]!r}?" if near else ""
 
 
 class Mismatch(NamedTuple):
@@ -81,11 +83,13 @@ class Mismatch(NamedTuple):
 def mismatch(message: str) -> Mismatch | None:
     """Return the parts of a message of `explain`, None where it names no place.
 
-    >>> mismatch('expected ":", found ", 27 characters into the marker')
-    Mismatch(expected='":"', found='"', at=27)
+    >>> mismatch('expected ":", found "x", 27 characters into the marker')
+    Mismatch(expected='":"', found='x', at=27)
     """
-    found = re.fullmatch(r"expected (.+), found (.+), ([0-9]+) characters into the marker", message, re.DOTALL)
-    return Mismatch(found[1], found[2], int(found[3])) if found else None
+    found = re.fullmatch(
+        r"expected (.+), found (?:(['\"])(.+)\2|(.+)), ([0-9]+) characters into the marker", message, re.DOTALL
+    )
+    return Mismatch(found[1], found[3] or found[4], int(found[5])) if found else None
 
 
 def unknown_tool(message: str) -> tuple[str, str]:

@@ -22,12 +22,12 @@ _X = "[0-9a-fA-F]"
 _FENCE = Pattern(r"[ \t\r\n]{0,64}+(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)")
 _FENCE_END = Pattern(r"[ \t\r\n]{0,64}+```(?=[ \t\r\n]|\Z)")
 _BACKSLASHES: Final = (
-    re.compile(r'[^\\"]++'),
+    re.compile(r'[^\\"}]++|}'),  # a brace for itself: with it, the value may be over
     re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),
     re.compile(rf"\\(?:u(?:{_X}{{0,3}}|[dD][89abAB]{_X}{{2}}(?:\\(?:u{_X}{{0,3}})?)?)?)?\Z"),
 )
 _ENTITIES: Final = (
-    re.compile(r'[^&"]++'),
+    re.compile(r'[^&"}]++|}'),
     re.compile(r"&(?:(?:quot|amp|lt|gt|apos|#34|#38|#39|#60|#62);)?"),
     re.compile(r"&#?[a-z0-9]{0,4}\Z"),
 )
@@ -60,8 +60,8 @@ class Embedded:
     def take(self, piece: str, end: int, out: list[str]) -> int:
         """Read a piece, which ends at position `end`; write its JSON to `out`.
 
-        Returns the position up to which it was read: that of the error, where the reader says that there is one, and
-        where something stands behind a whole value.
+        Returns the position up to which it was read: where the reader died, or where something stands behind a whole
+        value.
         """
         self.begun = self.begun or not piece.isspace()
         reader = self.reader
@@ -83,7 +83,7 @@ class Embedded:
             out.extend(reader.out)
             reader.out.clear()
             if reader.status == DEAD:
-                return base + done if reader.error < 0 else reader.error
+                return base + done
         rest = text[done:]
         if self._fence == "open" and reader.status == DONE:
             closing = _FENCE_END.match(rest)
@@ -128,5 +128,5 @@ class Escaped(Embedded):
             if run is None:
                 piece = json.loads(f'"{piece}"') if piece[0] == "\\" else unescape(piece)
             stop = self.take(piece, base + found.end(), out) - base
-            at = max(at, stop) if run is not None else found.end()
+            at = max(at, stop) if run is not None else at if self.broken else found.end()
         return at

@@ -119,8 +119,10 @@ class Lookahead:
         pair = rf"[),，）]|{KEY_PATTERN}{_BLANKS}="
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
-        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]")
-        self.no_string = Pattern(rf"{_BLANKS}\+{_BLANKS}[\"']|{_MEMBER}")
+        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_SCALAR}{_BLANKS}[,}}\]]")
+        self.no_string = Pattern(
+            rf"{_BLANKS}\+{_BLANKS}[\"']|{_BLANKS}:{_BLANKS}(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,}}\]])|{_MEMBER}"
+        )
         self.no_python = Pattern(
             rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{KEY_PATTERN}{_BLANKS}="
         )

@@ -27,7 +27,9 @@ _HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are h
 _BLANKS: Final = " \t\r\n"
 _ASCII: Final = [chr(code) for code in range(0x20, 0x80) if chr(code) not in '"\\']
 _WORD = re.compile(r"[0-9A-Za-z+\-._]++")
-_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?|true|false|null")
+_SCALAR = re.compile(  # an integer of SMALL digits is read by either way, so both must know it
+    rf"-?(?:0|[1-9][0-9]{{0,{_SMALL - 1}}})(?:\.[0-9]{{1,17}})?(?:[eE][+-]?[0-9]{{1,2}})?|true|false|null"
+)
 _STRINGS = re.compile(r'(?:[^"]++|("(?:[^"\\]++|\\.)*+"))*+', re.DOTALL)
 _WORD_END = re.compile(r"[0-9A-Za-z+\-._]*+")
 

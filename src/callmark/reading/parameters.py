@@ -24,6 +24,7 @@ from callmark.reading.patterns import HOLD_LIMIT, Patterns
 from callmark.reading.schemas import NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
+from callmark.toolshapes import Types
 
 HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""
@@ -32,7 +33,7 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
-_TEXT: Final = frozenset({"string"})
+_TEXT: Final = Types({"string"})
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
@@ -76,7 +77,7 @@ class ParametersReader:
         self._begun = False
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
-        self._declared: frozenset[str] | None = None
+        self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
         self._held_size = 0
@@ -170,7 +171,7 @@ class ParametersReader:
             self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
             self._held = []
             self._held_size = 0
-            if self._declared is not None and "string" in self._declared and "null" not in self._declared:
+            if self._declared is not None and self._declared.is_text:
                 self._begin_string()
         self._begun = True
         self._kept = False
@@ -316,7 +317,7 @@ class ParametersReader:
         reader.repairs.clear()
         if json.broken:
             self.error = reader.error
-            return self._die(reader.code, reader.expected, stop if reader.error >= 0 else read - self._base)
+            return self._die(reader.code, reader.expected, read - self._base)
         if read < end:
             return self._die("bad-arguments", self._patterns.value_end, read - self._base)
         return stop
@@ -359,7 +360,7 @@ def key_of(found: re.Match[str], form: Form) -> str:
     return _ENTITY.sub(lambda entity: _character(entity[1]), key)
 
 
-def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> tuple[frozenset[str] | None, bool]:
+def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> tuple[Types | None, bool]:
     """Return the types of a value, None for open ones, and whether its tag, which goes before a schema, says JSON."""
     groups = found.re.groupindex
     if "text" in groups and found["text"] is not None:
@@ -369,7 +370,7 @@ def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> t
     return parameters.declared(key) if parameters is not None else None, False
 
 
-def is_long_json(text: str, types: frozenset[str] | None, is_json: bool) -> bool:
+def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value that begins with `text` and is too long to be held is read as JSON, as a container may be."""
     if is_json:
         return text[:HOLD].lstrip(_BLANK)[:1] in ("{", "[")
@@ -384,7 +385,7 @@ def _character(entity: str) -> str:
     return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else f"&{entity};"
 
 
-def plain_value(text: str, declared: frozenset[str] | None, depth_limit: int) -> tuple[str, JsonValue]:
+def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[str, JsonValue]:
     """Return the JSON text of a whole raw value, and the value: see `schemas` for the rules on plain values.
 
     A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain. Raises

@@ -10,8 +10,12 @@ reaches to that place, or over the dialect's own tail if it comes within RECOVER
 But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
 begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
 tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
-kind of quote. Where the text ends inside a marker that could still be completed, everything to the end belongs to it:
-what stands in the strings of a call that was cut is data and is not run.
+kind of quote. In a list of calls the last token may also have swallowed the next call, so from its beginning on
+brackets are looked for behind which a separator and the next head stand: `Malformed` ends behind them, and the list
+goes on. If none comes within RECOVERY characters the list is over, and the rest of it is text. A comma that is missing
+between two calls is supplied behind a sound one only. Where the text ends inside a marker that could still be
+completed, everything to the end belongs to it: what stands in the strings of a call that was cut is data and is not
+run.
 """
 
 from __future__ import annotations
@@ -66,6 +70,7 @@ RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
+_MENDED: Final = {"joined": "missing-comma", "closed": "extra-closer"}  # by group of `patterns.Section.loose`
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
@@ -97,8 +102,8 @@ class Parser(CallReading):
         "_broke",
         "_guarded",
         "_hit",
-        "_joined",
         "_limit_told",
+        "_mended",
         "_nonce",
         "_policies",
         "_reasoning_depth",
@@ -129,7 +134,7 @@ class Parser(CallReading):
             self._channel = "reasoning"
         self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._limit_told = False
-        self._joined = False  # whether the separator before the next call of the section is missing
+        self._mended = ""  # code of the repair before the next call of the section, which is recorded on it
         self._between = False  # whether a separator or the section's closer comes next, not a call
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
 
@@ -502,14 +507,14 @@ class Parser(CallReading):
                 closes = between is not None and between["closer"] is not None
                 if between is None or not (closes or self._calls < self._limits.calls):
                     break
-                joined = between.lastgroup == "joined"
-                if joined and self._broke:
+                mended = _MENDED.get(between.lastgroup or "", "")
+                if mended == "missing-comma" and self._broke:
                     break
                 self._broke = False
                 self._markup(at, between.end())
                 if closes:
                     break
-                self._joined = joined
+                self._mended = mended
                 self._between = False
             begun = self._in_section_at_head(entry, final)
             if begun is not None:
@@ -526,18 +531,17 @@ class Parser(CallReading):
         buffer, at = self._buffer, self._at
         for head in section_heads(entry, self._tolerant):
             found = head.match(buffer, at)
-            if found is not None:
+            if found is not None and not (head.salvage and not self._known(found)):
                 self._between = True
-                if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._joined):
+                if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._mended):
                     end = self._read_at_once(head, found)
                     if end >= 0:
                         self._at = end
                         return None
                 self._begin(head, found)
-                if self._joined:
-                    place = Span(self._start, self._start)
-                    self._repairs = (Repair("missing-comma", place), *self._repairs)
-                    self._joined = False
+                if self._mended:
+                    self._repairs = (Repair(self._mended, Span(self._start, self._start)), *self._repairs)
+                    self._mended = ""
                 return True
             if not final and head.pattern.may_match(buffer, at):
                 return False
@@ -555,6 +559,7 @@ class Parser(CallReading):
         if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
             recovery = [self._section.section.resume]
             start = sound  # the last token may have swallowed the next call of the list
+        blank = not buffer[sound:error].strip(" \t\r\n")  # what stands behind the arguments is text
         hit = self._search.next_entry(buffer, sound)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         end, sure = -1, False
@@ -568,14 +573,14 @@ class Parser(CallReading):
             begin = self._search.next_cut(buffer, sound)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
             if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
-                if min(hit, begin) > error and (end < 0 or start == error):
+                if not blank and min(hit, begin) > error and (end < 0 or start == error):
                     # Nothing begins in the last token, so it need not be looked at again.
                     self._at = error if start == error else max(sound, error - _SEPARATED)
                 return False
         if hit <= error and not 0 <= end <= hit:
             end = hit
         elif end < 0 or hit < end:
-            end = error
+            end = sound if blank else error
         word = _WORD.match(buffer, error, max(end, error + 1))
         found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
         self._malformed(end, code, expected, found_text or shown(buffer[error]))

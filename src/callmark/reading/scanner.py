@@ -126,10 +126,15 @@ class Plan:
                 if form.alone and tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
             for form in dialect.variants if tolerant else ():
+                compiled = patterns(form)
                 if not form.salvage:
-                    loose.append(Entry("loose", patterns(form).head, dialect, patterns(form)))
+                    loose.append(Entry("loose", compiled.head, dialect, compiled))
                 elif tolerance == "salvage":  # what none of the grammar's markers begins with, but its heads may
-                    salvaged.append(Entry("loose", patterns(form).head, dialect, patterns(form)))
+                    salvaged.append(
+                        Entry("loose", compiled.head, dialect, compiled)
+                        if compiled.opener is None
+                        else Entry("opener", compiled.opener, dialect, compiled, section((form,)))
+                    )
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
@@ -352,7 +357,7 @@ def _begins(entry: Entry) -> str:
 def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
     """Return what a call may begin with in the section of `opener`, in the order in which it is tried."""
     heads = opener.section.heads if opener.section is not None else ()
-    strict = [Entry("head", head.head, opener.dialect, head) for head in heads]
+    strict = [Entry("loose" if head.form.repairs else "head", head.head, opener.dialect, head) for head in heads]
     loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
     return (*strict, *loose)
 

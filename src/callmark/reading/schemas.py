@@ -8,10 +8,12 @@ everything else is a string of itself (`007`, `1e400`, `NaN`, `Oslo`).
 
 With a schema, the declared types decide, in this order:
 1. `null` only where null is allowed;
-2. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (a union too);
-3. a boolean, then an integer (leading zeros and a plus sign are read), then a number, where it reads as one;
-4. otherwise the value that it is without a schema, but for null: checking it is for others, and nothing is guessed.
-`enum` and `const` declare the types of their members.
+2. where `enum` or `const` lists what is allowed, the member that is written so: `1` is a number in `[1, "auto"]`;
+3. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (a union too);
+4. a boolean, then an integer (leading zeros and a plus sign are read), then a number, where it reads as one;
+5. otherwise the value that it is without a schema, but for null: checking it is for others, and nothing is guessed.
+A member of a list declares its own type. Unions allow what any branch does; `allOf` and references narrow down.
+Parameters that `properties` does not name are declared by `additionalProperties`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
-from callmark.toolshapes import declared_types, listed, parts
+from callmark.toolshapes import Types, declared_types, listed, parts
 
 DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -40,7 +42,7 @@ def holdable(number: str) -> bool:
     return len(number) <= DIGITS_LIMIT + number.startswith("-")
 
 
-def scalar(word: str, declared: frozenset[str] | None) -> str:
+def scalar(word: str, declared: Types | None) -> str:
     """Return the JSON text of a plain word, typed by the declared JSON Schema types (None: no schema)."""
     if not declared:
         literal = _LITERALS.get(word)
@@ -50,6 +52,10 @@ def scalar(word: str, declared: frozenset[str] | None) -> str:
     literal = _LITERALS.get(word) or _LITERALS.get(word.strip().lower())
     if literal == "null" and "null" in declared:
         return literal
+    if declared.members:
+        member = declared.members.get(word) or declared.members.get(word.strip())
+        if member is not None:
+            return member
     if "string" in declared:
         return quoted(word)
     if literal in ("true", "false") and "boolean" in declared:
@@ -74,17 +80,18 @@ class Parameters:
         self._schema = schema
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
-        self._types: dict[str, frozenset[str] | None] = {}
+        self._types: dict[str, Types | None] = {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the parameters, in order."""
         return tuple(key for key in self._properties if isinstance(key, str))
 
-    def declared(self, key: str) -> frozenset[str] | None:
+    def declared(self, key: str) -> Types | None:
         """Return the declared JSON Schema types of a parameter, None where nothing is declared."""
         if key not in self._types:
-            self._types[key] = declared_types(self._properties.get(key), self._schema) or None
+            schema = self._properties.get(key, self._schema.get("additionalProperties"))
+            self._types[key] = declared_types(schema, self._schema) or None
         return self._types[key]
 
 

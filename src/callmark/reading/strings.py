@@ -16,7 +16,7 @@ from callmark.events import Repair, Span
 from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.lookahead import Alarm, Lookahead, follows
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
-from callmark.reading.patterns import Pattern
+from callmark.reading.patterns import HOLD_LIMIT, Pattern
 
 _X = "[0-9a-fA-F]"
 _PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
@@ -39,6 +39,8 @@ _LONE = Pattern(r"[\ud800-\udfff]")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
+_ANOTHER = Pattern(r'[ \t\r\n]{1,64}+"')  # a string behind a string, of which no pair of quotes was inside so far
+_COMMAS: Final = frozenset(",，")
 _COMMA = Pattern(r"[ \t\r\n]{0,64}+[,，]")
 _RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
@@ -71,13 +73,14 @@ class StringReader:
 
     `status` is OPEN, DONE behind the closing quote, or DEAD. Then `code` and `expected` say why; no code where the
     string ended at `doubt`, the position behind the first quote that was taken for a character of it, and something
-    wrong stands there. `stops` finds in a chunk what does not pass as it is; None where all must be looked at.
+    wrong stands there, or behind it where there is a `comma`. `stops` finds in a chunk what does not pass as it is;
+    None where all must be looked at.
     """
 
     __slots__ = (
-        "_around", "_before", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks", "_put",
-        "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "doubt", "expected",
-        "status", "stops",
+        "_around", "_before", "_carried", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks",
+        "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "comma",
+        "doubt", "expected", "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
@@ -106,18 +109,25 @@ class StringReader:
         self._fresh = opened if path and len(opened) <= 2 else None  # the beginning, while it may be that of a path
         self._direct = direct
         self.doubt = -1
+        self.comma = False
         self._inner = 0  # quotes that were taken for characters
         self._marks = False  # whether the first of them may stand alone: an inch, an apostrophe
         self._before = opened[-1:]  # the character before the place that was reached
-        around = self._around
         self._swallows = False  # whether a marker begins in it, so that it was perhaps never closed
-        if ends is not None and around is not None:
-            self._swallows = around.opener(opened, 0, len(opened)) is not None
+        self._carried = ""  # the end of `opened`, where it may be the beginning of a marker
+        if ends is not None:
+            self._carry_on(opened, len(opened))
         self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
         self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""  # which of the two was there, or "backslash"
         self.status = OPEN
         self.code = self.expected = ""
         self._pass_plain()
+
+    def _carry_on(self, text: str, end: int) -> None:
+        """Look for a marker that begins in `text` before index `end`: keep in mind what more text must tell."""
+        alarm = self._around.opener(text, 0, end) if self._around is not None else None
+        self._swallows = alarm is not None and alarm.certain
+        self._carried = text[alarm.at : end] if alarm is not None and not alarm.certain else ""
 
     def _pass_plain(self) -> None:
         """Let chunks that are nothing but content pass, where they need not be looked at."""
@@ -146,6 +156,10 @@ class StringReader:
         if len(quote) > 1:
             return self._read_delimited(buffer, at)
         size = len(buffer)
+        if self._carried:
+            self._carry_on(self._carried + buffer[at : at + HOLD_LIMIT], len(self._carried))
+            if self._carried:
+                return at
         if self._fresh is not None:
             stop = self._read_path(self._fresh, buffer, at, base)
             if stop < 0:
@@ -231,13 +245,17 @@ class StringReader:
             self._pass_plain()
             return at + 2
         refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
+        if refused is False and not self._inner and char == '"':
+            refused = follows(_ANOTHER, buffer, at + 1)
         if refused is False and not self._inner % 2:
             refused = follows(_COMMA, buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:
             blanks = _BLANK.match(buffer, at + 1)
-            self.doubt = base + (at + 1 if blanks is None else blanks.end())
+            behind = at + 1 if blanks is None else blanks.end()
+            self.doubt = base + behind
+            self.comma = buffer[behind : behind + 1] in _COMMAS
             self.stops = None
         if refused:
             return self._die("", "", at)

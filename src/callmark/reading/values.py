@@ -1,9 +1,9 @@
 """Reads one value incrementally: finds where it ends, and writes it as JSON text while it comes in.
 
-This is the reader of four of the five body languages (`json`, `envelope`, `arguments`, `braces`); `parameters` uses it
-for values that are JSON. It is a push-down automaton over chunks: `feed` takes a buffer and a place in it, consumes
-what it understands, and leaves a bounded rest (part of an escape or of a string delimiter) to be handed in again. It
-reads every character once.
+This is the reader of two of the five body languages (`json`, `braces`); two more are this one with something around
+the arguments (`envelope`, `arguments`), and `parameters` uses it for values that are JSON. It is a push-down automaton
+over chunks: `feed` takes a buffer and a place in it, consumes what it understands, and leaves a bounded rest (part of
+an escape or of a string delimiter) to be handed in again. It reads every character once.
 
 What is JSON already is copied as it stands, white space included, so a JSON body's preview *is* its source; everything
 else (single quotes, bare words, `key=value`, other delimiters) is rewritten token by token. The pieces in `out`,
@@ -20,40 +20,33 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
-from typing import Final
+from typing import Final, Self
 
 from callmark.dialects import Form
 from callmark.events import Repair, Span
 from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, HELD, OPEN, Embedded, Escaped
 from callmark.reading.lookahead import (
     BEHIND_BARE,
-    COLON_AND_VALUE,
-    COLON_AND_WORD,
     COMMA_AND_MEMBER,
     COMMA_AND_PAIR,
-    COMMENT_AND_END,
-    COMMENT_AND_MORE,
-    KEY_PATTERN,
     NEXT_ITEM,
     NEXT_MEMBER,
     NEXT_PAIR,
     WIDE,
-    WIDE_OPENING,
     follows,
     lookahead,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, scalar
+from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
 from callmark.reading.strings import CURLY, TRIPLE, StringReader
 
-_STRUCTURE, _STRING, _WORD, _ESCAPED = range(4)  # mode
+STRUCTURE, STRING, _WORD, _ESCAPED = range(4)  # mode
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT = range(7)  # state: what is expected
 
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
-BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
 
 # Frames of the stack. JSON: O(bject), A(rray). Python: d(ict), l(ist), t(uple). B(races) with s(equence).
-# E: an envelope's outermost object. F: an object around that. R: the argument list.
+# E: an envelope's outermost object, F: an object around that (see `envelope`). R: the argument list (see `arguments`).
 _CLOSER = {"O": "}", "F": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
 _KEYED = frozenset("OdBEFR")
 _BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
@@ -63,21 +56,12 @@ _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD = Pattern(r"[\w.\-]++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
-_ARGUMENT_KEY = Pattern(KEY_PATTERN)
-_BARE = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
-_ASIDE = frozenset(("id", "type"))
-_AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
-_OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
-"""Keys, in lower case, under which arguments stand that have none of the dialect's own."""
-_CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
-_NO_BARE_START = frozenset("=,)]}，（）")
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
-_COLON_SIGN = Pattern("[:：]")
 _COMMENT_END = Pattern(r"\*/")
 _LINE_END = Pattern(r"[\r\n]")
 _BARE_VALUE = Pattern(r"[^\W\d][\w\-]{0,127}+")
 _LOOSE_WORD = Pattern(r"[\w+\-.]++")
-_JSON: Final = Form(head="{name}", body="json", explicit=False)
+JSON: Final = Form(head="{name}", body="json", explicit=False)
 _NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"))
 """Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
 
@@ -86,17 +70,15 @@ class ValueReader:
     """Incremental reader of one body. Cost: each character once; memory: the nesting, and words that are not over.
 
     `status` is OPEN, DONE or DEAD; when DEAD, `code` and `expected` say why. `start` and `end` are the span of the
-    arguments (for an envelope: of its arguments member). `name` and `id` are what an envelope holds.
+    arguments. `name` and `id` are what an envelope holds.
     """
 
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
-        "_any_container", "_arguments_keys", "_around", "_begun", "_beside", "_bind", "_bound", "_delimiter",
-        "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap", "_held", "_held_kind", "_is_key",
-        "_key", "_key_span", "_live", "_mode", "_name_keys", "_nested", "_object", "_other", "_other_name", "_others",
-        "_outer", "_parameters", "_pending", "_role", "_roles", "_single", "_sink", "_size", "_stack", "_state",
-        "_strings", "_tolerant", "_visible", "_word", "_word_start", "code", "end", "error", "expected", "id", "name",
-        "out", "repairs", "sound", "start", "status", "stops",
+        "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form",
+        "_gap", "_is_key", "_live", "_mode", "_nested", "_outer", "_outside", "_parameters", "_pending", "_sink",
+        "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word", "_word_start", "code", "end",
+        "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -117,35 +99,17 @@ class ValueReader:
         self._tolerant = tolerant
         self._around = lookahead(form)
         self._parameters = parameters
-        self._name_keys = form.name_keys
-        self._arguments_keys = form.arguments_keys
         self._delimiter = form.quote
         self._flavour = "braces" if form.body == "braces" else "json"
         self._any_container = any_container
-        self._outer = {"envelope": "E", "braces": "B"}.get(form.body, "O")  # the frame of the outermost brace
-        self._stack: list[str] = ["R"] if form.body == "arguments" else []
-        self._state = FIRST_KEY if self._stack else VALUE
-        self._mode = _STRUCTURE
-        self._live = form.body != "envelope"  # whether pieces go out; in an envelope only those of the arguments
+        self._outer = "B" if form.body == "braces" else "O"  # the frame of the outermost brace
+        self._stack: list[str] = []
+        self._outside = 0  # how many frames of the stack are no brackets of the arguments
+        self._state = VALUE
+        self._mode = STRUCTURE
+        self._live = True  # whether pieces go out
+        self._withheld = False  # whether they may turn out to be no arguments
         self._pending: list[str] = []  # a comma and the white space behind it: dropped where it is one too many
-        # An argument list:
-        self._begun = False  # whether anything of it has come out
-        self._single = False  # it consists of one value, which is the arguments
-        self._object = False  # ... and that is an object
-        self._bind = parameters.names if parameters is not None else ()
-        self._bound = 0  # how many positional values were bound
-        self._held: list[str] | None = None  # an argument that may turn out to be a key
-        self._held_kind = ""  # its quote, "" for a word
-        self._key = ""
-        # An envelope:
-        self._role = ""  # what the current member is: "name", "arguments", or its key
-        self._roles: set[str] = set()
-        self._beside = False  # there are members that belong to arguments, or are them under an unknown key
-        self._key_span = Span(start, start)  # of the current member's key
-        self._other_name: tuple[str, Span] | None = None  # a name under a key in another spelling; that key's span
-        self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
-        self._others = 0  # how many members may be them
-        self._visible: list[str] | None = None  # `out`, while they are read: they come out only if there are no others
         # A string or a word:
         self._strings: StringReader | None = None
         self._is_key = False
@@ -154,7 +118,7 @@ class ValueReader:
         self._nested: Embedded | None = None  # reads arguments that are written as a string
         self._escaped: Escaped | None = None  # reads an object whose quotes are escaped
         self._gap = False  # whether there are blanks behind the last value
-        self._sink: list[str] | None = None  # where a string's content goes: `out`, `_held`, `_word`, or nowhere
+        self._sink: list[str] | None = None  # where a string's content goes: `out`, somewhere else, or nowhere
         self._word: list[str] = []
         self._size = 0
         self._word_start = start
@@ -165,55 +129,30 @@ class ValueReader:
         cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
         depth_limit: int, tolerant: bool, parameters: Parameters | None = None, name: str | None = None,
         opened: str = "",
-    ) -> ValueReader:
+    ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
 
         `frames` are the open brackets of the arguments, `state` and `in_string` what is expected there, `sound` is the
         position of the last token; `name` is that of an envelope; `opened` is what was read of an open string.
         """
         reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
-        outer = {"arguments": "R", "envelope": "E"}.get(form.body, "")
-        reader._stack = [*outer, *("O" if frame == "{" else "A" for frame in frames)]
+        reader._enter(name, bool(frames))
+        reader._stack += ("O" if frame == "{" else "A" for frame in frames)
         reader._state = state
-        reader._single = reader._object = reader._begun = outer == "R"
         reader.sound = sound
-        if outer == "E":
-            reader.name = name
-            reader._role = "arguments"
-            reader._roles = {"name", "arguments"}
-            reader._live = bool(frames)
         if in_string:
-            reader._mode = _STRING
+            reader._mode = STRING
             reader._is_key = state in (KEY, FIRST_KEY)
             reader._sink = reader.out
             reader._watch('"', *reader._closing('"'), opened)
         if not frames:
             reader.end = sound + 1
-            if not outer:
+            if not reader._stack:
                 reader.status = DONE
         return reader
 
-    @classmethod
-    def behind_key(
-        cls, form: Form, start: int, key: str, *, sound: int, depth_limit: int, tolerant: bool,
-        parameters: Parameters | None = None, quote: str = "", opened: str = "",
-    ) -> ValueReader:
-        """Go on where a `pairs.PairsReader` has read an argument list so far: at the value of `key`.
-
-        In a string, `quote` began it, and `opened` is what was read of it.
-        """
-        reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
-        reader._flavour = "python"
-        reader._begun = True
-        reader._bind = ()
-        reader._key = key
-        reader._state = VALUE
-        reader.sound = sound
-        if quote:
-            reader._mode = _STRING
-            reader._sink = reader.out
-            reader._watch(quote, *reader._closing(quote), opened)
-        return reader
+    def _enter(self, name: str | None, inside: bool) -> None:
+        """Put what stands around the arguments on the stack; `inside`: they are not over."""
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; `base` is the position of its first character. Returns the next index.
@@ -221,11 +160,9 @@ class ValueReader:
         What lies behind the returned index while `status` is OPEN must be handed in again with more text.
         """
         size = len(buffer)
-        if self._visible is not None and self._other is not None:
-            self.out = self._other[0]
         while at < size and self.status == OPEN:
             mode, state, before = self._mode, self._state, at
-            if mode == _STRING:
+            if mode == STRING:
                 at = self._read_string(buffer, at, base)
             elif mode == _WORD:
                 at = self._read_word(buffer, at, base)
@@ -235,8 +172,6 @@ class ValueReader:
                 at = self._read_structure(buffer, at, base)
             if at == before and self._mode == mode and self._state == state:
                 break
-        if self._visible is not None:
-            self.out = self._visible
         return at
 
     # Structure: everything between strings and words.
@@ -272,33 +207,22 @@ class ValueReader:
                         char = plain
             stop = self._read_token(char, state, frame, buffer, at, base)
             if stop == at:  # a mode has begun, more text must tell, or it is DEAD
-                if self.status == OPEN and self._mode == _STRUCTURE and self._state == state:
+                if self.status == OPEN and self._mode == STRUCTURE and self._state == state:
                     del self.repairs[known:]
                 return at
             at = stop
-            if self.status != OPEN or self._mode != _STRUCTURE:
+            if self.status != OPEN or self._mode != STRUCTURE:
                 break
         return at
 
     def _read_token(self, char: str, state: int, frame: str, buffer: str, at: int, base: int) -> int:
         """Read the token at index `at`, which begins with what counts as `char`; `at` where more text must tell."""
-        stack = self._stack
         if state == NEXT:
             if char == ",":
                 return self._comma(frame, at, base)
             if char == _CLOSER[frame]:
-                if frame == "E" and self._tolerant and len(stack) == 1:
-                    doubled = self._around.doubled
-                    one_more = follows(doubled, buffer, at) if doubled is not None else False
-                    if one_more is None:
-                        return at
-                    if one_more:
-                        self._repair("extra-closer", base + at, base + at + 1)
-                        return at + 1
-                return self._close(frame, at, base)
-            if self._held is not None and char in "=:":
-                return self._key_of_argument(char, at, base)
-            return self._mend(frame, buffer, at, base)
+                return self._read_closer(frame, buffer, at, base)
+            return self._mend(frame, char, buffer, at, base)
         if state == COLON:
             if char == "=" and self._tolerant:
                 if at + 1 == len(buffer):
@@ -316,7 +240,7 @@ class ValueReader:
         if frame and char == _CLOSER[frame] and self._may_close(frame, state):
             return self._close(frame, at, base)
         if is_key:
-            return (self._begin_argument if frame == "R" else self._begin_key)(buffer, at, base)
+            return self._begin_key(buffer, at, base)
         return self._begin_value(buffer, at, base)
 
     def _skip_comment(self, buffer: str, at: int, base: int) -> int:
@@ -347,13 +271,13 @@ class ValueReader:
             return f'"," or "{_CLOSER[frame]}"'
         return '":"' if self._state == COLON else "a key" if self._state in (KEY, FIRST_KEY) else "a value"
 
-    def _mend(self, frame: str, buffer: str, at: int, base: int) -> int:
-        """Behind a value stands neither a comma nor the closer: supply one, or drop one, where that is certain."""
+    def _mend(self, frame: str, char: str, buffer: str, at: int, base: int) -> int:
+        """Behind a value stands `char`, no comma and no closer: supply one where that is certain."""
         wanted = self._wanted()
         if not self._tolerant:
             return self._die("unexpected-text", wanted, at)
         pattern = NEXT_MEMBER if frame in "OdEF" else NEXT_PAIR if frame == "R" else NEXT_ITEM if frame == "A" else None
-        if pattern is not None and (frame != "A" or self._gap) and (frame != "R" or not self._single):
+        if pattern is not None and (frame != "A" or self._gap):
             missing = follows(pattern, buffer, at)
             if missing is None:
                 return at
@@ -371,7 +295,7 @@ class ValueReader:
             more = follows(COMMA_AND_PAIR if frame == "R" else COMMA_AND_MEMBER, buffer, at)
             if more is None:
                 return at
-            if not more or self._bound:
+            if not more:
                 return self._die("unexpected-text", "a key or a value" if frame == "R" else "a key", at)
         if first:
             self._repair("extra-comma", base + at, base + at + 1)
@@ -381,15 +305,7 @@ class ValueReader:
         return at + 1
 
     def _comma(self, frame: str, at: int, base: int) -> int:
-        if frame == "R":
-            if not self._settle(at):
-                return at
-            if self._single:
-                self._ended = self._object
-                if self._object:
-                    return self._die("unexpected-text", '")"', at)
-                return self._die("bad-arguments", 'a key and "=" before each of several values', at)
-        elif self._live and frame != "E":
+        if self._live and frame not in "ER":
             self._pending.append(",")
         self.sound = base + at
         self._state = KEY if frame in _KEYED else ITEM
@@ -409,83 +325,29 @@ class ValueReader:
         return True
 
     def _colon(self, frame: str, at: int, base: int) -> int:
-        if frame == "E":
-            key = self._key
-            role = "name" if key in self._name_keys else "arguments" if key in self._arguments_keys else ""
-            if role in self._roles:
-                return self._die("duplicate-key", "one name and one member with arguments", at)
-            size = len(key) + 2 * (self.sound != self._word_start)
-            self._key_span = Span(self.sound, self.sound + size)
-            if role:
-                self._roles.add(role)
-            elif self._tolerant and key.lower() in self._name_keys and self._other_name is None:
-                role = "other name"
-            elif key not in _ASIDE:
-                self._beside = True
-                if self._tolerant and (key.lower() in self._arguments_keys or key.lower() in _OTHER_KEYS):
-                    role = "other"
-            self._role = role or key
-            self._live = role == "arguments"
-        elif frame == "F":
-            if self._key not in _AROUND:
-                return self._die("bad-arguments", "the arguments in the object that holds the name", at)
-            self._role = self._key
-        elif self._live:
+        if self._live and frame not in "EF":
             self.out.append(":")
         if self.sound != self._word_start:  # a key without quotes may be the beginning of something else
             self.sound = base + at
         self._state = VALUE
         return at + 1
 
+    def _read_closer(self, frame: str, buffer: str, at: int, base: int) -> int:
+        return self._close(frame, at, base)
+
     def _close(self, frame: str, at: int, base: int, *, written: bool = False) -> int:
-        if frame == "R":
-            if not self._settle(at, last=True):
-                return at
-            if not self._single:
-                self.out.append("}" if self._begun else "{}")
-        elif frame == "E":
-            self._take_others()
-            if self.name is None:
-                return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
-            if "arguments" not in self._roles:
-                if self._beside:
-                    return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
-                self.out.append("{}")
-        elif self._live and not written:
+        """The bracket `frame` is closed at index `at`; `written`: its closer has come out already."""
+        if self._live and not written and frame not in "EFR":
             self.out.append("]" if frame == "t" else _CLOSER[frame])
         self.sound = base + at
-        stack = self._stack
-        stack.pop()
-        if not stack:
+        self._stack.pop()
+        if not self._stack:
             self.status = DONE
             if frame not in "EF":
                 self.end = base + at + (frame != "R")
-        elif self._live and stack[-1] == "E":
-            self._live = False
-            if self._visible is not None and self._other is not None:
-                json, key, _ = self._other
-                self._other = json, key, Span(self._other[2].start, base + at + 1)
-                self.out, self._visible = self._visible, None
-            else:
-                self.end = base + at + 1
         self._state = NEXT
         self._gap = False
         return at + 1
-
-    def _take_others(self) -> None:
-        """The envelope ends: what stood under other keys is its name and its arguments where nothing else is."""
-        if self._other_name is not None:
-            if self.name is None:
-                self.name, key = self._other_name
-                self._insert("key-spelling", key)
-            else:
-                self._beside = True
-        if self._other is not None and self._others == 1 and "arguments" not in self._roles:
-            json, key, place = self._other
-            self.out += json
-            self.start, self.end = place.start, place.end
-            self._roles.add("arguments")
-            self._insert("key-spelling", key)
 
     def _insert(self, code: str, span: Span) -> None:
         """Record a repair that stands before others which are known already."""
@@ -505,14 +367,12 @@ class ValueReader:
     @property
     def inside(self) -> bool:
         """Whether more members of the arguments could follow."""
-        return self._live and not (self._stack == ["R"] and self._object)
+        return self._live
 
     def close(self, at: int, base: int) -> None:
         """Take all brackets that are open as closed at index `at`."""
         self.status = OPEN
         self._ended = False
-        if self._visible is not None and self._other is not None:
-            self.out = self._other[0]
         while self._stack and self.status == OPEN:
             self._close(self._stack[-1], at, base)
             self.end = min(self.end, base + at)
@@ -522,9 +382,7 @@ class ValueReader:
     def _begin_value(self, buffer: str, at: int, base: int) -> int:
         char = buffer[at]
         frame = self._stack[-1] if self._stack else ""
-        if frame == "R":
-            self._flavour = "python"
-        elif self._tolerant:
+        if self._tolerant:
             char = WIDE.get(char, char)
         if char in "{[(":
             return self._begin_container(char, frame, at, base)
@@ -538,7 +396,7 @@ class ValueReader:
         if quote:
             return self._begin_string(quote, buffer, at, base, is_key=False)
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
-        if char in _NO_BARE_START if frame == "R" else not words.match(char):
+        if not words.match(char):
             return self._die("unexpected-text", "a value", at)
         self._begin_word(at, base, is_key=False)
         return at
@@ -552,25 +410,15 @@ class ValueReader:
             new = self._outer if char == "{" else "A" if char == "[" and self._any_container else None
         if new is None:
             return self._die("unexpected-text" if frame else "bad-arguments", "a value" if frame else "an object", at)
-        if frame == "E" and self._role in ("name", "arguments") and not (char == "{" and self._live):
-            if char != "{" or self._key != "function" or self._roles != {"name"} or not self._tolerant or self._others:
-                return self._die_in_role(at)
-            self._insert("key-spelling", self._key_span)  # what it holds is the envelope
-            self._stack[-1] = "F"
-            self._roles.clear()
-            self._beside = False
-            new = "E"
-        if len(self._stack) - (frame != "" and (self._outer == "E" or self._single)) >= self._depth_limit:
+        return self._open(new, char, frame, at, base)
+
+    def _open(self, new: str, char: str, frame: str, at: int, base: int) -> int:
+        """The bracket `new` is opened by what counts as `char`, inside of the bracket `frame`."""
+        if len(self._stack) - self._outside >= self._depth_limit:
             return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
         self.sound = base + at
-        if frame == "E" and self._role == "other":
-            self._others += 1
-            if char == "{" and self._others == 1 and "arguments" not in self._roles:
-                self._live = True
-                self._visible, self.out = self.out, []
-                self._other = self.out, self._key_span, Span(base + at, base + at)
         if self._live:
-            if frame in ("", "E") and self._visible is None:
+            if not frame:
                 self.start = base + at
             self._flush()
             self.out.append("[" if char == "(" else char)
@@ -610,7 +458,7 @@ class ValueReader:
         if quote:
             return self._begin_string(quote, buffer, at, base, is_key=True)
         sign = ESCAPED_QUOTE.get(buffer[at], "")
-        if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE" and self._visible is None:
+        if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE" and not self._withheld:
             if buffer.startswith(sign, at):
                 return self._begin_escaped(sign, at, base)
             if sign.startswith(buffer[at:]):
@@ -625,14 +473,17 @@ class ValueReader:
     def _begin_escaped(self, sign: str, at: int, base: int) -> int:
         """The first key of an object begins with an escaped quote: so is the whole object written."""
         self._repair("string-arguments" if sign[0] == "\\" else "escaped-entities", base + at, base + at + len(sign))
-        form = self._form if self._stack[-1] == "E" else _JSON
-        limit = self._depth_limit - (len(self._stack) - 1 if form is _JSON else 0)
-        reader = ValueReader(form, self.sound, depth_limit=limit, tolerant=False)
+        reader = self._escaped_reader()
         reader.feed("{", 0, self.sound)
         reader.out.clear()
         self._escaped = Escaped(reader, sign[0])
         self._mode = _ESCAPED
         return at
+
+    def _escaped_reader(self) -> ValueReader:
+        """Return the reader of an object whose quotes are escaped, and whose brace was read."""
+        limit = self._depth_limit - (len(self._stack) - 1)
+        return ValueReader(JSON, self.sound, depth_limit=limit, tolerant=False)
 
     def _read_escaped(self, buffer: str, at: int, base: int) -> int:
         escaped = self._escaped
@@ -641,119 +492,17 @@ class ValueReader:
         reader = escaped.reader
         at = escaped.read(buffer, at, base, self.out)
         frame = self._stack[-1]
-        if frame == "E":
-            self.name = self.name or reader.name
+        self.name = self.name or reader.name
         if reader.status == DEAD:
+            self.error = reader.error
             return self._die(reader.code, reader.expected, at)
         if reader.status == DONE:
             self._escaped = None
-            self._mode = _STRUCTURE
-            self._roles = self._roles | {"name", "arguments"}
+            self._mode = STRUCTURE
             self._close(frame, at - 1, base, written=True)
             if not self._stack or self._stack[-1] in "EF":
                 self.end = reader.end
-                self.start = reader.start if frame == "E" else self.start
         return at
-
-    # An argument list: `name(` ... `)`.
-
-    def _begin_argument(self, buffer: str, at: int, base: int) -> int:
-        """Begin an argument: a key, or a positional value; a word or a short string is held until that is clear."""
-        char = buffer[at]
-        first = self._state == FIRST_KEY
-        if char in "/#" and self._tolerant:
-            remark = follows(COMMENT_AND_MORE, buffer, at)
-            if not remark and not self._bind and self._begun and not self._bound:  # behind pairs no word can stand
-                ends = follows(COMMENT_AND_END, buffer, at)
-                remark = ends if ends or remark is False else None
-            if remark is None:
-                return at
-            if remark:
-                return self._skip_comment(buffer, at, base)
-        if first:
-            self.start = base + at
-        if first and char in "｛［" and self._tolerant:
-            wide = follows(WIDE_OPENING, buffer, at)
-            if wide is None:
-                return at
-            if wide:
-                self._repair("full-width-punctuation", base + at, base + at + 1)
-                char = WIDE[char]
-        if first and char == "{":
-            self._single = self._object = self._begun = True
-            return self._begin_container(char, "R", at, base)
-        self._flavour = "python"
-        if char in "[({":
-            if not self._bind_next():
-                return self._die("bad-arguments", 'a key and "="', at)
-            return self._begin_container(char, "R", at, base)
-        if char in _NO_BARE_START:
-            return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
-        if char in "\"'":
-            quote = self._perhaps_triple(char, buffer, at)
-            if quote is None:
-                return at
-            self._held = []
-            self._held_kind = char
-            return self._begin_string(quote, buffer, at, base, is_key=False)
-        self._held = []
-        self._held_kind = ""
-        self._begin_word(at, base, is_key=False)
-        return at
-
-    def _bind_next(self) -> bool:
-        """A positional value begins: put the parameter's name before it, or take it as the whole, or say no."""
-        begun, self._begun = self._begun, True
-        if self._bound < len(self._bind):
-            self._key = self._bind[self._bound]
-            self._bound += 1
-            self.out.append(("," if begun else "{") + quoted(self._key) + ":")
-            return True
-        self._single = not begun
-        return not begun
-
-    def _settle(self, at: int, *, last: bool = False) -> bool:
-        """A comma or (`last`) the closing parenthesis stands behind an argument: one that was held is positional."""
-        if self._held is None:
-            return True
-        text = "".join(self._held)
-        length = len(text)
-        self._held = None
-        bound = self._bind_next()
-        if bound and not self._held_kind:
-            text = scalar(text, None if self._single else self._declared())
-            if self._single and text.startswith('"'):
-                bound = last and self._tolerant
-                text = f'{{"_raw":{text}}}'
-                if bound:
-                    self._repair("raw-arguments", self.sound, self.sound + length)
-        if not bound:
-            self._die("bad-arguments", 'JSON, or a key and "="', at)
-            return False
-        self.out.append(text)
-        return True
-
-    def _key_of_argument(self, char: str, at: int, base: int) -> int:
-        """What was held is followed by `=`: it is a key."""
-        held = "".join(self._held or ())
-        quote = self._held_kind
-        if quote == "'" or (not quote and not _ARGUMENT_KEY.fullmatch(held)):
-            return self._die("unexpected-text", '"," or ")"', at)
-        if char == ":":
-            if not self._tolerant:
-                return self._die("unexpected-text", '"="', at)
-            self._repair("colon-for-equals", base + at, base + at + 1)
-        self._held = None
-        self._key = held[1:-1] if quote else held
-        self.out.append(("," if self._begun else "{") + (held if quote else quoted(held)) + ":")
-        self._begun = True
-        self._bind = ()  # a key ends the positional values
-        self.sound = base + at
-        self._state = VALUE
-        return at + 1
-
-    def _declared(self) -> frozenset[str] | None:
-        return self._parameters.declared(self._key) if self._parameters is not None else None
 
     # Strings.
 
@@ -769,28 +518,11 @@ class ValueReader:
             self._repair("curly-quotes", base + at, base + at + 1)
         self.sound = base + at
         self._is_key = is_key
-        self._mode = _STRING
+        self._mode = STRING
         self._size = 0
-        self._sink = None
-        mended = True
-        if self._held is not None:
-            self._sink = self._held
-        elif self._stack[-1] not in "EF":
-            self._sink = self.out if self._live else None
-            if self._live:
-                self._flush()
-        elif is_key or self._role != "arguments":
-            self._word = []
-            self._sink = self._word if is_key or self._role in ("name", "id", "other name") else None
-            mended = is_key or self._role != "name"  # a tool's name is never mended
-        elif self._tolerant:
-            self._repair("string-arguments", base + at, base + at + 1)
-            self._nested = Embedded(ValueReader(_JSON, 0, depth_limit=self._depth_limit, tolerant=False))
-            self.start = base + at
-        else:
-            return self._die_in_role(at)
-        if self._sink is self.out or (self._sink is not None and self._sink is self._held):
-            self._sink.append('"')
+        mended = self._choose_sink(at, base)
+        if self.status == DEAD:
+            return at
         ends, refuses = self._closing(quote) if mended else (None, None)
         if self._tolerant and self._nested is None and (quote == "'" or quote == '"'):
             plain = self._around.plain[quote].match(buffer, at + 1)
@@ -799,13 +531,21 @@ class ValueReader:
         self._watch(quote, ends, refuses)
         return at + len(quote)
 
+    def _choose_sink(self, at: int, base: int) -> bool:
+        """Say where the content of the string goes that begins at index `at`; return whether it is mended."""
+        self._sink = self.out if self._live else None
+        if self._live:
+            self._flush()
+            self.out.append('"')
+        return True
+
     def _begin_embedded(self, at: int, base: int) -> int:
         """Begin a string that holds the whole body."""
         self._repair("string-arguments", base + at, base + at + 1)
-        form = _JSON if self._outer == "O" else self._form
-        self._nested = Embedded(ValueReader(form, 0, depth_limit=self._depth_limit, tolerant=False))
+        form = JSON if self._outer == "O" else self._form
+        self._nested = Embedded(type(self)(form, 0, depth_limit=self._depth_limit, tolerant=False))
         self.sound = self.start = base + at
-        self._mode = _STRING
+        self._mode = STRING
         self._watch('"', None, None)
         return at + 1
 
@@ -817,8 +557,6 @@ class ValueReader:
         if self._is_key:
             return around.key, around.no_key
         frame = self._stack[-1]
-        if frame == "R":
-            return around.pair if self._held is None else around.positional, around.no_python
         if frame in "lt":
             return around.listed, around.no_python
         if frame == "A":
@@ -836,7 +574,7 @@ class ValueReader:
             refuses=refuses,
             python=self._flavour == "python",
             path=self._tolerant and quote == '"' and not self._is_key,
-            direct=self._sink is self.out and self._visible is None,
+            direct=self._sink is self.out and not self._withheld,
             opened=opened,
         )
         self.stops = self._strings.stops
@@ -856,7 +594,10 @@ class ValueReader:
                 return self._die(strings.code, strings.expected, at)
             self.error = strings.doubt
             self._state = COLON if self._is_key else NEXT
-            return self._die("unexpected-text", self._wanted(), at)
+            wanted = self._wanted()
+            if strings.comma:
+                wanted = "a key behind the comma" if self._stack[-1] in _KEYED else "a value behind the comma"
+            return self._die("unexpected-text", wanted, at)
         return at
 
     def _put(self, piece: str) -> bool:
@@ -870,19 +611,14 @@ class ValueReader:
         elif sink is self.out:
             sink.append(piece)
         elif sink is not None:
-            self._size += len(piece)
-            if self._size <= (_CAPTURE_LIMIT if self._held is None else KEY_LIMIT):
-                sink.append(piece)
-            elif self._held is not None:  # no key is so long: a positional value, and it can come out
-                held, self._held, self._sink = self._held, None, self.out
-                if not self._bind_next():
-                    self._die("bad-arguments", 'a key and "="', 0)
-                self.out.extend(held)
-                self.out.append(piece)
+            self._capture(sink, piece)
         return self.status == DEAD
 
+    def _capture(self, sink: list[str], piece: str) -> None:
+        """Write a piece of a string to another place than `out`."""
+
     def _end_string(self, at: int, base: int) -> int:
-        self._mode = _STRUCTURE
+        self._mode = STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self.stops = None
         self._gap = False
@@ -890,38 +626,22 @@ class ValueReader:
             if not self._nested.begun:
                 self.out.append("{}")
             elif not self._nested.whole:
-                return self._die_in_role(at - 1)
+                return self._die("bad-arguments", "an object, the arguments", at - 1)
             self._nested = None
             self._live = False
             self.end = base + at
             if not self._stack:
                 self.status = DONE
             return at
-        sink = self._sink
-        if sink is self.out or sink is self._held:
-            if sink is not None:
-                sink.append('"')
-        elif sink is not None:
-            text = "".join(sink) if self._size <= _CAPTURE_LIMIT else ""
-            if self._is_key:
-                self._key = text
-                return at
-            if "\\" in text:
-                text = json.loads(f'"{text}"')
-            if self._role == "other name":
-                self._other_name = (text, self._key_span) if 0 < len(text) <= 128 else None
-            elif self._role == "id":
-                self.id = text if self._size <= KEY_LIMIT else None
-            elif 0 < len(text) <= 128:
-                self.name = text
-            else:
-                return self._die_in_role(at - 1)
+        if self._sink is self.out:
+            self.out.append('"')
+        elif self._sink is not None:
+            return self._end_captured(self._sink, at)
         return at
 
-    def _die_in_role(self, at: int) -> int:
-        if self._role == "name":
-            return self._die("missing-name", "a string of 1 to 128 characters, the name of the tool", at)
-        return self._die("bad-arguments", "an object, the arguments", at)
+    def _end_captured(self, sink: list[str], at: int) -> int:
+        """A string that was written elsewhere ends before index `at`."""
+        raise AssertionError("only arguments are read here")
 
     # Words: numbers, literals, bare keys and values.
 
@@ -942,61 +662,32 @@ class ValueReader:
         return HELD
 
     def _read_word(self, buffer: str, at: int, base: int) -> int:
-        bare = self._stack[-1] == "R"
         keys = _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
-        match = (keys if self._is_key else _BARE if bare else words).match(buffer, at)
+        match = (keys if self._is_key else words).match(buffer, at)
         if match:
             end = match.end()
-            if self._held is not None:  # what was read may be a key, and then it is over at the equals sign
-                equals = buffer.find("=", at, end)
-                if equals >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:equals]]).rstrip(" \t")):
-                    end = equals
-                wide = buffer.find("＝", at, end) if self._tolerant and self._bound >= len(self._bind) else -1
-                if wide >= 0 and _ARGUMENT_KEY.fullmatch("".join([*self._word, buffer[at:wide]]).rstrip(" \t")):
-                    end = wide
-                if self._tolerant:
-                    colon = _COLON_SIGN.search(buffer, at, end)
-                    if colon is not None and _ARGUMENT_KEY.fullmatch(
-                        "".join([*self._word, buffer[at : colon.start()]]).rstrip(" \t")
-                    ):
-                        pairs = follows(COLON_AND_VALUE, buffer, colon.start())
-                        if not pairs and self._bound >= len(self._bind):
-                            pairs = follows(COLON_AND_WORD, buffer, colon.start()) if pairs is False else None
-                        if pairs is None:
-                            self._word.append(buffer[at : colon.start()])
-                            self._size += colon.start() - at
-                            return colon.start()
-                        end = colon.start() if pairs else end
             self._word.append(buffer[at:end])
             self._size += end - at
-            excess = self._size - (128 if self._is_key else BARE_LIMIT if bare else self._size)
+            excess = self._size - 128 if self._is_key else 0
             if excess > 0:
                 return self._die("bad-arguments", "a shorter word", end - excess)
             at = end
             if at == len(buffer):
                 return at
         word = "".join(self._word)
-        if not bare and not self._is_key and self._is_bare_value(word) and word not in PYTHON_LITERALS:
+        if not self._is_key and self._is_bare_value(word) and word not in PYTHON_LITERALS:
             ends = follows(BEHIND_BARE, buffer, at)
             if ends is None:
                 return at
             if not ends:
                 self.error = self._word_start
                 return self._die("unexpected-text", "a value", at)
-        self._mode = _STRUCTURE
+        self._mode = STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self._gap = False
         self.stops = None
-        if bare:
-            word = word.rstrip(" \t")
-            if not word:
-                return self._die("unexpected-text", "a value", at)
-            if self._held is not None:
-                self._held.append(word)
-            else:
-                self.out.append(scalar(word, self._declared()))
-        elif self._is_key:
+        if self._is_key:
             sign = self._tolerant and keys is _BRACES_KEY and word.rstrip(" ").endswith("=")
             if sign and buffer[at] in (self._delimiter[0], '"', "'"):
                 word = word.rstrip(" ")[:-1]
@@ -1018,9 +709,7 @@ class ValueReader:
             word = word.rstrip(" ")
         else:
             self._repair("bare-key", self._word_start, base + at)
-        if self._stack[-1] in "EF":
-            self._key = word
-        elif self._live:
+        if self._live and self._stack[-1] not in "EF":
             self._flush()
             self.out.append(quoted(word))
 
@@ -1037,6 +726,8 @@ class ValueReader:
         text = word
         if NUMBER.fullmatch(word):
             if not holdable(word):
+                if len(word) <= KEY_LIMIT:  # behind a longer one the tail is too far away from its beginning
+                    self.error = self._word_start
                 self._die("bad-number", "a finite number of at most 4,300 digits", at)
         elif word not in ("true", "false", "null"):
             text = PYTHON_LITERALS.get(word, "")
@@ -1049,23 +740,14 @@ class ValueReader:
             else:
                 self.error = self._word_start
                 self._die("unexpected-text", "a value", at)
-        if self.status == DEAD:
-            return
-        if self._stack[-1] == "E" and self._role == "name" and text == quoted(word) and len(word) <= 128:
-            self.name = word
-            return
-        if self._stack[-1] == "E" and self._role in ("name", "arguments"):
-            if text != "null" or self._role == "name" or not self._tolerant:
-                self._die_in_role(at)
-                return
-            self._repair("null-arguments", self._word_start, base + at)
-            text = "{}"
-            self.start = self._word_start
-            self.end = base + at
+        if self.status == OPEN:
+            self._take_literal(word, text, at, base)
+
+    def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
+        """A word ends before index `at`, whose JSON is `text`."""
         if self._live:
             self._flush()
             self.out.append(text)
-            self._live = self._stack[-1] != "E"
 
     # Ends.
 

@@ -49,6 +49,7 @@ def render_calls(
 
     def declared(name: str) -> Declared:
         schema = schemas.get(name, {})
-        return lambda key: declared_types(schema.get("properties", {}).get(key), schema)
+        properties = schema.get("properties", {})
+        return lambda key: declared_types(properties.get(key, schema.get("additionalProperties")), schema)
 
     return written(calls, row, nonce, declared)

@@ -1,0 +1,327 @@
+"""Reads an argument list incrementally: `key=value` pairs, positional values, or one value that is the arguments.
+
+A word, or a short string, may turn out to be a key, so it is held until an equals sign, a comma or the closing
+parenthesis stands behind it. A key ends the positional values; those before it are bound to the parameters of a
+schema, in order. Without one, only a single value can stand there, and it is the arguments.
+"""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring as quoted
+from typing import Final, Self
+
+from callmark.dialects import Form
+from callmark.reading.lookahead import (
+    COLON_AND_VALUE,
+    COLON_AND_WORD,
+    COMMENT_AND_END,
+    COMMENT_AND_MORE,
+    KEY_PATTERN,
+    WIDE,
+    WIDE_OPENING,
+    follows,
+)
+from callmark.reading.patterns import Pattern
+from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
+from callmark.toolshapes import Types
+
+BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
+
+_KEY = Pattern(KEY_PATTERN)
+_BARE = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
+_NO_BARE_START = frozenset("=,)]}，（）")
+_COLON_SIGN = Pattern("[:：]")
+
+
+class ArgumentsReader(ValueReader):
+    """As ValueReader; the list ends behind its closing parenthesis, its span before it."""
+
+    __slots__ = ("_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_object", "_single")
+
+    def __init__(
+        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
+        any_container: bool = False,
+    ) -> None:
+        super().__init__(
+            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, any_container=any_container
+        )
+        self._stack.append("R")
+        self._state = FIRST_KEY
+        self._begun = False  # whether anything of it has come out
+        self._single = False  # it consists of one value, which is the arguments
+        self._object = False  # ... and that is an object
+        self._bind = parameters.names if parameters is not None else ()
+        self._bound = 0  # how many positional values were bound
+        self._held: list[str] | None = None  # an argument that may turn out to be a key
+        self._held_kind = ""  # its quote, "" for a word
+        self._key = ""
+
+    def _enter(self, name: str | None, inside: bool) -> None:
+        self._single = self._object = self._begun = True
+        self._outside = 1
+
+    @classmethod
+    def behind_key(
+        cls, form: Form, start: int, key: str, *, sound: int, depth_limit: int, tolerant: bool,
+        parameters: Parameters | None = None, quote: str = "", opened: str = "",
+    ) -> Self:
+        """Go on where a `pairs.PairsReader` has read an argument list so far: at the value of `key`.
+
+        In a string, `quote` began it, and `opened` is what was read of it.
+        """
+        reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
+        reader._flavour = "python"
+        reader._begun = True
+        reader._bind = ()
+        reader._key = key
+        reader._state = VALUE
+        reader.sound = sound
+        if quote:
+            reader._mode = STRING
+            reader._sink = reader.out
+            reader._watch(quote, *reader._closing(quote), opened)
+        return reader
+
+    @property
+    def inside(self) -> bool:
+        """Whether more members of the arguments could follow."""
+        return not (self._object and self._stack == ["R"])
+
+    # What begins and what ends an argument.
+
+    def _begin_key(self, buffer: str, at: int, base: int) -> int:
+        """Begin an argument: a key, or a positional value; a word or a short string is held until that is clear."""
+        if self._stack[-1] != "R":
+            return super()._begin_key(buffer, at, base)
+        char = buffer[at]
+        first = self._state == FIRST_KEY
+        if char in "/#" and self._tolerant:
+            remark = follows(COMMENT_AND_MORE, buffer, at)
+            if not remark and not self._bind and self._begun and not self._bound:  # behind pairs no word can stand
+                ends = follows(COMMENT_AND_END, buffer, at)
+                remark = ends if ends or remark is False else None
+            if remark is None:
+                return at
+            if remark:
+                return self._skip_comment(buffer, at, base)
+        if first:
+            self.start = base + at
+        if first and char in "｛［" and self._tolerant:
+            wide = follows(WIDE_OPENING, buffer, at)
+            if wide is None:
+                return at
+            if wide:
+                self._repair("full-width-punctuation", base + at, base + at + 1)
+                char = WIDE[char]
+        if first and char == "{":
+            self._single = self._object = self._begun = True
+            self._outside = 1
+            return self._begin_container(char, "R", at, base)
+        self._flavour = "python"
+        if char in "[({":
+            if not self._bind_next():
+                return self._die("bad-arguments", 'a key and "="', at)
+            return self._begin_container(char, "R", at, base)
+        if char in _NO_BARE_START:
+            return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
+        if char in "\"'":
+            quote = self._perhaps_triple(char, buffer, at)
+            if quote is None:
+                return at
+            self._held = []
+            self._held_kind = char
+            return self._begin_string(quote, buffer, at, base, is_key=False)
+        self._held = []
+        self._held_kind = ""
+        self._begin_word(at, base, is_key=False)
+        return at
+
+    def _begin_value(self, buffer: str, at: int, base: int) -> int:
+        if self._stack[-1] != "R":
+            return super()._begin_value(buffer, at, base)
+        self._flavour = "python"
+        char = buffer[at]
+        if char in "{[(":
+            return self._begin_container(char, "R", at, base)
+        quote = self._opening_quote(buffer, at)
+        if quote is None:
+            return at
+        if quote:
+            return self._begin_string(quote, buffer, at, base, is_key=False)
+        if char in _NO_BARE_START:
+            return self._die("unexpected-text", "a value", at)
+        self._begin_word(at, base, is_key=False)
+        return at
+
+    def _bind_next(self) -> bool:
+        """A positional value begins: put the parameter's name before it, or take it as the whole, or say no."""
+        begun, self._begun = self._begun, True
+        if self._bound < len(self._bind):
+            self._key = self._bind[self._bound]
+            self._bound += 1
+            self.out.append(("," if begun else "{") + quoted(self._key) + ":")
+            return True
+        self._single = not begun
+        self._outside = int(self._single)
+        return not begun
+
+    def _settle(self, at: int, *, last: bool = False) -> bool:
+        """A comma or (`last`) the closing parenthesis stands behind an argument: one that was held is positional."""
+        if self._held is None:
+            return True
+        text = "".join(self._held)
+        length = len(text)
+        self._held = None
+        bound = self._bind_next()
+        if bound and not self._held_kind:
+            text = scalar(text, None if self._single else self._declared())
+            if self._single and text.startswith('"'):
+                bound = last and self._tolerant
+                text = f'{{"_raw":{text}}}'
+                if bound:
+                    self._repair("raw-arguments", self.sound, self.sound + length)
+        if not bound:
+            self._die("bad-arguments", 'JSON, or a key and "="', at)
+            return False
+        self.out.append(text)
+        return True
+
+    def _declared(self) -> Types | None:
+        return self._parameters.declared(self._key) if self._parameters is not None else None
+
+    def _comma(self, frame: str, at: int, base: int) -> int:
+        if frame == "R":
+            if not self._settle(at):
+                return at
+            if self._single:
+                self._ended = self._object
+                if self._object:
+                    return self._die("unexpected-text", '")"', at)
+                return self._die("bad-arguments", 'a key and "=" before each of several values', at)
+        return super()._comma(frame, at, base)
+
+    def _drop_comma(self, frame: str, buffer: str, at: int, base: int) -> int:
+        if frame == "R" and self._bound:  # perhaps a value is missing between two commas
+            return self._die("unexpected-text", "a key or a value", at)
+        return super()._drop_comma(frame, buffer, at, base)
+
+    def _mend(self, frame: str, char: str, buffer: str, at: int, base: int) -> int:
+        if frame == "R":
+            if self._held is not None and char in "=:":
+                return self._end_key(char, at, base)
+            if self._single:
+                self._ended = self._tolerant
+                return self._die("unexpected-text", self._wanted(), at)
+        return super()._mend(frame, char, buffer, at, base)
+
+    def _end_key(self, char: str, at: int, base: int) -> int:
+        """What was held is followed by `=`: it is a key."""
+        held = "".join(self._held or ())
+        quote = self._held_kind
+        if quote == "'" or (not quote and not _KEY.fullmatch(held)):
+            return self._die("unexpected-text", '"," or ")"', at)
+        if char == ":":
+            if not self._tolerant:
+                return self._die("unexpected-text", '"="', at)
+            self._repair("colon-for-equals", base + at, base + at + 1)
+        self._held = None
+        self._key = held[1:-1] if quote else held
+        self.out.append(("," if self._begun else "{") + (held if quote else quoted(held)) + ":")
+        self._begun = True
+        self._bind = ()  # a key ends the positional values
+        self.sound = base + at
+        self._state = VALUE
+        return at + 1
+
+    def _close(self, frame: str, at: int, base: int, *, written: bool = False) -> int:
+        if frame == "R":
+            if not self._settle(at, last=True):
+                return at
+            if not self._single:
+                self.out.append("}" if self._begun else "{}")
+        return super()._close(frame, at, base, written=written)
+
+    # Strings and words, which may be held.
+
+    def _choose_sink(self, at: int, base: int) -> bool:
+        if self._held is None:
+            return super()._choose_sink(at, base)
+        self._sink = self._held
+        self._held.append('"')
+        return True
+
+    def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
+        if self._stack[-1] != "R" or not self._tolerant:
+            return super()._closing(quote)
+        around = self._around
+        return around.pair if self._held is None else around.positional, around.no_python
+
+    def _capture(self, sink: list[str], piece: str) -> None:
+        self._size += len(piece)
+        if self._size > KEY_LIMIT:  # no key is so long: a positional value, and it can come out
+            self._held, self._sink = None, self.out
+            if not self._bind_next():
+                self._die("bad-arguments", 'a key and "="', 0)
+                return
+            self.out.extend(sink)
+            sink = self.out
+        sink.append(piece)
+
+    def _end_captured(self, sink: list[str], at: int) -> int:
+        sink.append('"')
+        return at
+
+    def _read_word(self, buffer: str, at: int, base: int) -> int:
+        if self._stack[-1] != "R":
+            return super()._read_word(buffer, at, base)
+        match = _BARE.match(buffer, at)
+        if match:
+            end = match.end()
+            if self._held is not None:
+                sign, certain = self._sign(buffer, at, end)
+                if not certain:
+                    self._word.append(buffer[at:sign])
+                    self._size += sign - at
+                    return sign
+                end = sign
+            self._word.append(buffer[at:end])
+            self._size += end - at
+            if self._size > BARE_LIMIT:
+                return self._die("bad-arguments", "a shorter word", end - self._size + BARE_LIMIT)
+            at = end
+            if at == len(buffer):
+                return at
+        self._mode = STRUCTURE
+        self._state = NEXT
+        self._gap = False
+        self.stops = None
+        word = "".join(self._word).rstrip(" \t")
+        if not word:
+            return self._die("unexpected-text", "a value", at)
+        if self._held is not None:
+            self._held.append(word)
+        else:
+            self.out.append(scalar(word, self._declared()))
+        self.sound = self._word_start
+        return at
+
+    def _sign(self, buffer: str, at: int, end: int) -> tuple[int, bool]:
+        """Return where before `end` the sign stands behind which a value begins, and whether that is certain."""
+        for sign in ("=", "＝") if self._tolerant and self._bound >= len(self._bind) else ("=",):
+            found = buffer.find(sign, at, end)
+            if found >= 0 and self._is_key_up_to(buffer, at, found):
+                end = found
+        colon = _COLON_SIGN.search(buffer, at, end) if self._tolerant else None
+        if colon is not None and self._is_key_up_to(buffer, at, colon.start()):
+            pairs = follows(COLON_AND_VALUE, buffer, colon.start())
+            if not pairs and self._bound >= len(self._bind):
+                pairs = follows(COLON_AND_WORD, buffer, colon.start()) if pairs is False else None
+            if pairs is None:
+                return colon.start(), False
+            end = colon.start() if pairs else end
+        return end, True
+
+    def _is_key_up_to(self, buffer: str, at: int, end: int) -> bool:
+        """Whether what was read of the word, and what stands from index `at` to `end`, is a key."""
+        return _KEY.fullmatch("".join([*self._word, buffer[at:end]]).rstrip(" \t")) is not None

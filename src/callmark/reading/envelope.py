@@ -1,0 +1,251 @@
+"""Reads an envelope incrementally: the object whose members are a tool's name, its arguments, and perhaps an id.
+
+Only members at the outermost level count: an argument called `name` never picks the tool. Of the members only the
+arguments come out. What stands under a key of the arguments in another spelling comes out when the envelope ends,
+because until then the key that the grammar knows may follow, and then the other member means nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring as quoted
+from typing import Final
+
+from callmark.dialects import Form
+from callmark.events import Span
+from callmark.reading.embedded import Embedded
+from callmark.reading.lookahead import follows
+from callmark.reading.schemas import Parameters
+from callmark.reading.values import JSON, KEY_LIMIT, ValueReader
+
+_ASIDE = frozenset(("id", "type"))
+_AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
+_OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
+"""Keys, in lower case, under which arguments stand that have none of the dialect's own."""
+_CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
+
+
+class EnvelopeReader(ValueReader):
+    """As ValueReader; `start` and `end` are the span of the member that holds the arguments."""
+
+    __slots__ = (
+        "_arguments_keys", "_beside", "_key", "_key_span", "_name_keys", "_other", "_other_name", "_others", "_role",
+        "_roles", "_visible",
+    )  # fmt: skip
+
+    def __init__(
+        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
+        any_container: bool = False,
+    ) -> None:
+        super().__init__(
+            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, any_container=any_container
+        )
+        self._outer = "E"
+        self._outside = 1
+        self._live = False
+        self._name_keys = form.name_keys
+        self._arguments_keys = form.arguments_keys
+        self._key = ""
+        self._role = ""  # what the current member is: "name", "arguments", "other name", "other", or its key
+        self._roles: set[str] = set()
+        self._beside = False  # there are members that belong to arguments, or are them under an unknown key
+        self._key_span = Span(start, start)  # of the current member's key
+        self._other_name: tuple[str, Span] | None = None  # a name under a key in another spelling; that key's span
+        self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
+        self._others = 0  # how many members may be them
+        self._visible: list[str] = []  # `out`, while they are read
+
+    def _enter(self, name: str | None, inside: bool) -> None:
+        self._stack.append("E")
+        self.name = name
+        self._role = "arguments"
+        self._roles = {"name", "arguments"}
+        self._live = inside
+
+    def feed(self, buffer: str, at: int, base: int) -> int:
+        """Read `buffer` from index `at`; as in ValueReader."""
+        if self._withheld and self._other is not None:
+            self.out = self._other[0]
+        at = super().feed(buffer, at, base)
+        if self._withheld:
+            self.out = self._visible
+        return at
+
+    def close(self, at: int, base: int) -> None:
+        """Take all brackets that are open as closed at index `at`."""
+        if self._withheld and self._other is not None:
+            self.out = self._other[0]
+        super().close(at, base)
+
+    # Members: what a key says of its value.
+
+    def _colon(self, frame: str, at: int, base: int) -> int:
+        if frame == "E":
+            key = self._key
+            role = "name" if key in self._name_keys else "arguments" if key in self._arguments_keys else ""
+            if role in self._roles:
+                return self._die("duplicate-key", "one name and one member with arguments", at)
+            size = len(key) + 2 * (self.sound != self._word_start)
+            self._key_span = Span(self.sound, self.sound + size)
+            if role:
+                self._roles.add(role)
+            elif self._tolerant and key.lower() in self._name_keys and self._other_name is None:
+                role = "other name"
+            elif key not in _ASIDE:
+                self._beside = True
+                if self._tolerant and (key.lower() in self._arguments_keys or key.lower() in _OTHER_KEYS):
+                    role = "other"
+            self._role = role or key
+            self._live = role == "arguments"
+        elif frame == "F":
+            if self._key not in _AROUND:
+                return self._die("bad-arguments", "the arguments in the object that holds the name", at)
+            self._role = self._key
+        return super()._colon(frame, at, base)
+
+    def _die_in_role(self, at: int) -> int:
+        if self._role == "name":
+            return self._die("missing-name", "a string of 1 to 128 characters, the name of the tool", at)
+        return self._die("bad-arguments", "an object, the arguments", at)
+
+    # Brackets.
+
+    def _open(self, new: str, char: str, frame: str, at: int, base: int) -> int:
+        if frame != "E":
+            return super()._open(new, char, frame, at, base)
+        if self._role in ("name", "arguments") and not (char == "{" and self._live):
+            if char != "{" or self._key != "function" or self._roles != {"name"} or not self._tolerant or self._others:
+                return self._die_in_role(at)
+            self._insert("key-spelling", self._key_span)  # what it holds is the envelope
+            self._stack[-1] = "F"
+            self._roles.clear()
+            self._beside = False
+            new = "E"
+        if self._role == "other":
+            self._others += 1
+            if char == "{" and self._others == 1 and "arguments" not in self._roles:
+                self._live = self._withheld = True
+                self._visible, self.out = self.out, []
+                self._other = self.out, self._key_span, Span(base + at, base + at)
+        if self._live and not self._withheld:
+            self.start = base + at
+        return super()._open(new, char, frame, at, base)
+
+    def _read_closer(self, frame: str, buffer: str, at: int, base: int) -> int:
+        doubled = self._around.doubled
+        if frame == "E" and self._tolerant and len(self._stack) == 1 and doubled is not None:
+            one_more = follows(doubled, buffer, at)
+            if one_more is None:
+                return at
+            if one_more:
+                self._repair("extra-closer", base + at, base + at + 1)
+                return at + 1
+        return super()._read_closer(frame, buffer, at, base)
+
+    def _close(self, frame: str, at: int, base: int, *, written: bool = False) -> int:
+        if frame == "E":
+            self._take_others()
+            if self.name is None:
+                return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
+            if "arguments" not in self._roles:
+                if self._beside:
+                    return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
+                self.out.append("{}")
+        stop = super()._close(frame, at, base, written=written)
+        if self._live and self._stack and self._stack[-1] == "E":
+            self._live = False
+            if self._withheld and self._other is not None:
+                written_json, key, place = self._other
+                self._other = written_json, key, Span(place.start, base + stop)
+                self.out = self._visible
+                self._withheld = False
+            else:
+                self.end = base + stop
+        return stop
+
+    def _take_others(self) -> None:
+        """The envelope ends: what stood under other keys is its name and its arguments where nothing else is."""
+        if self._other_name is not None:
+            if self.name is None:
+                self.name, key = self._other_name
+                self._insert("key-spelling", key)
+            else:
+                self._beside = True
+        if self._other is not None and self._others == 1 and "arguments" not in self._roles:
+            written_json, key, place = self._other
+            self.out += written_json
+            self.start, self.end = place.start, place.end
+            self._roles.add("arguments")
+            self._insert("key-spelling", key)
+
+    def _escaped_reader(self) -> ValueReader:
+        if self._stack[-1] != "E":
+            return super()._escaped_reader()
+        self._roles |= {"name", "arguments"}
+        return EnvelopeReader(self._form, self.sound, depth_limit=self._depth_limit, tolerant=False)
+
+    def _read_escaped(self, buffer: str, at: int, base: int) -> int:
+        escaped, whole = self._escaped, self._stack[-1] == "E"
+        at = super()._read_escaped(buffer, at, base)
+        if whole and escaped is not None and self._escaped is None:
+            self.start = escaped.reader.start
+        return at
+
+    # Strings and words: names and ids, and arguments that are written as a string.
+
+    def _choose_sink(self, at: int, base: int) -> bool:
+        if self._stack[-1] not in "EF":
+            return super()._choose_sink(at, base)
+        self._sink = None
+        if self._is_key or self._role != "arguments":
+            self._word = []
+            self._sink = self._word if self._is_key or self._role in ("name", "id", "other name") else None
+            return self._is_key or self._role != "name"  # a tool's name is never mended
+        if self._tolerant:
+            self._repair("string-arguments", base + at, base + at + 1)
+            self._nested = Embedded(ValueReader(JSON, 0, depth_limit=self._depth_limit, tolerant=False))
+            self.start = base + at
+        else:
+            self._die_in_role(at)
+        return True
+
+    def _capture(self, sink: list[str], piece: str) -> None:
+        self._size += len(piece)
+        if self._size <= _CAPTURE_LIMIT:
+            sink.append(piece)
+
+    def _end_captured(self, sink: list[str], at: int) -> int:
+        text = "".join(sink) if self._size <= _CAPTURE_LIMIT else ""
+        if self._is_key:
+            self._key = text
+            return at
+        if "\\" in text:
+            text = json.loads(f'"{text}"')
+        if self._role == "other name":
+            self._other_name = (text, self._key_span) if 0 < len(text) <= 128 else None
+        elif self._role == "id":
+            self.id = text if self._size <= KEY_LIMIT else None
+        elif 0 < len(text) <= 128:
+            self.name = text
+        else:
+            return self._die_in_role(at - 1)
+        return at
+
+    def _end_key_word(self, word: str, at: int, base: int) -> None:
+        super()._end_key_word(word, at, base)
+        if self._stack[-1] in "EF":
+            self._key = word
+
+    def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
+        if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
+            super()._take_literal(word, text, at, base)
+        elif self._role == "name" and text == quoted(word) and len(word) <= 128:
+            self.name = word
+        elif text != "null" or self._role == "name" or not self._tolerant:
+            self._die_in_role(at)
+        else:
+            self._repair("null-arguments", self._word_start, base + at)
+            self.start = self._word_start
+            self.end = base + at
+            self.out.append("{}")
+            self._live = False
