@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from callmark import dialects, protocol_prompt
-from callmark.cli import _counter
+from callmark.cli.writing import counter
 from callmark.writing.prompt import estimate_tokens
 from callmark.writing.signatures import STYLES
 
@@ -102,4 +102,4 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--tokenizer", help="a tokenizer.json; without it tokens are estimated")
     given = options.parse_args()
-    print(table(estimate_tokens if given.tokenizer is None else _counter(given.tokenizer)))
+    print(table(estimate_tokens if given.tokenizer is None else counter(given.tokenizer)))

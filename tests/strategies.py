@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 
 from callmark.dialects import Dialect, dialects
-from callmark.reading.grammar import flatten, load
+from callmark.reading.grammar import _kind, flatten, load
 from callmark.reading.options import Limits
 from callmark.writing.calls import render_call
 
@@ -63,7 +63,7 @@ _STRATEGIES: dict[str, st.SearchStrategy[str]] = {
     "NUMBER": _numbers,
     "OTHER_KEY": _double | st.sampled_from(_KEYS).map(lambda key: f'"{key}"'),
     "PAIR_KEY": st.sampled_from([*_KEYS, "x" * 128]),
-    "QUOTED": texts.map(lambda text: f'<|"|>{text}<|"|>'),
+    "QUOTED": texts,
     "QUOTED_NAME": st.sampled_from([*_NAMES, "a b", "]", "</tool_call>", "x" * 128]).map(lambda text: f'"{text}"'),
     "QUOTED_PAIR_KEY": _double,
     "SINGLE_QUOTED": _single,
@@ -99,14 +99,17 @@ def members(dialect: Dialect, start: str = "marker") -> st.SearchStrategy[str]:
     """Complete markers of the dialect: texts of its grammar."""
     lark = load(dialect).lark
     terminals = {terminal.name: terminal.pattern.to_regexp() for terminal in lark.grammar.compile([start], ())[0]}
-    explicit = {name: strategy for name, strategy in _STRATEGIES.items() if name in terminals}
+    explicit = {name: _STRATEGIES[kind] for name in terminals if (kind := _kind(name)) in _STRATEGIES}
     for name, pattern in terminals.items():
         if name not in explicit and "(?" in pattern:  # Hypothesis makes nothing that is looked ahead at
             explicit[name] = st.from_regex(_LOOK_AHEAD.sub("", pattern), fullmatch=True)
+    if "QUOTED" in explicit:
+        quote = next(form.quote for form in dialect.forms if form.body == "braces")
+        explicit["QUOTED"] = texts.map(lambda text: f"{quote}{text}{quote}")
     if "value" in lark.options.start and start != "value":
         explicit["VALUE"] = members(dialect, "value").flatmap(_xml)
     for name, strategy in explicit.items():
-        if name in _STRATEGIES and name not in _FOLLOWED:
+        if _kind(name) in _STRATEGIES and name not in _FOLLOWED:
             explicit[name] = strategy.filter(re.compile(terminals[name]).fullmatch)
     if "BARE" in explicit:
         key = re.compile(terminals["PAIR_KEY"])

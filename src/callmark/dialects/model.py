@@ -56,7 +56,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tail        pattern of what closes the marker behind the arguments; "" where the arguments end it
     opener      pattern of what opens a section of calls; "" where calls stand alone
     separator   pattern of what must stand between two calls of a section; "" where white space is enough
-    closer      pattern of what closes a section; "" where it is over as soon as no call follows
+    closer      pattern of what closes a section, whose end may be optional: `(?:...)?`. A section is over as well where
+                neither a call nor a closer follows
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line

@@ -10,13 +10,12 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 _NAMED_FIRST = (
     r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\W\d][\w.:/\-]{0,127}+\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 )
-_NAMES_TOOL = (
-    r"(?=\{{ws}[\"']name[\"']{ws}:{ws}[\"'](?P<tool>[^\"'\\\r\n]{1,128}+)[\"']{ws},"
-    r"{ws}[\"'](?:arguments|parameters)[\"']{ws}:)"
-)
 _DSML = r"｜(?:DSML|GCML)｜[ ]?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
+_SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
+_IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
+_MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
 
@@ -86,16 +85,6 @@ BUILTIN: tuple[Dialect, ...] = (
                 repairs=("fenced-body",),
             ),
             Form(
-                opener=r"<tool_call>{ws}\[{ws}" + _NAMES_TOOL,
-                head=_NAMES_TOOL,
-                body="envelope",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\]{ws}</tool_call>",
-                alone=False,
-                repairs=("neighbour-body",),
-                salvage=True,
-            ),
-            Form(
                 head=r"<tool_call>{ws}{name}\(",
                 body="arguments",
                 tail=r"{ws}</tool_call>",
@@ -111,11 +100,11 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="qwen_xml",
         title="<tool_call><function=f><parameter=key>value</parameter></function></tool_call>",
-        models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3",
-        source=_SOURCE + ": qwen3_coder, qwen3_xml",
+        models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3, Seed-OSS",
+        source=_SOURCE + ": qwen3_coder, qwen3_xml, seed_oss",
         forms=(
             Form(
-                opener=r"<tool_call>{ws}(?=<function=)",
+                opener=r"<(?:seed:)?tool_call>{ws}(?=<function=)",
                 loose_openers=(r"<tool_call>{ws}(?=<function[ \t]{1,16}+name=\")",),
                 head=r"<function={name}>",
                 loose_heads=(
@@ -130,8 +119,8 @@ BUILTIN: tuple[Dialect, ...] = (
                 unclosed=r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>\r?\n|</function>{ws}(?:</tool_call>|<function=))",
                 trim=True,
                 tail=r"{ws}</function>",
-                loose_tail=r"(?={ws}</tool_call>)",
-                closer=r"</tool_call>",
+                loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
+                closer=r"</(?:seed:)?tool_call>",
             ),
         ),
         variants=(
@@ -150,6 +139,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
+        tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>",),
         writing=Writing(
             opener="<tool_call>\n",
             call="<function={name}>\n{arguments}</function>",
@@ -194,6 +184,48 @@ BUILTIN: tuple[Dialect, ...] = (
         ),
     ),
     Dialect(
+        name="hunyuan",
+        title="<tool_calls><tool_call>f<tool_sep><arg_key>key</arg_key><arg_value>value</arg_value></tool_call></tool_calls>",
+        models="Hunyuan HY3 and HY4; IQuest-Q1, K2-Horizon with tags of their own",
+        source=_SOURCE + ": hy_v3, hy_v4, iquest_q1, k2_horizon",
+        forms=(
+            Form(
+                opener=rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+                head=(
+                    rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
+                    rf"(?={{ws}}<(?:ifm\|)?arg_key{_SFX}>|[\r\n]{{0,2}}+</(?:iquest_tool_call|{_IFM})>)"
+                ),
+                body="parameters",
+                parameter=(
+                    rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                    r"(?:<ifm\|arg_type>(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
+                    rf"</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
+                ),
+                value_end=rf"</(?:ifm\|)?arg_value{_SFX}>",
+                nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
+                tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
+                closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
+            ),
+            Form(
+                opener=rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+                head=r"<ifm\|tool_call>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}</ifm\|tool_call>",
+                closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
+            ),
+        ),
+        tags=(
+            r"<(?:(?P<closes>/)|(?P<opens>))ifm\|think(?:_[a-z]{1,16}+)?>",
+            r"<(?:(?P<closes>/)|(?P<opens>))think:[0-9A-Za-z]{1,16}+>",
+        ),
+        writing=Writing(
+            opener="<tool_calls>\n",
+            call="<tool_call>{name}<tool_sep>\n{arguments}</tool_call>",
+            parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
+            closer="\n</tool_calls>",
+        ),
+    ),
+    Dialect(
         name="mistral",
         title='[TOOL_CALLS]f[ARGS]{...} or [TOOL_CALLS] [{"name": "f", "arguments": {...}}]',
         models="Mistral 7B v0.3 to Mistral Small 3.1, Magistral, Devstral",
@@ -230,8 +262,8 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="pythonic",
         title="[f(a=1), g()] or <|tool_call_start|>[f(a=1)]<|tool_call_end|>",
-        models="Llama 4 and ToolACE; LFM2 and LFM2.5, and at times Llama 4, with a wrapper",
-        source=_SOURCE + ": pythonic, llama4_pythonic, lfm2",
+        models="Llama 4 and ToolACE; LFM2, LFM2.5, Olmo 3, and at times Llama 4, with a wrapper",
+        source=_SOURCE + ": pythonic, llama4_pythonic, lfm2, olmo3",
         forms=(
             Form(
                 opener=r"<\|(?:tool_call|python)_start\|>{ws}\[{ws}(?=[^\W\d])",
@@ -239,6 +271,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="arguments",
                 separator=r"{ws},{ws}",
                 closer=r"{ws}\]{ws}<\|(?:tool_call|python)_end\|>",
+                alone=False,
+            ),
+            Form(
+                opener=r"<function_calls>{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
+                head=r"{name}{ws}\(",
+                body="arguments",
+                closer=r"</function_calls>",
                 alone=False,
             ),
             Form(
@@ -369,8 +408,8 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="invoke",
         title='<invoke name="f"><parameter name="key">value</parameter></invoke>',
-        models="MiniMax M2, dots.llm; Claude and others with prompts in XML",
-        source=_SOURCE + ": minimax_m2, dots",
+        models="MiniMax M2, dots.llm; Step 3 and Muse with tags of their own; Claude and others with prompts in XML",
+        source=_SOURCE + ": minimax_m2, dots, step3, muse",
         forms=(
             Form(
                 opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
@@ -382,6 +421,29 @@ BUILTIN: tuple[Dialect, ...] = (
                 loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|<invoke name=))",
                 closer=rf"</{_INVOKES}>",
             ),
+            Form(
+                opener=r"<｜tool_calls_begin｜>{ws}(?=<｜tool_call_begin｜>)",
+                head=r"<｜tool_call_begin｜>{ws}function{ws}<｜tool_sep｜>{ws}<steptml:invoke name=\"{name}\">",
+                body="parameters",
+                parameter=r"{ws}<steptml:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                value_end="</steptml:parameter>",
+                tail=r"{ws}</steptml:invoke>{ws}<｜tool_call_end｜>",
+                closer="<｜tool_calls_end｜>",
+            ),
+            Form(
+                opener=r"<atem:function_calls>{ws}(?=<atem:invoke name=)",
+                head=r"<atem:invoke name=\"{name}\">",
+                body="parameters",
+                parameter=r"{ws}<atem:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                value_end="</atem:parameter>",
+                tail=r"{ws}</atem:invoke>",
+                closer="</atem:function_calls>",
+            ),
+        ),
+        tags=(
+            r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
+            r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+<\|message\|>",
+            r"<\|eo[mt](?P<closes>)\|>",
         ),
         writing=Writing(
             opener="<function_calls>\n",
@@ -391,10 +453,86 @@ BUILTIN: tuple[Dialect, ...] = (
         ),
     ),
     Dialect(
+        name="minimax_m3",
+        title=']<]minimax[>[<invoke name="f">]<]minimax[>[<key>value]<]minimax[>[</key>]<]minimax[>[</invoke>',
+        models="MiniMax M3; arguments that are nested are not read",
+        source=_SOURCE + ": minimax_m3",
+        forms=(
+            Form(
+                opener=rf"{_MM}<tool_call>{{ws}}](?={_MM}<invoke name=)",
+                head=rf"{_MM}<invoke name=\"{{name}}\">",
+                body="parameters",
+                parameter=rf"{{ws}}]{_MM}<(?P<key>(?!invoke[ ])[^ \t\r\n<>/\"'][^<>/\"'\r\n]{{0,255}}+)>",
+                value_end=rf"]{_MM}</(?!invoke>|tool_call>)[^<>/\r\n]{{1,256}}+>",
+                nested=rf"]{_MM}<[^/]",
+                tail=rf"{{ws}}]{_MM}</invoke>",
+                separator=r"{ws}]",
+                closer=rf"{{ws}}]{_MM}</tool_call>",
+            ),
+        ),
+        tags=(r"<(?:(?P<closes>/)|(?P<opens>))mm:think>",),
+        writing=Writing(
+            opener="<]minimax[>[<tool_call>\n]",
+            call='<]minimax[>[<invoke name="{name}">{arguments}]<]minimax[>[</invoke>',
+            parameter="]<]minimax[>[<{key}>{value}]<]minimax[>[</{key}>",
+            separator="\n]",
+            closer="\n]<]minimax[>[</tool_call>",
+        ),
+    ),
+    Dialect(
+        name="minicpm5",
+        title='<function name="f"><param name="key">value</param></function>',
+        models="MiniCPM-4 and 5",
+        source=_SOURCE + ": minicpm5",
+        forms=(
+            Form(
+                head=r"<function name=[\"']{name}[\"']>(?={ws}(?:<param name=[\"']|</function>))",
+                body="parameters",
+                loose_heads=(  # as some decoders leave the blank of a token
+                    r"<functionĠ?name=[\"']{name}[\"']>(?={ws}(?:<param[ Ġ]?name=[\"']|</function>))",
+                ),
+                parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
+                loose_parameters=(r"{ws}<paramĠ?name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",),
+                value_end="</param>",
+                encoding="xml",
+                tail=r"{ws}</function>",
+            ),
+        ),
+        writing=Writing(
+            call='<function name="{name}">{arguments}</function>',
+            parameter='<param name="{key}">{value}</param>',
+        ),
+    ),
+    Dialect(
+        name="apertus",
+        title='<|tools_prefix|>[{"f": {...}}]<|tools_suffix|>',
+        models="Apertus",
+        source=_SOURCE + ": apertus, apertus2509",
+        forms=(
+            Form(
+                opener=r"<\|tools_prefix\|>{ws}\[{ws}(?=\{)",
+                head=r"\{{ws}\"{name}\"{ws}:{ws}(?=\{)",
+                body="json",
+                separator=r"{ws},{ws}",
+                tail=r"{ws}\}",
+                closer=r"{ws}\]{ws}<\|tools_suffix\|>",
+                alone=False,
+            ),
+        ),
+        tags=(r"<\|inner_prefix(?P<opens>)\|>", r"<\|inner_suffix(?P<closes>)\|>"),
+        writing=Writing(
+            opener="<|tools_prefix|>[",
+            call='{"{name}": {arguments}}',
+            separator=", ",
+            closer="]<|tools_suffix|>",
+        ),
+    ),
+    Dialect(
         name="listed",
         title='<tool_calls>[{"name": "f", "arguments": {...}}]</tool_calls>, with other tags by other models',
-        models="Jamba, Hunyuan A13B, Llama-Nemotron, Command R and A, Pangu; Granite 3; xLAM",
-        source=_SOURCE + ": jamba, hunyuan_a13b, nemotron_deci, cohere_command, granite, pangu, xlam",
+        models="Jamba, Hunyuan A13B, Llama-Nemotron, Command R and A, Pangu; MiniMax M1; Granite 3; Phi 4; xLAM",
+        source=_SOURCE
+        + ": jamba, hunyuan_a13b, nemotron_deci, cohere_command, granite, pangu, minimax_m1, phi4_mini_json, xlam",
         forms=(
             Form(
                 opener=r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>){ws}\[{ws}(?=\{)",
@@ -402,6 +540,21 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="envelope",
                 separator=r"{ws},{ws}",
                 closer=r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
+                alone=False,
+            ),
+            Form(
+                opener=r"<tool_call>{ws}\[{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\](?:{ws}</tool_call>)?",
+                alone=False,
+            ),
+            Form(
+                opener=r"<tool_calls>{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                closer=r"</tool_calls>",
                 alone=False,
             ),
             Form(
@@ -422,6 +575,16 @@ BUILTIN: tuple[Dialect, ...] = (
                 alone=False,
             ),
             Form(
+                begins="f",
+                opener=r"functools{ws}\[{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]",
+                alone=False,
+                explicit=False,
+            ),
+            Form(
                 begins="[",
                 opener=r"\[{ws}" + _NAMED_FIRST,
                 head=r"(?=\{)",
@@ -438,6 +601,63 @@ BUILTIN: tuple[Dialect, ...] = (
             call='{"name": {quoted_name}, "arguments": {arguments}{id}}',
             separator=", ",
             closer="]</tool_calls>",
+            id=', "id": {quoted_id}',
+        ),
+    ),
+    Dialect(
+        name="wrapped",
+        title='<|action_start|><|plugin|>{"name": "f", "arguments": {...}}<|action_end|>, other models with other tags',
+        models="InternLM 2, Intern-S1, LongCat, GigaChat 3, Granite 20B, Inkling, dots.llm; PLaMo 3, CWM, Step-Audio 2",
+        source=_SOURCE + ": internlm, longcat, gigachat3, granite-20b-fc, inkling, dots, plamo3, cwm, step_audio_2",
+        forms=(
+            Form(
+                head=r"<\|action_start\|>{ws}<\|plugin\|>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}<\|action_end\|>",
+            ),
+            Form(head=r"<longcat_tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</longcat_tool_call>"),
+            Form(head=r"<dots_function_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</dots_function_call>"),
+            Form(
+                head=r"<\|message_model\|>[\w.:/\-]{0,128}+<\|content_invoke_tool_json\|>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}<\|end_message\|>",
+            ),
+            Form(
+                opener=r"<(?:function_call|\|function_call\|)>{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                closer=r"</function_call>|<\|message_sep\|>",
+                alone=False,
+            ),
+            Form(
+                begins="f",
+                opener=r"function call<\|role_sep\|>{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                closer=r"</function_call>|<\|message_sep\|>",
+                alone=False,
+                explicit=False,
+            ),
+            Form(
+                opener=r"<\|plamo:begin_tool_requests:plamo\|>",
+                head=(
+                    r"<\|plamo:begin_tool_request:plamo\|>{ws}<\|plamo:begin_tool_name:plamo\|>{ws}{name}{ws}"
+                    r"<\|plamo:end_tool_name:plamo\|>{ws}<\|plamo:begin_tool_arguments:plamo\|>{ws}"
+                    r"(?:<\|plamo:constrain\|>json{ws}<\|plamo:msg\|>{ws})?(?=\{)"
+                ),
+                body="json",
+                tail=r"{ws}<\|plamo:end_tool_arguments:plamo\|>{ws}<\|plamo:end_tool_request:plamo\|>",
+                closer=r"<\|plamo:end_tool_requests:plamo\|>",
+            ),
+            Form(head=r"<tool: function>{ws}{name}{ws}(?=\{)", body="json", tail=r"{ws}</tool>"),
+            Form(
+                head=r"<tool_call>{ws}function[ \t]{0,16}+\r?\n{ws}{name}[ \t]{0,16}+\r?\n{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}</tool_call>",
+            ),
+        ),
+        writing=Writing(
+            call='<|action_start|><|plugin|>{"name": {quoted_name}, "arguments": {arguments}{id}}<|action_end|>',
             id=', "id": {quoted_id}',
         ),
     ),
@@ -568,6 +788,21 @@ BUILTIN: tuple[Dialect, ...] = (
         writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),
     ),
     Dialect(
+        name="functiongemma",
+        title="<start_function_call>call:f{key:<escape>value<escape>}<end_function_call>",
+        models="FunctionGemma",
+        source=_SOURCE + ": functiongemma",
+        forms=(
+            Form(
+                head=r"<start_function_call>{ws}call:{name}{ws}(?=\{)",
+                body="braces",
+                quote="<escape>",
+                tail=r"{ws}<end_function_call>",
+            ),
+        ),
+        writing=Writing(call="<start_function_call>call:{name}{arguments}<end_function_call>", separator=""),
+    ),
+    Dialect(
         name="toolify",
         title="<function_call><tool>f</tool><args_json><![CDATA[{...}]]></args_json></function_call>",
         models="any model that Toolify or Luker prompts",
@@ -615,6 +850,17 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="envelope",
                 begins="`",
                 tail=r"{ws}```",
+                line_start=True,
+                explicit=False,
+            ),
+            Form(
+                opener=r"```json[ \t]{0,16}+\r?\n{ws}\[{ws}" + _NAMED_FIRST,
+                head=r"(?=\{)",
+                body="envelope",
+                begins="`",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]{ws}```",
+                alone=False,
                 line_start=True,
                 explicit=False,
             ),

@@ -143,7 +143,7 @@ def in_parameters(
         for text, kind in _typed_ways(value) if writing.typed else _ways(value, declared(key), key):
             line_break = "\r" if form.trim and text.endswith("\r") else ""
             before, after = around_value(form, writing, key, kind, fill)
-            begun = before + text + line_break
+            begun = before + (escape(text, quote=False) if form.encoding == "xml" else text) + line_break
             written = begun + after + result
             closing = ended.search(after)
             found = stop.search(written, len(before))

@@ -38,6 +38,7 @@ Start: TypeAlias = Literal["marker", "call"]
 _DIGITS_LIMIT: Final = 4300  # what CPython converts to an int without being asked (sys.get_int_max_str_digits)
 
 _IMPORT: Final = re.compile(r"^%import \.(\w+) \([^)]*\)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_OVERRIDE: Final = re.compile(r"^%override (\w+):", re.MULTILINE)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<real>(?:\.[0-9]++)?+(?:[eE][+\-]?+[0-9]++)?+)")
 _ESCAPE: Final = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([0-9a-fA-F]{4})"  # a surrogate pair
@@ -96,7 +97,6 @@ _UNFINISHED: Final = {
     "STRING": (re.compile(_OPEN_STRING), '"'),
     "OTHER_KEY": (re.compile(_OPEN_STRING), '"'),
     "SINGLE_QUOTED": (re.compile(rf"'(?:[^'{_PLAIN}]++|\\['\"\\/bfnrt]|{_LONG_ESCAPE})*+"), "'"),
-    "QUOTED": (re.compile(r'<\|"\|>(?:[^<\ud800-\udfff]++|<(?!\|"\|>))*+'), '<|"|>'),
     "QUOTED_NAME": (re.compile(rf'"(?:[^"{_PLAIN}]|\\["\\/bfnrt]|{_LONG_ESCAPE}){{0,128}}+'), '"'),
     "PAIR_KEY": (re.compile(r"(?P<key>[^\W\d][\w.\-]{0,127}+[ \t\r\n]*+)"), ""),
     "QUOTED_PAIR_KEY": (re.compile(rf'{_OPEN_STRING}(?P<key>"[ \t\r\n]*+)?+'), '"'),
@@ -219,8 +219,8 @@ class Grammar:
 
     def _reach(self, terminal: str, text: str, position: int) -> tuple[int, str]:
         """Return how far `terminal` goes at `position`, where it does not match, and what it wants there, in words."""
-        if terminal in _UNFINISHED:
-            unfinished, delimiter = _UNFINISHED[terminal]
+        if terminal in _UNFINISHED or terminal == "QUOTED":
+            unfinished, delimiter = _UNFINISHED.get(terminal) or self._quoted()
             match = unfinished.match(text, position)
             if match is not None and match.lastgroup:
                 return match.end(), '"="'
@@ -230,10 +230,22 @@ class Grammar:
             return match.end(), "an escape" if inside else _quoted(delimiter)
         pattern = self.lark.get_terminal(terminal).pattern if terminal != "$END" else None
         if pattern is None or pattern.type != "str":
-            return position, _WORDS.get(terminal, terminal.strip("_").lower().replace("_", " "))
+            words = _WORDS.get(terminal) or _WORDS.get(_kind(terminal))
+            return position, words or terminal.strip("_").lower().replace("_", " ")
         begun = text[position : position + len(pattern.value)]
         cut_off = position + len(begun) == len(text) and pattern.value.startswith(begun)
         return position + len(begun) if cut_off else position, _quoted(pattern.value)
+
+
+    def form(self, body: str) -> Form:
+        """Return the first form with that body: all of a dialect's quote, trim and encode alike."""
+        return next(form for form in self.dialect.forms if form.body == body)
+
+    def _quoted(self) -> tuple[re.Pattern[str], str]:
+        """Return how far a string in the dialect's own delimiter goes, and the delimiter."""
+        quote = self.form("braces").quote
+        first, rest = re.escape(quote[0]), re.escape(quote[1:])
+        return re.compile(rf"{first}{rest}(?:[^{first}\ud800-\udfff]++|{first}(?!{rest}))*+"), quote
 
 
 class _Reading:
@@ -259,7 +271,7 @@ class _Reading:
             case "STRING" | "OTHER_KEY" | "ASIDE_KEY" | "SINGLE_QUOTED" | "QUOTED_PAIR_KEY" | "QUOTED_NAME":
                 return _ESCAPE.sub(_unescaped, node[1:-1])
             case "QUOTED":
-                width = len(self._form("braces").quote)
+                width = len(self.grammar.form("braces").quote)
                 return str(node[width:-width])
             case "NUMBER":
                 number = _number(node)
@@ -301,7 +313,7 @@ class _Reading:
                     arguments, positional, raw = *self._argument_list(child), self.source(child)
                 case _:
                     parameters.append(child)
-        if parameters and _is(parameters[0].children[0], "KEY"):
+        if parameters and _kind(getattr(parameters[0].children[0], "type", "")) == "KEY":
             untyped = True
             arguments = self.mapping([self._parameter(node) for node in parameters])
             raw = self.text[parameters[0].meta.start_pos : parameters[-1].meta.end_pos]
@@ -352,8 +364,8 @@ class _Reading:
         return self.mapping(pairs), tuple(self.value(child) for child in positional)
 
     def _parameter(self, node: Node) -> tuple[str, str]:
-        form = self._form("parameters")
-        parts = {child.type: str(child) for child in node.children if isinstance(child, str)}
+        form = self.grammar.form("parameters")
+        parts = {_kind(child.type): str(child) for child in node.children if isinstance(child, str)}
         key, value = parts["KEY"], parts.get("VALUE", "")
         if form.key_encoding == "xml":
             key = "".join(text for _, text in _decoded(key))
@@ -367,7 +379,7 @@ class _Reading:
     def _whole(self, node: Node) -> tuple[JsonValue, str]:
         """Return the arguments where they are one value, which is in the grammar's rule `value` once it is decoded."""
         raw = str(node.children[0])
-        pieces = _decoded(raw) if self._form("parameters").encoding == "xml" else [(0, raw)]
+        pieces = _decoded(raw) if self.grammar.form("parameters").encoding == "xml" else [(0, raw)]
         text = "".join(piece for _, piece in pieces)
         try:
             tree = self.grammar.parse(text, "value")
@@ -380,9 +392,6 @@ class _Reading:
         self.duplicate_keys |= inner.duplicate_keys
         self.bad_numbers |= inner.bad_numbers
         return inner.value(tree)[0], raw
-
-    def _form(self, body: str) -> Form:
-        return next(form for form in self.grammar.dialect.forms if form.body == body)
 
 
 @cache
@@ -411,8 +420,9 @@ def flatten(dialect: Dialect) -> str:
     """Return the dialect's grammar as one text that needs no other file, with the start rules `marker` and `call`.
 
     A file is imported as in `%import .json (object, _WS)`, from beside the file that imports it or from
-    `callmark.grammars`. Names stay as they are, so no two files may define the same. Where parameters have no key, what
-    is in a value is said by the rule `value`. Raises DialectError where a file is missing or an import looks different.
+    `callmark.grammars`. Names stay as they are, so no two files may define the same, but a terminal
+    of one line may be defined anew with `%override`. Where parameters have no key, what is in a value is said by the
+    rule `value`. Raises DialectError where a file is missing or an import looks different.
     """
     name = dialect.grammar or f"{dialect.name}.lark"
     texts: dict[str, str] = {}
@@ -426,6 +436,9 @@ def flatten(dialect: Dialect) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise DialectError(f"dialect {dialect.name}: grammar: {error}") from error
     flat = "\n".join(_IMPORT.sub("", text) for text in texts.values())
+    for overridden in _OVERRIDE.findall(flat):
+        flat = re.sub(rf"^{overridden}: .*\n", "", flat, flags=re.MULTILINE)
+    flat = _OVERRIDE.sub(r"\1:", flat)
     if re.search(r"^%import \.", flat, re.MULTILINE):
         raise DialectError(f"dialect {dialect.name}: grammar: expected imports of the form `%import .json (object)`")
     return flat
@@ -435,6 +448,12 @@ def _text(path: str) -> str:
     """Return the text of a grammar: one of `callmark.grammars`, or a file of one's own."""
     packaged = files("callmark.grammars").joinpath(path)
     return packaged.read_text("utf-8") if packaged.is_file() else Path(path).read_text("utf-8")
+
+
+def _kind(terminal: str) -> str:
+    """Return what a terminal is: of a dialect whose forms have tags of their own, `VALUE_STEP` is a VALUE."""
+    first, _, _ = terminal.partition("_")
+    return first if first in ("KEY", "VALUE") else terminal
 
 
 def _is(node: Node | Token, kind: str) -> bool:

@@ -498,11 +498,12 @@ class Parser(CallReading):
             at = self._at
             if self._between:
                 between = section.next.match(buffer, at)
+                if (between is None or section.goes_on) and not final and section.next.may_match(buffer, at):
+                    return False
                 if between is None:
-                    if not final and section.next.may_match(buffer, at):
-                        return False
                     between = section.loose.match(buffer, at) if self._tolerant else None
-                    if between is None and self._tolerant and not final and section.loose.may_match(buffer, at):
+                    open_end = self._tolerant and not final and (between is None or section.goes_on)
+                    if open_end and section.loose.may_match(buffer, at):
                         return False
                 closes = between is not None and between["closer"] is not None
                 if between is None or not (closes or self._calls < self._limits.calls):

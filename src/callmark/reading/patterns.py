@@ -309,6 +309,7 @@ class Section:
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
     tolerant reading takes besides: the next head in other spelling, closers or a separator too many, or (group
     `joined`) none;
+    `goes_on` whether a closer that is there may have more to it;
     `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
     `mended_last` the same where no more text comes.
     """
@@ -320,6 +321,7 @@ class Section:
         closer = expand(first.closer) or "(?!)"
         self.heads = tuple(patterns(form) for form in forms)
         self.separated = bool(first.separator)
+        self.goes_on = closer.endswith(")?")
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
         self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}))")
@@ -330,7 +332,7 @@ class Section:
         none = ["(?P<closer>(?!))", "(?P<joined>(?!))"]
         self.loose = Pattern("|".join([*ways, extra] if self.separated else [ways[0], *none]))
         members = r"[,:=)\]}，：＝）］】｝]"
-        bracket = first.closer.endswith(r"\]")
+        bracket = self.goes_on or first.closer.endswith(r"\]")
         no_more = rf"(?={blanks}(?!{members})[^ \t\r\n])" if bracket else ""
         self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
         no_more = rf"(?!{blanks}{members})" if bracket else ""

@@ -1,0 +1,63 @@
+"""The command line: read model output from a file or a pipe, write what goes to a model, and look things up.
+
+Thin: each command calls one function of a room, and the commands of a room are in a module of its name. What is done
+here is input, output and exit codes, which are those of grep: 0 where calls were found, 1 where none were, 2 for misuse
+and for what cannot be read or written. A reader that goes away (`| head -1`) ends the command quietly with 141, Ctrl-C
+with 130.
+
+Output is written and flushed after each piece of input. Into a pipe, or with `--json`, it is the wire form of the
+events, one JSON text on a line; on a terminal it is made for eyes (`callmark.display`).
+
+What a command does not need is not imported: lark, regex and rich cost more than reading a page of text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from callmark.cli import reading, running, serving, writing
+from callmark.cli.files import Failure
+from callmark.errors import CallmarkError
+
+__all__ = ["main"]
+
+_READER_GONE = 141  # what a shell shows for a command that SIGPIPE ended
+_INTERRUPTED = 130  # what a shell shows for a command that Ctrl-C ended
+
+
+class _Commands(click.Group):
+    """Gives each way in which a command can end early its exit code; none of them shows a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            ctx.exit(_READER_GONE)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+        except OSError as error:
+            place = click.format_filename(error.filename or "input or output")
+            raise Failure(f"{place}: {error.strerror}") from error
+        except CallmarkError as error:
+            raise Failure(str(error)) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="callmark")
+def main() -> None:
+    """Read the tool calls that language models write as plain text.
+
+    \b
+    Example: callmark parse answer.txt
+    """
+
+
+for _command in (
+    *(reading.parse, reading.detect, reading.explain, reading.grammar, reading.list_dialects),
+    *(writing.prompt, writing.render, writing.convert, writing.lint),
+    *(running.demo, running.run),
+    *(serving.stdio, serving.serve),
+):
+    main.add_command(_command)

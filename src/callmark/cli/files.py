@@ -1,0 +1,111 @@
+"""Input and output of every command, and the files that options name.
+
+- Input is UTF-8 and is read as it arrives. A byte that is no UTF-8 becomes U+FFFD, so no input raises and every output
+  can be encoded. A byte order mark at the start is a signature of the file and no text of the model: it is dropped
+  (kept, it would hide a code fence on the first line). Line ends stay as they are. Offsets count what is left.
+- Output is UTF-8, for bytes: text that `sys.stdout` could not write would otherwise be its error, not ours.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from callmark.dialects import Dialect
+    from callmark.languages import Language
+
+_CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
+_POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
+
+
+class Failure(click.ClickException):
+    """Misuse, or an input or output that fails: the message goes to standard error."""
+
+    exit_code = 2
+
+
+def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
+    """Yield the text of a file, or of standard input for `-`, as it arrives.
+
+    While a file is followed, the first Ctrl-C ends the text; a second one interrupts the command as usual.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    mark = "\ufeff"
+    stopped = threading.Event()
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stopped.set()
+
+    with open_named(0 if path == "-" else path, "rb", buffering=0) as source:
+        if follow:
+            signal.signal(signal.SIGINT, stop)
+        while not stopped.is_set():
+            data: bytes | None = source.read(_CHUNK_BYTES)
+            if data:
+                text = decoder.decode(data)
+                yield text.removeprefix(mark)
+                mark = "" if text else mark
+            elif data is None:  # a pipe that does not block, as some parents leave it
+                stopped.wait(_POLL_SECONDS)
+            elif not follow:
+                break
+            elif source.seekable() and os.fstat(source.fileno()).st_size < source.tell():
+                click.echo(f"{click.format_filename(path)}: was cut short while it was followed; stopped", err=True)
+                break
+            else:
+                stopped.wait(_POLL_SECONDS)
+    yield decoder.decode(b"", final=True)
+
+
+def standard_output() -> BinaryIO:
+    """Open standard output for bytes."""
+    return open_named(1, "wb")
+
+
+def open_named(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:
+    """Open a file or a descriptor, which stays open; an error names it."""
+    try:
+        return cast(BinaryIO, open(file, mode, buffering, closefd=isinstance(file, str)))
+    except OSError as error:
+        if isinstance(file, int):
+            error.filename = ("standard input", "standard output")[file]
+        raise
+
+
+def named_dialect(name: str) -> str | Dialect:
+    """Return a dialect by its name, or read it from a file."""
+    if not name.endswith(".toml"):
+        return name
+    from callmark.dialects import load_dialect
+
+    return load_dialect(name)
+
+
+def named_language(name: str) -> str | Language:
+    """Return a language by its name, or read it from a file."""
+    from callmark import load_language
+
+    return load_language(name) if name.endswith(".toml") else name
+
+
+def load_tools(path: str) -> Any:
+    """Return the tools that a file describes (`-`: standard input), as they are there."""
+    with open_named(0 if path == "-" else path, "rb") as source:
+        return decode_json(source.read(), f"{click.format_filename(path)}: expected tools as JSON")
+
+
+def decode_json(data: bytes, expected: str) -> Any:
+    """Return the value of JSON; a failure says what was expected."""
+    try:
+        return msgspec.json.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise Failure(f"{expected}, found: {error}") from error

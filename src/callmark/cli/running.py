@@ -1,0 +1,151 @@
+"""The commands that run tools: those of a scripted model, and those that a real one calls."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Literal
+
+import click
+import msgspec
+
+from callmark.cli.files import Failure, named_dialect, named_language, standard_output
+from callmark.cli.writing import DIALECT
+
+if TYPE_CHECKING:
+    from callmark.running.jobs import Approval
+    from callmark.running.models import Model
+    from callmark.running.session import Session
+    from callmark.tools.tool import Tool
+
+
+@click.command(short_help="Watch a scripted model call tools.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON Lines.")
+@click.option("--seconds", default=0.02, show_default=True, help="How long the model takes for a chunk.")
+def demo(as_json: bool, seconds: float) -> None:
+    """Watch a whole turn: the prompt, the streamed text, calls, their results, a guard that says no, and the answer.
+
+    The model is a script; everything else is what a real one would meet.
+    """
+    from callmark.running.demo import QUESTION, ScriptedModel, demonstration
+
+    def asked(approval: Approval) -> bool:
+        click.echo(f"consent {approval.message}: yes", err=True)
+        return True
+
+    _watch(demonstration(asked), ScriptedModel(seconds), QUESTION, as_json)
+
+
+@click.command(short_help="Let a model behind a server call tools of yours.")
+@click.argument("question")
+@click.option("--model-url", required=True, metavar="URL", help="A server that speaks OpenAI's chat API: .../v1.")
+@click.option("--model", default="default", show_default=True, help="The model, as the server calls it.")
+@click.option("--tools", required=True, metavar="TOOLS.py", help="A Python file, which is run; its Tools are offered.")
+@click.option("--mode", type=click.Choice(["auto", "native", "text"]), default="text", show_default=True)
+@DIALECT
+@click.option("--language", default="en", metavar="NAME|FILE.toml", help="en, zh-Hans, zh-Hant or a file of one's own.")
+@click.option("--nonce", metavar="CODE|new", help="A code that every call must carry; `new` makes one.")
+@click.option("--system", default="", help="A system message of your own.")
+@click.option("--yes", is_flag=True, help="Consent to every call of a tool that writes, without being asked.")
+@click.option("--audit", metavar="FILE", help="Append a record of each call to this file, as JSON Lines.")
+@click.option("--api-key", envvar="CALLMARK_API_KEY", default="", help="For the server. Or in CALLMARK_API_KEY.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON Lines.")
+def run(
+    question: str,
+    model_url: str,
+    model: str,
+    tools: str,
+    mode: Literal["auto", "native", "text"],
+    dialect: str,
+    language: str,
+    nonce: str | None,
+    system: str,
+    yes: bool,
+    audit: str | None,
+    api_key: str,
+    as_json: bool,
+) -> None:
+    """Ask a model a QUESTION, and run the tools that it calls until it answers.
+
+    \b
+    Example: callmark run "What is 17 * 23?" --model-url http://127.0.0.1:8080/v1 --tools tools.py
+    """
+    from callmark.nonces import new_nonce
+    from callmark.running.executor import Executor
+    from callmark.running.models import OpenAIModel
+    from callmark.running.observing import AuditLog
+    from callmark.running.session import Session
+    from callmark.running.settings import Settings
+    from callmark.tools.registry import Registry
+    from callmark.watching import safe
+
+    settings = Settings(
+        mode=mode,
+        dialect=named_dialect(dialect),
+        language=named_language(language),
+        nonce=new_nonce() if nonce == "new" else nonce,
+    )
+
+    def asked(approval: Approval) -> bool:
+        arguments = msgspec.json.encode(approval.arguments).decode()
+        what = f"{approval.message or 'run'}: {approval.tool.qualified_name}({arguments})"
+        return yes or click.confirm(safe(what) + "?", err=True)
+
+    with ExitStack() as opened:
+        observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
+        executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
+        session = Session(executor, settings=settings, system=system)
+        native = mode != "text"
+        _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), question, as_json)
+
+
+def _watch(session: Session, model: Model, question: str, as_json: bool) -> None:
+    """Do one turn of a session, and show what happens."""
+    import asyncio
+
+    from callmark.watching import Watching
+
+    colours = os.isatty(1) and "NO_COLOR" not in os.environ
+    watching = Watching(lambda text, colour: click.style(text, fg=colour) if colours else text)
+
+    async def turn() -> None:
+        with standard_output() as output:
+            output.write(b"" if as_json else watching.say("user", question).encode())
+            async for event in session.run(model, question):
+                if as_json:
+                    output.write(msgspec.json.encode(event) + b"\n")
+                else:
+                    output.write(watching.show(event).encode(errors="replace"))
+                output.flush()
+
+    asyncio.run(turn())
+
+
+def _tools_of(path: str) -> list[Tool]:
+    """Run a Python file of the user's, which may import its neighbours, and return the tools that it defines."""
+    import runpy
+    import sys
+
+    from callmark.tools.foreign import attempt
+    from callmark.tools.tool import Tool
+
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as `python TOOLS.py` does
+    ran = attempt(runpy.run_path, path)
+    if ran.error is not None:
+        raise _not_run(path, ran.error)
+    found = list(dict.fromkeys(value for value in ran.value.values() if isinstance(value, Tool)))  # by any names, once
+    if not found:
+        raise Failure(f"{click.format_filename(path)}: expected tools (functions with @callmark.tool), found none")
+    return found
+
+
+def _not_run(path: str, error: BaseException) -> BaseException:
+    """Return what to raise where a user's file raises; Ctrl-C, and a file that is not there, are said as they are."""
+    import traceback
+
+    missing = isinstance(error, OSError) and error.filename in (path, os.path.abspath(path))
+    if missing or isinstance(error, KeyboardInterrupt):
+        return error
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    place = f"{click.format_filename(path)}, line {lines[-1]}" if lines else click.format_filename(path)
+    return Failure(f"{place}: expected a file that runs, found {type(error).__name__}: {error}")

@@ -1,0 +1,174 @@
+"""The commands that write what goes to a model: prompts, and calls as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from callmark.cli.files import Failure, chunks, decode_json, load_tools, named_dialect, named_language, standard_output
+
+if TYPE_CHECKING:
+    from callmark.dialects.rendering import WrittenCall
+
+_TOOLS = click.argument("tools", metavar="TOOLS.json|-")
+DIALECT = click.option("--dialect", default="call", metavar="NAME|FILE.toml", help="The dialect to write.")
+
+
+@click.command(short_help="Print the prompt that teaches tools to a model.")
+@_TOOLS
+@DIALECT
+@click.option("--style", default="signature", help="How tools are described: signature, brief, compact, table, schema.")
+@click.option("--language", default="en", metavar="NAME|FILE.toml", help="en, zh-Hans, zh-Hant or a file of one's own.")
+@click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
+@click.option("--single", is_flag=True, help="One call in a message, not several.")
+@click.option("--reasoning", is_flag=True, help="A sentence of reasoning before a call.")
+@click.option("--nonce", help="The code that every call must carry.")
+@click.option("--examples", default="turns", help="turns, inline or none.")
+@click.option("--budget", type=int, help="Most tokens; a shorter style is taken where one is too long.")
+@click.option("--tokenizer", metavar="tokenizer.json", help="Count with this tokenizer (pip install callmark[tokens]).")
+@click.option("--count", "counted", is_flag=True, help="Print style, characters and tokens instead of the prompt.")
+@click.option("--json", "as_json", is_flag=True, help="Print the messages, example turns included, as JSON Lines.")
+def prompt(
+    tools: str,
+    dialect: str,
+    language: str,
+    single: bool,
+    tokenizer: str | None,
+    counted: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Print the prompt that teaches the tools in TOOLS.json (or standard input) to a model, without example turns.
+
+    \b
+    Example: callmark prompt tools.json --style table --language zh-Hans
+    """
+    from callmark import protocol_prompt
+    from callmark.writing.prompt import estimate_tokens
+
+    written = protocol_prompt(
+        load_tools(tools),
+        named_dialect(dialect),
+        language=named_language(language),
+        parallel=not single,
+        count=estimate_tokens if tokenizer is None else counter(tokenizer),
+        **options,
+    )
+    messages = written.messages()
+    with standard_output() as output:
+        if counted:
+            characters = sum(len(message["content"]) for message in messages)
+            output.write(f"{written.style}\t{characters}\t{written.tokens}\n".encode())
+        elif as_json:
+            output.writelines(msgspec.json.encode(message) + b"\n" for message in messages)
+        else:
+            output.write(written.text.encode() + b"\n")
+
+
+@click.command(short_help="Write calls as the text of a dialect.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@DIALECT
+@click.option("--nonce", help="The code that every call carries.")
+@click.option("--tools", metavar="TOOLS.json", help="The tools, whose types decide how values are written.")
+def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> None:
+    """Write the calls in FILE or standard input, JSON, as the text of a dialect.
+
+    A call has a name, arguments and perhaps an id, as `callmark parse` prints it on a line; other events are passed
+    over. Calls as OpenAI and Anthropic give them will do too, and so will a list of calls.
+
+    \b
+    Example: callmark parse answer.txt --calls | callmark render --dialect hermes
+    """
+    from callmark import render_calls
+
+    text = "".join(chunks(file))
+    try:
+        rows = [(1, msgspec.json.decode(text))]
+    except (ValueError, RecursionError):
+        lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+        rows = [(number, decode_json(line.encode(), f"line {number}: expected a call as JSON"))
+                for number, line in lines]  # fmt: skip
+    calls = [
+        _written_call(call, number)
+        for number, row in rows
+        for call in (row if isinstance(row, list) else [row])
+        if not isinstance(call, dict) or call.get("type", "call") in _CALLS
+    ]
+    text = render_calls(calls, named_dialect(dialect), nonce=nonce, tools=None if tools is None else load_tools(tools))
+    with standard_output() as output:
+        output.write(text.encode() + b"\n" * bool(text))
+
+
+_CALLS = ("call", "function", "function_call", "tool_use")  # how ours is told, and those of other APIs
+
+
+def _written_call(call: Any, number: int) -> WrittenCall:
+    """Return a call in one of the usual shapes."""
+    from callmark import WrittenCall
+
+    inner = call.get("function", call) if isinstance(call, dict) else call
+    if not isinstance(inner, dict) or "name" not in inner:
+        raise Failure(f"line {number}: expected an object with a name and arguments, found {call!r:.80}")
+    arguments = inner.get("arguments", inner.get("input", {}))
+    if isinstance(arguments, str):
+        arguments = decode_json(arguments.encode("utf-8", "replace"), f"line {number}: expected arguments as JSON")
+    return WrittenCall(inner["name"], arguments, call.get("call_id", call.get("id")))
+
+
+@click.command(short_help="Write the calls in a text in another dialect.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@click.option("--to", "target", required=True, metavar="NAME|FILE.toml", help="The dialect to write.")
+@click.option("--dialect", "names", multiple=True, metavar="NAME|FILE.toml", help="Listen for this one. Repeatable.")
+@click.option("--tools", metavar="TOOLS.json", help="The tools, whose types decide how values are read and written.")
+def convert(file: str, target: str, names: tuple[str, ...], tools: str | None) -> None:
+    """Print FILE or standard input with its calls in another dialect; all else stays as it is.
+
+    \b
+    Example: callmark convert answer.txt --to hermes
+    """
+    from callmark import convert as converted
+
+    text = "".join(chunks(file))
+    known = None if tools is None else load_tools(tools)
+    heard = [named_dialect(name) for name in names] or None
+    written = converted(text, named_dialect(target), dialects=heard, tools=known)
+    with standard_output() as output:
+        output.write(written.encode())
+
+
+@click.command(short_help="Say what in a set of tools will cost good calls.")
+@_TOOLS
+@click.pass_context
+def lint(ctx: click.Context, tools: str) -> None:
+    """Print what is wrong with the tools in TOOLS.json: code, tool, and what to do.
+
+    Exit code 0 means that nothing was found, 1 that something was, 2 that something failed.
+
+    \b
+    Example: callmark lint tools.json
+    """
+    from callmark.writing.lint import lint as findings_of
+
+    findings = findings_of(load_tools(tools))
+    with standard_output() as output:
+        output.writelines(f"{found.code}\t{found.tool}\t{found.message}\n".encode() for found in findings)
+    ctx.exit(1 if findings else 0)
+
+
+def counter(path: str) -> Callable[[str], int]:
+    """Return what counts tokens with a tokenizer of its own file."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise Failure("--tokenizer wants the package `tokenizers`: pip install callmark[tokens]") from error
+    with open(path, "rb") as source:
+        data = source.read()
+    expected = f"{click.format_filename(path)}: expected a tokenizer.json"
+    described = decode_json(data, expected)
+    if not isinstance(described, dict) or "model" not in described:
+        raise Failure(f"{expected}, found JSON without a model")
+    tokenizer = Tokenizer.from_buffer(data)
+    return lambda text: len(tokenizer.encode(text).ids)
