@@ -27,7 +27,7 @@ from callmark.reading import patterns as pattern_module
 from callmark.reading.diagnosis import mismatch
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Stop, any_of, patterns, prefix, section
+from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, patterns, prefix, section
 from callmark.reading.prefixes import apart, merged, unfinished
 from callmark.reading.schemas import known_tools, scalar
 from callmark.testing import in_chunks, joined
@@ -851,7 +851,7 @@ def test_prefixes_are_seen():
 
 
 def test_patterns_that_cannot_be_merged_are_tried_one_after_the_other():
-    either = any_of([r"(?P<name>a)(?<=a)b", "c"])
+    either = AnyOf([r"(?P<name>a)(?<=a)b", "c"])
     assert [either.match(text, 0) is not None for text in ("ab", "c", "b")] == [True, True, False]
 
 

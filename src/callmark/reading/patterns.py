@@ -158,12 +158,20 @@ def prefix(pattern: str) -> str:
     return "" if "|" in around else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
 
 
-def any_of(texts: Sequence[str]) -> Pattern:
-    """Return the pattern that matches where any of the patterns `texts` does."""
-    try:
-        return Pattern(merged(texts))
-    except (UnsupportedPatternError, re.error):
-        return Pattern("|".join(map(anonymous, texts)))
+class AnyOf(Pattern):
+    """The pattern that matches where any of the patterns `texts` does. They are put together when it is first used."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Take the patterns."""
+        self._texts = texts
+
+    @cached_property
+    def text(self) -> str:  # type: ignore[override]  # made late
+        """The pattern."""
+        try:
+            return merged(self._texts)
+        except (UnsupportedPatternError, re.error):
+            return "|".join(map(anonymous, self._texts))
 
 
 class Stop(_Waiting):
@@ -174,7 +182,7 @@ class Stop(_Waiting):
 
     def __init__(self, alternatives: Sequence[str]) -> None:
         self._alternatives = alternatives
-        self._any = any_of(alternatives)
+        self._any = AnyOf(alternatives)
         self._which = Pattern("|".join(alternatives))
         self._decided = "|".join(alternatives[:-1])
         self.text: Final = self._which.text

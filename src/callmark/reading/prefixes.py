@@ -61,6 +61,25 @@ def _ways(patterns: Sequence[str]) -> list[list[Any]]:
     return [items for pattern in patterns for items in _opened(list(_parser.parse(pattern)))]
 
 
+def literals(pattern: str) -> list[str]:
+    r"""Return texts such that every match of `pattern` begins with one of them.
+
+    >>> literals(r"<(?:a:)?b[cd]")
+    ['<a:b', '<b']
+    """
+    try:
+        return _literals(list(_parser.parse(pattern)))
+    except re.error:
+        return [""]
+
+
+def _literals(items: list[Any]) -> list[str]:
+    if items and items[0][0] is sre.LITERAL:
+        return [chr(items[0][1]) + rest for rest in _literals(items[1:])]
+    ways = _opened(items)
+    return [""] if ways == [items] else [text for way in ways for text in _literals(way)]
+
+
 def _opened(items: list[Any]) -> list[list[Any]]:
     """Return the ways in which `items` may begin, without brackets and options before their first element."""
     if not items:

@@ -23,13 +23,14 @@ from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
     HOLD_LIMIT,
     PATIENCE,
+    AnyOf,
     Pattern,
     Patterns,
     Section,
-    any_of,
     patterns,
     section,
 )
+from callmark.reading.prefixes import literals
 
 _NOWHERE: Final = sys.maxsize
 
@@ -150,32 +151,19 @@ class Plan:
         begins = "".join(re.escape(char) for char in self.entries)
         self.any = re.compile(f"[{begins}]").search
         self.starts = {
-            char: any_of([entry.pattern.text for entry in found]) for char, found in self.entries.items()
+            char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
-        # For `may_match`: literals that are cut, and the patterns of those that begin with the same two characters.
-        prefixes = [entry.prefix for entry in entries]
-        self._cuts = {prefix[:size] for prefix in prefixes for size in range(1, len(prefix))}
-        self._longest_cut = max(map(len, self._cuts), default=0)
         self._asked = 0
         self._near: Callable[[str, int], re.Match[str] | None] | None = None
-        self._clear: dict[str, list[Pattern]] = {}
-        for entry in entries:
-            self._clear.setdefault(entry.prefix[:2], []).append(entry.pattern)
-        self._vague = {
-            char: any_of([entry.pattern.text for entry in found if len(entry.prefix) < len("[C")] or ["(?!)"])
-            for char, found in self.entries.items()
-        }
+        self._beginnings: dict[str, _Beginnings] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
 
     def may_match(self, buffer: str, at: int) -> bool:
         """Return whether more text could make an entry match at `at`."""
-        rest = buffer[at : at + HOLD_LIMIT + 1]
-        if len(rest) <= self._longest_cut and rest in self._cuts:
-            return True
-        if self._vague[rest[0]].may_match(buffer, at):
-            return True
-        clear = self._clear.get(rest[:2])
-        return clear is not None and any(pattern.may_match(buffer, at) for pattern in clear)
+        char = buffer[at]
+        if char not in self._beginnings:
+            self._beginnings[char] = _Beginnings([entry.pattern for entry in self.entries[char]])
+        return self._beginnings[char].may_match(buffer, at)
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -221,6 +209,37 @@ class Plan:
                 return at, True
             found = self.any(chunk, at + 1)
         return -1, False
+
+
+class _Beginnings:
+    """Tells whether one of some patterns, which begin with the same character, may match once more text has come.
+
+    Few of them have to be tried: most begin with a text of their own, which the first characters tell.
+    """
+
+    def __init__(self, patterns: list[Pattern]) -> None:
+        self._cut: set[str] = set()  # what such a text may be cut to
+        self._longest = 0
+        self._told: dict[str, list[Pattern]] = {}  # by the first two characters
+        vague = []
+        for pattern in patterns:
+            texts = [pattern.prefix] if len(pattern.prefix) > 1 else literals(pattern.text)
+            if min(map(len, texts)) > 1:
+                self._cut.update(text[:size] for text in texts for size in range(1, len(text)))
+                for begin in {text[:2] for text in texts}:
+                    self._told.setdefault(begin, []).append(pattern)
+            else:
+                vague.append(pattern.text)
+        self._longest = max(map(len, self._cut), default=0)
+        self._vague = AnyOf(vague) if vague else None
+
+    def may_match(self, buffer: str, at: int) -> bool:
+        rest = buffer[at : at + self._longest + 1]
+        if rest in self._cut:
+            return True
+        if self._vague is not None and self._vague.may_match(buffer, at):
+            return True
+        return any(pattern.may_match(buffer, at) for pattern in self._told.get(rest[:2], ()))
 
 
 class _Row:
