@@ -532,7 +532,7 @@ class Parser(CallReading):
         buffer, at = self._buffer, self._at
         for head in section_heads(entry, self._tolerant):
             found = head.match(buffer, at)
-            if found is not None and not (head.salvage and not self._known(found)):
+            if found is not None:
                 self._between = True
                 if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._mended):
                     end = self._read_at_once(head, found)

@@ -131,11 +131,7 @@ class Plan:
                 if not form.salvage:
                     loose.append(Entry("loose", compiled.head, dialect, compiled))
                 elif tolerance == "salvage":  # what none of the grammar's markers begins with, but its heads may
-                    salvaged.append(
-                        Entry("loose", compiled.head, dialect, compiled)
-                        if compiled.opener is None
-                        else Entry("opener", compiled.opener, dialect, compiled, section((form,)))
-                    )
+                    salvaged.append(Entry("loose", compiled.head, dialect, compiled))
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
