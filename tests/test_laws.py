@@ -169,6 +169,7 @@ def test_events_are_of_the_closed_sets(text, chosen):
                 for repair in repairs:
                     assert repair.code in REPAIR_CODES
                     assert span.start <= repair.span.start <= repair.span.end <= span.end
+                assert list(repairs) == sorted(repairs, key=lambda repair: repair.span.start)
 
 
 # Law 3: model text never raises.

@@ -130,8 +130,8 @@ class Call(_Event, frozen=True, gc=False, tag="call"):
     """A complete call, the only event that may be run.
 
     `arguments` is a JSON value, an object in the normal case; `raw_arguments` is the source text of the arguments as
-    the model wrote it; `id` is the model's own id where its dialect has one. No `repairs` means that `raw` is in the
-    dialect's grammar. `index` counts the calls that were begun in this stream, from 0, broken ones included.
+    the model wrote it; `id` is the model's own id where its dialect has one. `repairs` are in the order of their
+    places; none means that `raw` is in the dialect's grammar. `index` counts the calls that were begun in this stream, from 0, broken ones included.
     """
 
     span: Span

@@ -53,6 +53,10 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE = range(7)  # mode
 
 
+def _begin(repair: Repair) -> int:
+    return repair.span.start
+
+
 class CallReading:
     """The state of reading, and the modes in which a call is read: each reads on from `_at` and says if it did."""
 
@@ -392,6 +396,8 @@ class CallReading:
         if "missing-closer" in self._entry.form.repairs:
             place = self._base + end
             self._repairs += (Repair("missing-closer", Span(place, place)),)
+        if len(self._repairs) > 1:
+            self._repairs = tuple(sorted(self._repairs, key=_begin))
         raw = self._raw(end)
         source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
         json = source if self._json is None else self._json.take()
