@@ -131,7 +131,8 @@ class Call(_Event, frozen=True, gc=False, tag="call"):
 
     `arguments` is a JSON value, an object in the normal case; `raw_arguments` is the source text of the arguments as
     the model wrote it; `id` is the model's own id where its dialect has one. `repairs` are in the order of their
-    places; none means that `raw` is in the dialect's grammar. `index` counts the calls that were begun in this stream, from 0, broken ones included.
+    places; none means that `raw` is in the dialect's grammar. `index` counts the calls that were begun in this stream,
+    from 0, broken ones included.
     """
 
     span: Span
