@@ -719,3 +719,17 @@ def test_paths_keep_their_backslashes(written, meant):
             (call,) = [event for event in events if isinstance(event, Call)]
             assert call.arguments == {"p": meant}
             assert {repair.code for repair in call.repairs} == {"literal-backslash"}
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('[CALL: f({"a": 1, "b": {"x": 1, "y": 2, "x": 3}})]', "x"),
+        ("[CALL: f(a=1, b=2, a=3)]", "a"),
+        ('<tool_call>{"name": "f", "arguments": {"": 1, "": 2}}</tool_call>', ""),
+    ],
+)
+def test_a_key_that_is_there_twice_is_named(text, key):
+    for events in (whole(text), by_characters(text)):
+        (broken,) = [event for event in events if isinstance(event, Malformed)]
+        assert (broken.code, broken.message) == ("duplicate-key", f"expected each key once, found {key!r} twice")

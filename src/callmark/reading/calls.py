@@ -408,7 +408,10 @@ class CallReading:
         try:
             value = decode(json, self._limits.nesting)
         except Undecodable as error:
-            self._malformed(end, error.code, MALFORMED_CODES[error.code], "", raw)
+            expected = MALFORMED_CODES[error.code]
+            if error.key is not None:
+                expected = f"expected each key once, found {error.key!r:.80} twice"
+            self._malformed(end, error.code, expected, "", raw)
             self._leave(end)
             return
         span = Span(self._start, self._base + end)

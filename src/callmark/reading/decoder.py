@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final
@@ -37,12 +38,13 @@ class Undecodable(ValueError):  # noqa: N818  # no user meets it
     """The text is no JSON that a call may hold.
 
     `code` is one of `MALFORMED_CODES`; `cut` tells whether the text only ends early; `reached` is the index up to which
-    it was looked at, where that is known (else 0: the whole text).
+    it was looked at, where that is known (else 0: the whole text); `key` is the one that is there twice.
     """
 
-    def __init__(self, code: str, *, cut: bool = False, reached: int = 0) -> None:
+    def __init__(self, code: str, *, cut: bool = False, reached: int = 0, key: str | None = None) -> None:
         super().__init__(code)
         self.code = code
+        self.key = key
         self.cut = cut
         self.reached = reached
 
@@ -186,7 +188,8 @@ def _look_at(value: JsonValue, limit: int, most: int) -> tuple[int, bool]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Undecodable("duplicate-key")
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise Undecodable("duplicate-key", key=key)
     return found
 
 
