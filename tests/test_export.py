@@ -235,7 +235,7 @@ def check_property(dialect, target, accepts, schema, good, bad, key="a"):
             try:
                 text = render_calls([WrittenCall("tool-x", arguments)], dialect, tools=tools)
             except UsageError:
-                assert dialect in ("qwen_xml", "glm", "invoke", "gemma4")
+                assert dialect in ("qwen_xml", "glm", "hunyuan", "invoke", "minimax_m3", "minicpm5", "gemma4")
                 continue
             assert accepts(grammar, text), text
             written += 1
@@ -302,7 +302,7 @@ def test_raw_values_know_the_closers_of_ones_own_dialect():
 
 
 def test_what_a_dialect_reads_as_text_is_told():
-    tools = {"f": {"properties": {"a": {"type": ["string", "integer"], "enum": [1, 2]}}}}
+    tools = {"f": {"properties": {"a": {"const": "</parameter>\n</function>"}}}}
     grammar = export_grammar(tools, "qwen_xml", tool_choice="required", free_text=False)
     assert grammar.unenforced == ("f.a: enum (the dialect reads text)",)
     written = render_calls([WrittenCall("f", {"a": "§"})], "qwen_xml")

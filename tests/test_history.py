@@ -155,7 +155,10 @@ results = st.one_of(
 )
 
 
-REFUSING = ("qwen_xml", "glm", "dsml", "invoke", "kimi_k3", "gemma4")  # some values
+REFUSING = (  # some values
+    *("qwen_xml", "glm", "hunyuan", "dsml", "invoke", "minimax_m3", "minicpm5", "kimi_k3"),
+    *("gemma4", "functiongemma"),
+)
 prose = st.sampled_from(
     [
         "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so", "`f", "``` `",

@@ -15,6 +15,9 @@ from callmark.events import Event
 from callmark.testing import in_chunks, joined
 from strategies import HOSTILE, filled_markers, good_markers, mutated, options, sloppy_markers
 
+# What Hypothesis would show of the markers it draws from is pages.
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
 PIECES = st.one_of(
     good_markers,
     sloppy_markers,

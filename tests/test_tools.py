@@ -625,6 +625,7 @@ PATTERNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Possible nested set:FutureWarning")  # what Python says of `[[]a]`
 @given(st.sampled_from(PATTERNS), st.text("aAbBoOfn 1١_.@-+é\n[]{}", max_size=8))
 def test_patterns_mean_what_they_mean_to_python(pattern, text):
     found = re.search(pattern, text) is not None

@@ -591,6 +591,9 @@ def check_dialect(dialect: str | Dialect) -> None:
 def _patterns(form: Form) -> Iterator[tuple[str, str]]:
     for field in ("head", "tail", "opener", "closer", "parameter", "loose_tail"):
         pattern = getattr(form, field)
+        if field == "closer" and pattern.endswith(")?"):  # what is optional there is waited for: with it, and without
+            pattern = pattern.removesuffix("?")
+            yield field, expand(pattern[: pattern.rindex("(?:")])
         if pattern:
             yield field, expand(pattern)
     if form.separator:  # a call stands behind it

@@ -154,6 +154,8 @@ def _allowed(schema: Any, root: Any, depth: int = 0) -> _Allowed:
     names = [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ()
     free = frozenset(TYPES.get(name.lower(), name.lower()) for name in names if isinstance(name, str))
     free = frozenset() if "any" in free else free
+    nullable = schema.get("nullable") is True
+    free = free | {"null"} if free and nullable else free
     members = [*schema["enum"]] if isinstance(schema.get("enum"), list) else []
     members += [schema["const"]] if "const" in schema else []
     allowed = _both((free, []), (frozenset(), members))
@@ -168,7 +170,7 @@ def _allowed(schema: Any, root: Any, depth: int = 0) -> _Allowed:
         for branch in found:
             allowed = _both(allowed, branch)
     free, members = allowed
-    if any(allowed) and schema.get("nullable") is True:
+    if any(allowed) and nullable:
         return (free | {"null"}, members) if free else (free, [*members, None])
     return allowed
 

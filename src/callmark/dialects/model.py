@@ -222,6 +222,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if not all(form.repairs for form in self.variants) or any(form.repairs for form in self.forms):
             raise DialectError(f"dialect {self.name}: expected `repairs` in each of `variants` and in none of `forms`")
 
+    def __repr__(self) -> str:
+        return f"<Dialect {self.name}>"  # its patterns are pages
+
     @property
     def explicit(self) -> bool:
         """Whether some form has an opener that cannot be mistaken for prose: such a dialect is on by default."""

@@ -201,7 +201,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"(?:<ifm\|arg_type>(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
                     rf"</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
                 ),
-                value_end=rf"</(?:ifm\|)?arg_value{_SFX}>",
+                value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
                 nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
                 tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
                 closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",

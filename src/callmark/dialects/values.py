@@ -82,13 +82,13 @@ def as_pairs(arguments: dict[str, Any], declared: Declared) -> str:
     for key, value in arguments.items():
         types = declared(key)
         bare = not isinstance(value, str | dict | list)
-        if not PYTHON_NAME.fullmatch(key) or (bare and types and not _keeps(value, types)):
+        if not PYTHON_NAME.fullmatch(key) or (bare and types and not keeps(value, types)):
             return as_json(arguments)
         pairs.append(f"{key}={as_python(value)}")
     return ", ".join(pairs)
 
 
-def _keeps(value: Any, types: Types) -> bool:
+def keeps(value: Any, types: Types) -> bool:
     """Whether a plain word that says `value` is read as `value` where these types are declared."""
     text = as_json(value)
     if value is None:
@@ -211,7 +211,7 @@ def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
             if types and types <= {"object", "array", "null"}:
                 longest = LENGTH_LIMIT
         else:
-            kept = not types or _keeps(value, types)
+            kept = not types or keeps(value, types)
             kept = kept or (value is not None and "string" not in types and text not in types.members)
         ways = [way for way in (text, _without_tags(text)) if len(way) <= longest]
         if not kept or not ways:

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
 from callmark.dialects.rendering import WrittenCall, fill
-from callmark.dialects.values import PYTHON_NAME, around_value, as_python, in_braces, in_cdata, in_parameters
+from callmark.dialects.values import PYTHON_NAME, around_value, as_python, in_braces, in_cdata, in_parameters, keeps
 from callmark.errors import UsageError
-from callmark.toolshapes import declared_types, type_of
+from callmark.toolshapes import Types, declared_types, type_of
 from callmark.writing.automata import (
     Chars,
     Free,
@@ -128,7 +128,9 @@ class _Export:
         self._closers: tuple[str, ...] = ()  # what no raw value may hold
         if self._keyed:
             first = min(words_of(ends[0]))[0]
-            self._closers = tuple(sorted({word for end in ends if end for word in words_of(end, first)}))
+            words = {word for end in ends if end for word in words_of(end, first)}
+            words |= {"<![CDATA["} if self._form.encoding == "xml" else set()
+            self._closers = tuple(sorted(words))
         self._nonce = nonce
 
     def unenforced(self) -> tuple[str, ...]:
@@ -238,8 +240,7 @@ class _Export:
         for key, inner in ordered.items():
             types = declared_types(inner, values.root)
             if "string" in types and types & {"integer", "number", "boolean"}:
-                kinds = _kinds(inner, values.root)
-                inner = {"anyOf": [one for kind, one in kinds if kind not in ("number", "boolean")]}
+                inner = {"anyOf": _said(_kinds(inner, values.root), types)}
             if PYTHON_NAME.fullmatch(key) and inner != {"anyOf": []}:
                 said[key] = inner
         ways = [values.members(said, schema, "", equals=True)] if said.keys() >= set(schema.get("required", ())) else []
@@ -326,6 +327,17 @@ def _tags_beside(tags: list[dict[str, Any]], separator: str, *, at_least_one: bo
         "type": "tags_with_separator", "tags": tags, "separator": separator, "at_least_one": at_least_one,
         "stop_after_first": single,
     }  # fmt: skip
+
+
+def _said(kinds: list[tuple[str, Any]], types: Types) -> list[Any]:
+    """Return schemas of what words without quotes say, beside texts, as it is read."""
+    said = []
+    for kind, one in kinds:
+        if kind in ("number", "boolean"):
+            one = {"enum": [member for member in given(one) or () if keeps(member, types)]}
+        if one != {"enum": []}:
+            said.append(one)
+    return said
 
 
 def _kinds(schema: Any, root: Schema) -> list[tuple[str, Any]]:
