@@ -319,6 +319,32 @@ def test_an_endless_caller_ends():
 # Settings.
 
 
+@pytest.mark.parametrize("why", ["left out", "declines", "breaker", "breaker of others"])
+def test_who_calls_for_ever_what_is_not_offered_ends_too(why):
+    refusing = {"should_register": lambda context: False} if why == "declines" else {}
+    hidden = Tool(name="hidden", function=lambda arguments, context: {}["key"], mode="read", **refusing)
+    executor = Executor(Registry([add, hidden]), breaker=lambda: Breaker(failures=1))
+    if why == "breaker of others":
+        executor.breaker("hidden").force("open")
+    asked = 0
+
+    def model(request: Request) -> str:
+        nonlocal asked
+        asked += 1
+        assert asked < 30
+        return f"[CALL: hidden(again={asked})]"  # never the same call
+
+    guard = LoopGuard(calls=1000, rounds=6)
+    session = Session(executor, settings=Settings(only=("add",) if why == "left out" else None), guard=guard)
+    events = play(session, model)
+    assert asked == 6 + 2  # what the guard refused, and the answer without tools
+    assert [step for step in steps(events) if step not in ("generation", "results")] == ["no-tools", "answer"]
+    assert session.stats.rounds_left == 0
+    assert {result.outcome for result in of(Result, events)} <= {
+        *("unknown-tool", "invalid-arguments", "tool-error", "breaker-open", "loop-guard", "denied"),
+    }
+
+
 def test_without_tools_nothing_is_offered_and_nothing_runs():
     model = Script(CALL)
     events = play(Session(Registry([add]), settings=Settings(tools=False)), model)

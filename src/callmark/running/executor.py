@@ -232,7 +232,7 @@ class Executor:
         token = _inside.set(outer)
         try:
             for job in jobs:
-                await self._claim(job, allowed)
+                await self._claim(job)
             self._admit([job for job in jobs if job.ours and job.result is None], guard)
             for group in groups(jobs):
                 await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
@@ -261,7 +261,7 @@ class Executor:
         deadline = None if left is None else self._clock() + left
         return replace(asked, cancel=cancel, deadline=deadline, clock=self._clock)
 
-    async def _claim(self, job: Job, allowed: Container[str] | None) -> None:
+    async def _claim(self, job: Job) -> None:
         """Look the tool up, and ask the ledger whether the call is ours to run."""
         try:
             job.tool = self.registry.get(job.call.name)
@@ -277,8 +277,6 @@ class Executor:
                 raise LedgerError(f"ledger: expected the result of {job.call.name!r:.80}, found: {error}") from error
         elif claim.state == "unknown":
             job.result = job.failed(words.UNKNOWN, self._clock())
-        elif job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed:
-            job.result = job.failed(words.NOT_OFFERED, self._clock())
 
     def _admit(self, jobs: list[Job], guard: LoopGuard | None) -> None:
         if guard is None:
@@ -309,9 +307,10 @@ class Executor:
     ) -> None:
         """Bring one call to its result, whoever runs it, and tell everybody."""
         while job.result is None and not job.ours:
-            await self._wait_for_other(job, context, allowed)
+            await self._wait_for_other(job, context)
         if job.result is None:
-            failure = await self._run_one(job, context, alone)
+            hidden = job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed
+            failure = words.NOT_OFFERED if hidden else await self._run_one(job, context, alone)
             if failure is not None:
                 job.result = job.failed(failure, self._clock())
         step = self._last_step(job)
@@ -354,7 +353,7 @@ class Executor:
             job.result = job.failed(words.STOPPED if job.began else words.CANCELLED, self._clock())
         return job.result
 
-    async def _wait_for_other(self, job: Job, context: Invocation, allowed: Container[str] | None) -> None:
+    async def _wait_for_other(self, job: Job, context: Invocation) -> None:
         """Wait for the attempt that runs the same call, and ask the ledger again."""
         bell = Bell()
         cancel = Cancel(_cancel_of(context))
@@ -366,7 +365,7 @@ class Executor:
             cancel.leave()
         stopped = self._stopped(context)
         if stopped is None:
-            await self._claim(job, allowed)
+            await self._claim(job)
         else:
             job.result = job.failed(stopped, self._clock())
 
