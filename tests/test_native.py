@@ -296,7 +296,7 @@ def test_of_several_answers_the_first_one_is_read():
 )  # fmt: skip
 def test_values_of_a_call_may_come_one_by_one(parts, expected):
     chunks = [gemini(part(path, **fields)) for path, fields in parts]
-    events, _ = assembled([gemini(part(name="f")), *chunks])
+    events, _ = assembled([gemini(part(name="f")), *chunks, gemini(part(goes_on=False))])
     if expected is None:
         assert isinstance(events[-1], Malformed)
         assert events[-1].name == "f"
@@ -308,6 +308,94 @@ def test_values_of_a_call_may_come_one_by_one(parts, expected):
                    for key, value in fields.items()}  # fmt: skip
         snake.append({"functionCall": {"partial_args": [{"json_path": path, **renamed}], "will_continue": True}})
     assert assembled([gemini(*snake, {"functionCall": {"name": "g"}})])[0][-4].arguments == expected
+
+
+OPENAI_BEGUN = openai(piece(0, "c1", "f", ""))
+ANTHROPIC_BEGUN = {
+    "type": "content_block_start", "index": 0,
+    "content_block": {"type": "tool_use", "id": "c1", "name": "f", "input": {}},
+}  # fmt: skip
+ANTHROPIC_STOP = {"type": "content_block_stop", "index": 0}
+COHERE_BEGUN = COHERE[3]
+RESPONSES_BEGUN = responses("output_item.added", **function_call(0, "c1", "f", ""))
+
+
+def ended(reason: str) -> dict[str, Any]:
+    return {"choices": [{"delta": {}, "finish_reason": reason}]}
+
+
+def anthropic_ended(reason: str) -> dict[str, Any]:
+    return {"type": "message_delta", "delta": {"stop_reason": reason}}
+
+
+def responses_done(status: str) -> dict[str, Any]:
+    done = function_call(0, "c1", "f", "")
+    return responses("output_item.done", **{**done, "item": {**done["item"], "status": status}})
+
+
+CUT = {
+    "openai, length": [OPENAI_BEGUN, ended("length")],
+    "openai, filtered": [OPENAI_BEGUN, ended("content_filter")],
+    "openai, connection lost": [OPENAI_BEGUN],
+    "openai, not streamed": [
+        {"choices": [{"message": {"tool_calls": [piece(0, "c1", "f", "")]}, "finish_reason": "length"}]},
+    ],
+    "anthropic": [ANTHROPIC_BEGUN, anthropic_ended("max_tokens")],
+    "anthropic, block closed": [ANTHROPIC_BEGUN, ANTHROPIC_STOP, anthropic_ended("max_tokens")],
+    "anthropic, connection lost": [ANTHROPIC_BEGUN],
+    "anthropic, not streamed": [
+        {"type": "message", "stop_reason": "max_tokens", "content": [ANTHROPIC_BEGUN["content_block"]]},
+    ],
+    "cohere": [COHERE_BEGUN, {"type": "message-end", "delta": {"finish_reason": "MAX_TOKENS"}}],
+    "cohere, call ended": [
+        COHERE_BEGUN, {"type": "tool-call-end", "index": 0},
+        {"type": "message-end", "delta": {"finish_reason": "MAX_TOKENS"}},
+    ],
+    "cohere, connection lost": [COHERE_BEGUN],
+    "responses": [
+        RESPONSES_BEGUN,
+        responses("incomplete", response={"incomplete_details": {"reason": "max_output_tokens"}}),
+    ],
+    "responses, item done": [RESPONSES_BEGUN, responses_done("incomplete")],
+    "responses, connection lost": [RESPONSES_BEGUN],
+    "gemini": [
+        gemini(part(name="f")), gemini(part("$.a", numberValue=1.0)),
+        {"candidates": [{"finishReason": "MAX_TOKENS"}]},
+    ],
+    "gemini, connection lost": [gemini(part(name="f")), gemini(part("$.a", stringValue="/t", willContinue=True))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_what_is_cut_off_behind_its_name_is_no_call(name):
+    events, _ = assembled(CUT[name])
+    assert not [event for event in events if isinstance(event, Call)]
+    assert (events[-1].code, events[-1].name) == ("unclosed-marker", "f")
+
+
+WHOLE = {
+    **{
+        f"openai, {reason}": [OPENAI_BEGUN, ended(reason)]
+        for reason in ("tool_calls", "stop", "function_call", "STOP", "tool_use")
+    },
+    "anthropic": [ANTHROPIC_BEGUN, ANTHROPIC_STOP, anthropic_ended("tool_use")],
+    "anthropic, another block": [
+        ANTHROPIC_BEGUN, ANTHROPIC_STOP, {"type": "content_block_start", "index": 1, "content_block": {"type": "text"}},
+        anthropic_ended("max_tokens"),
+    ],
+    "anthropic, nothing behind its block": [ANTHROPIC_BEGUN, ANTHROPIC_STOP],
+    "cohere": [COHERE_BEGUN, {"type": "tool-call-end", "index": 0}],
+    "responses, item done": [RESPONSES_BEGUN, responses_done("completed")],
+    "responses": [RESPONSES_BEGUN, responses("completed")],
+    "gemini": [gemini({"functionCall": {"name": "f"}})],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_without_arguments_a_call_is_one_where_its_server_says_that_it_is_whole(name):
+    events, _ = assembled(WHOLE[name])
+    assert [(event.name, event.arguments) for event in events if isinstance(event, Call)] == [("f", {})]
+    assert not [event for event in events if isinstance(event, Malformed)]
 
 
 def test_spans_are_empty_and_where_the_text_is():

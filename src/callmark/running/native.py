@@ -24,7 +24,13 @@ _REASONS: Final = {
     "nesting-too-deep": "arguments that are nested too deep",
     "duplicate-key": "arguments that name a key twice",
     "bad-arguments": "arguments that are no JSON object",
+    "unclosed-marker": "one that was cut off",
 }
+_WHOLE: Final = (
+    *("stop", "tool_calls", "tool_call", "function_call", "tool_use"),
+    *("end_turn", "stop_sequence", "complete", "completed", "eos"),
+)
+"""Why servers stop whose message is all there. Any other reason, or none, may have cut it."""
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
@@ -36,6 +42,7 @@ class _Pending:
         self.id: str | None = None
         self.name = ""
         self.started = False
+        self.closed = False  # said to be over, which some servers also say of what is cut
         self.pieces: list[str] = []
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
 
@@ -51,7 +58,8 @@ class Assembler:
     {'at': 1}
 
     The events own no text: their spans are empty, at `position`, which who feeds the text keeps up to date. A call is
-    complete when its server says so, or the stream ends; arguments that are no JSON object make it Malformed.
+    complete when its server says so, or the stream ends; arguments that are no JSON object make it Malformed. One that
+    ends before its arguments begin has none where the server says that all is there, else it was cut: Malformed too.
     """
 
     def __init__(self) -> None:
@@ -96,8 +104,9 @@ class Assembler:
     def finish(self) -> list[Event]:
         """Say that the stream is over; return the calls that are still open."""
         made: list[Event] = []
-        for key in list(self._pending):
-            self._end(key, made)
+        whole = self._is_whole()
+        for key, call in list(self._pending.items()):
+            self._end(key, made, whole=whole or call.closed)
         return made
 
     # What the servers send.
@@ -148,8 +157,9 @@ class Assembler:
                 self._item(key, chunk.get("item"), made)
             if key in self._pending:
                 self._ended.add(key)
-                self._end(key, made)
+                self._end(key, made, whole=_object(chunk.get("item")).get("status") != "incomplete")
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
+            self._stopped(kind.removeprefix("response."))
             self._say_why(_object(chunk.get("response")))
             made.extend(self.finish())
 
@@ -177,6 +187,8 @@ class Assembler:
         key = _key(chunk.get("index"))
         block = _object(chunk.get("content_block"))
         delta = _object(chunk.get("delta"))
+        if kind == "content_block_start":
+            self._release(made)
         if kind == "content_block_start" and block.get("type") == "tool_use":
             self._piece(key, block.get("id"), block.get("name"), block.get("input") or None, made)
         elif kind == "content_block_start":
@@ -187,9 +199,10 @@ class Assembler:
             if key in self._pending:
                 self._piece(key, None, None, delta.get("partial_json"), made)
         elif kind == "content_block_stop" and key in self._pending:
-            self._end(key, made)
-        elif kind == "message_delta":
-            self._stopped(delta.get("stop_reason"))
+            self._close(key, made)
+        elif kind == "message_delta" and delta.get("stop_reason"):
+            self._stopped(delta["stop_reason"])
+            self._release(made)
 
     def _anthropic_message(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:
         """Read an answer that was not streamed."""
@@ -198,7 +211,7 @@ class Assembler:
             self._say(block.get("thinking"), made, reasoning=True)
             self._say(block.get("text"), made)
             if block.get("type") == "tool_use":
-                self._piece(key, block.get("id"), block.get("name"), block.get("input") or {}, made)
+                self._piece(key, block.get("id"), block.get("name"), block.get("input") or None, made)
         self._stopped(whole.get("stop_reason"))
         made.extend(self.finish())
 
@@ -238,12 +251,16 @@ class Assembler:
         self._say(content.get("text"), made)
         piece = _object(message.get("tool_calls"))
         key = _key(chunk.get("index"))
+        if kind == "tool-call-start":
+            self._release(made)
         if piece:
             function = _object(piece.get("function"))
             self._piece(key, piece.get("id"), function.get("name"), function.get("arguments"), made)
         if kind == "tool-call-end" and key in self._pending:
-            self._end(key, made)
-        self._stopped(delta.get("finish_reason"))
+            self._close(key, made)
+        if delta.get("finish_reason"):
+            self._stopped(delta["finish_reason"])
+            self._release(made)
 
     def _cohere_message(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:
         """Read an answer that was not streamed."""
@@ -288,8 +305,24 @@ class Assembler:
             if call.started:
                 made.append(ArgumentsDelta(call.index, arguments))
 
-    def _end(self, key: Any, made: list[Any]) -> None:
+    def _close(self, key: Any, made: list[str | Event]) -> None:
+        """End a call that its server says is over. One without arguments waits: they say it of what they cut, too."""
+        self._pending[key].closed = True
+        if self._pending[key].pieces:
+            self._end(key, made)
+
+    def _release(self, made: list[str | Event]) -> None:
+        """End what waits: something came behind it, or the reason why nothing does."""
+        whole = not self.stop_reason or self._is_whole()
+        for key in [key for key, call in self._pending.items() if call.closed]:
+            self._end(key, made, whole=whole)
+
+    def _is_whole(self) -> bool:
+        return self.stop_reason.lower() in _WHOLE
+
+    def _end(self, key: Any, made: list[Any], *, whole: bool = True) -> None:
         call = self._pending[key]
+        cut = not whole and (call.partial is not None or not "".join(call.pieces).strip())
         if call.partial is not None:
             value = call.partial.value
             self._piece(key, None, None, "{" if value is None else value, made)
@@ -301,7 +334,7 @@ class Assembler:
             code = "" if isinstance(arguments, dict) else "bad-arguments"
         except Undecodable as error:
             code = error.code
-        code = "missing-name" if name is None else code
+        code = "missing-name" if name is None else "unclosed-marker" if cut else code
         if not code:
             if not raw.strip():
                 made.append(ArgumentsDelta(call.index, "{}"))
