@@ -471,6 +471,76 @@ def test_an_async_tool_is_cancelled_in_its_own_loop():
     assert ended.wait(5)
 
 
+async def raises_when_cancelled(arguments, context):
+    try:
+        await asyncio.sleep(20)
+    finally:
+        raise OSError("its connection was closed")
+
+
+def raises_at_the_signal(arguments, context):
+    context.cancel.wait(20)
+    raise OSError("its connection was closed")
+
+
+@pytest.mark.parametrize(
+    ("function", "runs_in"),
+    [
+        *((sleeps_async, "loop"), (sleeps_async, "thread"), (raises_when_cancelled, "loop")),
+        *((raises_when_cancelled, "thread"), (raises_at_the_signal, "thread")),
+    ],
+)
+def test_a_call_that_its_host_cancels_is_no_failure_of_the_tool(function, runs_in):
+    now = 0.0
+    breaker = Breaker(failures=1, seconds=1.0, clock=lambda: now)
+    breaker.failed(breaker.admit())
+    now = 2.0
+    executor = Executor(Registry([body("wait", function, runs_in=runs_in)]), breaker=lambda: breaker)
+
+    async def cancelled() -> Result:
+        cancel = Cancel()
+        running = asyncio.ensure_future(executor.run([call("wait")], Invocation(cancel=cancel)))
+        while not executor._bodies and not running.done():
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        cancel.set()
+        return (await running)[0]
+
+    async def often() -> list[Result]:
+        return [await cancelled() for _ in range(20)]
+
+    results = asyncio.run(often())
+    assert {result.outcome for result in results} == {"cancelled"}
+    assert breaker.state == "half-open"  # and its permit is back
+    wait_for(lambda: not executor.abandoned)
+
+
+@pytest.mark.parametrize(
+    ("says", "outcome"),
+    [("half of it", "ok"), (ToolError("half", "half of it"), "tool-error"), (OSError("closed"), "cancelled")],
+)
+def test_what_a_tool_says_when_it_is_cancelled_is_its_result(says, outcome):
+    cancel = Cancel()
+
+    async def hurries(arguments, context):
+        cancel.set()  # what it says now is there before anybody else hears of that
+        if isinstance(says, Exception):
+            raise says
+        return says
+
+    executor = Executor(Registry([body("hurry", hurries, runs_in="loop")]), breaker=lambda: Breaker(failures=1))
+    (result,) = asyncio.run(executor.run([call("hurry")], Invocation(cancel=cancel)))
+    assert result.outcome == outcome
+    assert executor.breaker("hurry").state == "closed"
+
+
+def test_a_tool_that_cancels_itself_fails():
+    async def gives_up(arguments, context):
+        raise asyncio.CancelledError
+
+    assert run_one(body("give_up", gives_up)).error.code == "CancelledError"
+
+
 def test_a_call_that_was_not_begun_may_run_later():
     ran: list[int] = []
     executor = Executor(Registry([body("do", lambda *_: ran.append(1), mode="write", approval=False)]))

@@ -484,7 +484,7 @@ class Executor:
         self._bodies[cancel] = inner
         start = self._workers.in_loop if tool.runs_in == "loop" and not alone else self._workers.in_thread
         try:
-            worker = start(lambda: run(job.arguments, own), self._content, delivery, cancel)
+            worker = start(lambda: run(job.arguments, own), lambda did: self._content(did, context), delivery, cancel)
         except RuntimeError:
             del self._bodies[cancel]
             return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
@@ -510,8 +510,10 @@ class Executor:
         message = f"the tool did not answer within {seconds:g} seconds"
         return Content(failure=Failure(kind="timeout", message=message, hint=hint), broke=True)
 
-    def _content(self, outcome: Outcome) -> Content:
-        return content_of(outcome, self._result_limit, self._error_text)
+    def _content(self, outcome: Outcome, context: Invocation) -> Content:
+        """Return what a body came to. What it raises when it is cancelled says nothing of the tool."""
+        content = content_of(outcome, self._result_limit, self._error_text)
+        return Content(failure=words.STOPPED) if content.broke and context.cancelled else content
 
     def _remaining(self, context: Invocation) -> float | None:
         if context.deadline is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
+from asyncio import CancelledError
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -82,7 +83,7 @@ class _Apart:
                 while not ours.poll(_LOOK_SECONDS):
                     if context.cancelled:
                         process.kill()
-                        return None  # to nobody
+                        raise CancelledError
                 answer = msgspec.json.decode(ours.recv_bytes(), type=_Answer)
             except EOFError:
                 process.join()
