@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from callmark.events import ArgumentsDelta, Call, Event, Malformed, Markup, Text
+from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import language_of
 from callmark.reading.parser import Parser
 from callmark.running.native import Assembler
@@ -119,6 +119,7 @@ class ChoiceReader:
             self._read(self._parser.finish(), final=True, cut=cut)
             self._end_line()
         if not self.stopped and self._native is not None:
+            self._native.stop_reason = reason if reason in ("length", "content_filter") else "stop"
             self._read(self._native_calls(self._native.finish(), cut), final=True)
         if not self.calls:
             self._emit(self._blanks)
@@ -133,9 +134,8 @@ class ChoiceReader:
         return self._taken(), "stop" if reason in (None, "", "tool_calls", "function_call") else reason
 
     def _native_calls(self, events: list[Event], cut: bool) -> list[Event]:
-        """Return the calls that are complete. Where the message was cut, one without arguments may have had some."""
-        empty = {event.index for event in events if isinstance(event, ArgumentsDelta)} if cut else set()
-        calls: list[Event] = [event for event in events if isinstance(event, Call) and event.index not in empty]
+        """Return the calls that are complete."""
+        calls: list[Event] = [event for event in events if isinstance(event, Call)]
         self._cut = self._cut or (cut and len(calls) < len(events))
         return calls
 
