@@ -245,6 +245,30 @@ def test_another_call_than_the_wanted_one_is_not_enough():
     assert "retry" in steps(events)
 
 
+@pytest.mark.parametrize("choice", ["required", "add"])
+@pytest.mark.parametrize("wrong", ["[CALL: addd(a=1, b=2)]", "[CALL: add(a=1, c=2)]", "[CALL: note(txt=3)]"])
+def test_a_wanted_call_that_could_not_run_is_still_wanted(choice, wrong):
+    note = tool(name="note", mode="read", stealth=True)(lambda text: "")
+    registry = Registry([add, note])
+    settings = Settings(tool_choice=choice, retries=1)
+    model = Script(wrong, "I cannot.", CALL, "3.")
+    events = play(Session(registry, settings=settings), model)
+    assert [result.ok for result in of(Result, events)] == [False, True]
+    assert steps(events) == [
+        *("generation", "results", "generation", "retry", "generation", "results", "generation", "answer"),
+    ]
+    assert model.said(2).startswith("You must call")
+    model = Script(wrong, "I cannot.", "I cannot.", "Nor now.")
+    assert play(Session(registry, settings=settings), model)[-1].text == "I cannot."
+    assert len(model.requests) == 3
+
+
+def test_of_two_calls_that_are_wanted_one_that_ran_is_enough():
+    model = Script("[CALL: addd(a=1)] [CALL: add(a=1, b=2)]", "3.")
+    events = play(Session(Registry([add]), settings=Settings(tool_choice="required")), model)
+    assert "retry" not in steps(events)
+
+
 # Truncated calls.
 
 REST = ["=1, b=2)]", "add(a=1, b=2)]", "[CALL: add(a=1, b=2)]", "[CALL: add(a"]

@@ -38,6 +38,7 @@ from callmark.writing.messages import merge_into_messages
 from callmark.writing.prompt import Prompt
 
 _NO_MORE = ("loop-guard", "busy", "saturated")  # after which the model goes on without any tools
+_WRONG = ("unknown-tool", "invalid-arguments")  # the model's own mistakes: such a call is none that was wanted
 
 
 class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
@@ -273,12 +274,13 @@ class Session:
                 for result in results:
                     yield result
                 yield Step("results", said)
-                if any(self._fulfils(call.name, wanted) for call in answer.calls):
+                outcomes = [(call.name, result.outcome) for call, result in zip(answer.calls, results, strict=True)]
+                if any(self._fulfils(name, wanted) for name, outcome in outcomes if outcome not in _WRONG):
                     wanted = ""
                 if cancel.is_set():
                     yield Step("cancelled")
                     return
-                if all(result.stealth for result in results):
+                if not wanted and all(result.stealth for result in results):
                     break
                 broken |= {
                     call.name
