@@ -333,6 +333,30 @@ def test_a_tool_whose_breaker_is_open_is_left_out_and_others_stay():
     assert "flaky" not in model.requests[2].messages[0]["content"]
 
 
+@pytest.mark.parametrize("broken", ["look", "eyes:look"])
+def test_a_breaker_takes_no_tool_of_the_same_name_away(broken):
+    registry = Registry([Tool(name="look", function=lambda *_: 1, mode="read")])
+    registry.register(Tool(name="look", function=lambda *_: 2, mode="read"), owner="eyes")
+    registry.register(Tool(name="blink", function=lambda *_: 3, mode="read"), owner="eyes")
+    executor = Executor(registry)
+    executor.breaker(broken).force("open")
+    executor.breaker("eyes:blink").force("open")
+    model = Script(f"[CALL: {broken}()] [CALL: blink()]", "Hm.")
+    events = play(Session(executor), model)
+    assert [result.outcome for result in of(Result, events)] == ["breaker-open"] * 2
+    taught = model.requests[1].messages[0]["content"]
+    assert "blink" not in taught  # whatever it was called by
+    assert ("eyes:look" in taught) is (broken == "look")
+    assert "look" in taught
+
+
+def test_a_tool_that_is_gone_when_its_breaker_refuses_is_not_looked_for():
+    registry = Registry([add, Tool(name="gone", function=lambda *_: 1, mode="read")])
+    executor = Executor(registry, observers=[lambda record: registry.unregister("gone")])
+    executor.breaker("gone").force("open")
+    assert play(Session(executor), Script("[CALL: gone()]", "Hm."))[-1].text == "Hm."
+
+
 def test_an_endless_caller_ends():
     model = Script(*["[CALL: add(a=1, b=2)]"] * 99)
     events = play(Session(Registry([add])), model)

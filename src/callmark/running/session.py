@@ -225,7 +225,7 @@ class Session:
     async def _turn(self, model: Model, cancel: Cancel, request_id: str) -> AsyncGenerator[SessionEvent, None]:
         settings, retries, tools_on = self.settings, self.settings.retries, self.settings.tools
         wanted = "" if settings.tool_choice in ("auto", "none") else settings.tool_choice
-        broken: set[str] = set()  # tools that their breakers refuse
+        broken: set[str] = set()  # tools that their breakers refuse, by their qualified names
         while True:
             context = replace(self._context, request_id=request_id, messages=apart(self.messages), cancel=cancel)
             offered = await self._offered(context, broken, cancel) if tools_on else ()
@@ -282,11 +282,8 @@ class Session:
                     return
                 if not wanted and all(result.stealth for result in results):
                     break
-                broken |= {
-                    call.name
-                    for call, result in zip(answer.calls, results, strict=True)
-                    if result.outcome == "breaker-open"
-                }
+                tripped = (self._tool(name) for name, outcome in outcomes if outcome == "breaker-open")
+                broken |= {each.qualified_name for each in tripped if each is not None}
                 if any(result.outcome in _NO_MORE for result in results):
                     tools_on = False
                     yield Step("no-tools", self._say_to_model(self.wording.no_tools()))
@@ -313,7 +310,7 @@ class Session:
     async def _offered(self, context: Invocation, broken: set[str], cancel: Cancel) -> tuple[Tool, ...]:
         registry = self.executor.registry
         found = await unless(cancel, registry.offered(context, ask=attempt_here, names=self.settings.only)) or ()
-        return tuple(each for each in found if each.name not in broken and each.qualified_name not in broken)
+        return tuple(each for each in found if each.qualified_name not in broken)
 
     def _prompt(self, offered: Sequence[Tool], wanted: str) -> Prompt:
         names = self.executor.registry.names_of(offered)
@@ -328,10 +325,14 @@ class Session:
     def _fulfils(self, name: str, wanted: str) -> bool:
         if wanted in ("", "required"):
             return True
+        found = self._tool(name)
+        return found is not None and found is self._tool(wanted)
+
+    def _tool(self, name: str) -> Tool | None:
         try:
-            return self.executor.registry.get(name) is self.executor.registry.get(wanted)
+            return self.executor.registry.get(name)
         except ToolError:
-            return False
+            return None
 
     def _asked(self, prompt: Prompt | None) -> list[dict[str, Any]]:
         system = [{"role": "system", "content": self.system}] if self.system else []
