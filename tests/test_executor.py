@@ -1728,3 +1728,20 @@ def test_the_sync_front_runs_tools_of_the_loop_in_threads():
     executor = Executor(Registry([where]))
     assert executor.run_sync([call("where")])[0].data == "callmark-tool"
     assert asyncio.run(executor.run([call("where")]))[0].data == "MainThread"
+
+
+def test_keys_that_become_the_same_are_all_kept():
+    class Key:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __str__(self) -> str:
+            return "k"
+
+    value = {"k": 0, "k (Key)": 1, "k (Key) 2": 2, **{Key(number): number for number in range(3, 500)}}
+    data, truncated = rendered(value)
+    assert sorted(data.values()) == list(range(500))
+    assert not truncated
+    assert rendered({1: "a", "1": "b"}).data == {"1": "a", "1 (str)": "b"}
+    halves = {chr(number): number for number in range(0xD800, 0xD810)}  # none of them can be a key
+    assert list(rendered(halves).data.values()) == list(range(0xD800, 0xD810))

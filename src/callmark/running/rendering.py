@@ -173,9 +173,18 @@ class _Walk:
                 break
             name = self._text(key) if isinstance(key, str) else self._text(_words(key))
             if name in made:
-                name = self._text(f"{name} ({type(key).__name__})")
+                name = self._another(f"{name} ({type(key).__name__})", made)
             made[name] = self.json(value, path)
         return made
+
+    def _another(self, name: str, made: Mapping[str, JsonValue]) -> str:
+        """Return a name that is not there yet: this one, or with a number."""
+        found = self._text(name)
+        number = len(made)  # where it stands, so that seldom a second is tried
+        while found in made:
+            found = self._text(f"{name} {number}")
+            number += 1
+        return found
 
 
 def _more(number: int) -> str:
