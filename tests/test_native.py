@@ -270,6 +270,36 @@ def test_of_several_answers_the_first_one_is_read():
     assert [event.id for event in events if isinstance(event, Call)] == ["c0"]
 
 
+def test_of_several_candidates_the_first_one_is_read():
+    def said(path: str, **fields: Any) -> dict[str, Any]:
+        return {**fields, "content": {"parts": [{"functionCall": {"name": "f", "args": {"at": path}}}]}}
+
+    for first, second in (({"index": 0}, {"index": 1}), ({}, {}), ({}, {"index": 1})):
+        candidates = [said("a", **first), said("b", **second)]
+        events, _ = assembled([{"candidates": candidates}, {"candidates": [said("c", index=1)]}])
+        assert [event.arguments for event in events if isinstance(event, Call)] == [{"at": "a"}]
+    events, _ = assembled([{"candidates": [said("b", index=1), said("a", index=0)]}])
+    assert [event.arguments for event in events if isinstance(event, Call)] == [{"at": "a"}]
+
+
+def test_fragments_with_an_id_each_belong_to_the_call_of_their_index():
+    fragments = [
+        openai(piece(0, "c1", "f", "")), openai(piece(0, "c2", None, '{"a"')), openai(piece(0, "c3", None, ": 1}")),
+        openai(piece(1, "c4", "g", "")), openai(piece(1, "c5", "", "{}")), DONE,
+    ]  # fmt: skip
+    events, _ = assembled(fragments)
+    calls = [event for event in events if isinstance(event, Call)]
+    assert [(call.name, call.arguments, call.id) for call in calls] == [F, ("g", {}, "c4")]
+    assert not [event for event in events if isinstance(event, Malformed)]
+
+
+def test_what_means_nothing_changes_no_dialect():
+    ping = {"type": "ping"}
+    stream = [chunk for chunk in ANTHROPIC if chunk["type"] != "content_block_stop"]
+    events, _ = assembled([ping, *(each for chunk in stream for each in (chunk, ping))])
+    assert {event.dialect for event in events if isinstance(event, Call)} == {"anthropic"}
+
+
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [

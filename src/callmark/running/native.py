@@ -95,7 +95,7 @@ class Assembler:
             self._anthropic(kind, chunk, made)
         elif kind == "message":
             self._anthropic_message(chunk, made)
-        elif isinstance(kind, str):
+        elif isinstance(kind, str) and "-" in kind:  # others are Anthropic's that hold nothing
             self._cohere(kind, chunk, made)
         elif "message" in chunk:
             self._cohere_message(chunk, made)
@@ -132,11 +132,18 @@ class Assembler:
                 made.extend(self.finish())
 
     def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
-        """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one."""
-        slot, own_id = _key(piece.get("index")), piece.get("id")
-        for key, call in reversed(self._pending.items()):
-            another = slot is None and function.get("name") and call.name
-            if call.id == own_id if own_id and call.id else key[0] == slot and not another:
+        """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one.
+
+        Where both have an id, or no index, another name is another call; without a name, it is an id for each fragment.
+        """
+        slot, own_id, name = _key(piece.get("index")), piece.get("id"), function.get("name")
+        newest = list(reversed(self._pending.items()))
+        for key, call in newest:
+            if own_id and call.id == own_id:
+                return key
+        for key, call in newest:
+            another = name if own_id and call.id else slot is None and name and call.name
+            if key[0] == slot and not another:
                 return key
         return slot, self._begun
 
@@ -217,7 +224,9 @@ class Assembler:
 
     def _gemini(self, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "gemini"
-        for candidate in _objects(chunk.get("candidates")):
+        for number, candidate in enumerate(_objects(chunk.get("candidates"))):
+            if candidate.get("index", number) not in (None, 0):
+                continue  # as in `_openai`
             for part in _objects(_object(candidate.get("content")).get("parts")):
                 self._say(part.get("text"), made, reasoning=part.get("thought") is True)
                 call = part.get("functionCall", part.get("function_call"))  # on the wire, in its client
@@ -291,7 +300,7 @@ class Assembler:
             call = self._pending[key] = _Pending(self._begun)
             self._begun += 1
         self._last = key
-        call.id = own_id if isinstance(own_id, str) and own_id else call.id
+        call.id = call.id or (own_id if isinstance(own_id, str) and own_id else None)
         if isinstance(name, str) and name and not call.name:
             call.name = name  # once: some servers send it with every fragment
         if call.name and not call.started:
