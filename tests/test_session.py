@@ -1067,6 +1067,30 @@ def test_a_tool_that_does_not_say_whether_it_is_offered_holds_no_cancel_up():
     assert steps(asyncio.run(use())) == ["cancelled"]
 
 
+def test_tools_that_do_not_say_whether_they_are_offered_hold_no_turn_up(monkeypatch):
+    heard: list[Any] = []
+
+    async def never(context: Invocation) -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    async def soon(context: Invocation) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    monkeypatch.setattr("callmark.running.session.OFFER_SECONDS", 0.05)
+    tools = [Tool(name=f"f{number}", function=lambda *_: 1, should_register=never) for number in range(2)]
+    asked = Tool(name="asked", function=lambda *_: 1, should_register=soon)
+    registry = Registry([*tools, asked, add], listener=heard.append)
+    model = Script("Hm.")
+    (*_, answer) = play(Session(registry), model)
+    assert answer.text == "Hm."
+    taught = model.requests[0].messages[0]["content"]
+    assert [name in taught for name in ("- f0(", "- f1(", "- asked(", "- add(")] == [False, False, True, True]
+    reasons = [event.reason for event in heard if event.change == "unanswered"]
+    assert reasons == ["should_register raised TimeoutError"] * 2
+
+
 def test_tools_see_the_conversation():
     seen: list[Any] = []
     look = Tool(name="look", function=lambda arguments, context: seen.append(context), mode="read")

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -30,6 +30,7 @@ from callmark.running.settings import Settings
 from callmark.running.signals import Cancel, attempt_here, unless
 from callmark.running.wording import Wording
 from callmark.tools.context import Invocation, apart
+from callmark.tools.foreign import Outcome
 from callmark.tools.registry import Registry
 from callmark.tools.results import Failure, Result
 from callmark.tools.shapes import native
@@ -37,6 +38,7 @@ from callmark.tools.tool import Tool
 from callmark.writing.messages import merge_into_messages
 from callmark.writing.prompt import Prompt
 
+OFFER_SECONDS: Final = 1.0  # for a tool to say whether it is offered
 _NO_MORE = ("loop-guard", "busy", "saturated")  # after which the model goes on without any tools
 _WRONG = ("unknown-tool", "invalid-arguments")  # the model's own mistakes: such a call is none that was wanted
 
@@ -309,7 +311,7 @@ class Session:
 
     async def _offered(self, context: Invocation, broken: set[str], cancel: Cancel) -> tuple[Tool, ...]:
         registry = self.executor.registry
-        found = await unless(cancel, registry.offered(context, ask=attempt_here, names=self.settings.only)) or ()
+        found = await unless(cancel, registry.offered(context, ask=_soon, names=self.settings.only)) or ()
         return tuple(each for each in found if each.qualified_name not in broken)
 
     def _prompt(self, offered: Sequence[Tool], wanted: str) -> Prompt:
@@ -401,6 +403,12 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({len(self.messages)} messages, {self._counts.turns} turns)"
+
+
+async def _soon(should_register: Callable[[Invocation], Any], context: Invocation) -> Outcome:
+    """Ask a tool whether it is offered. One that does not say so in time is not, and the next one is asked."""
+    outcome = await unless(None, attempt_here(should_register, context), OFFER_SECONDS)
+    return Outcome(None, TimeoutError()) if outcome is None else outcome
 
 
 def _refused(call: Call) -> Result:
