@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -68,3 +71,68 @@ def test_a_server_that_goes_away_is_a_result():
         return result
 
     assert asyncio.run(use()).outcome in ("tool-error", "timeout")
+
+
+def test_a_call_that_is_not_async_holds_no_loop_up():
+    release = threading.Event()
+    seen: list[Any] = []
+
+    def call(name: str, arguments: dict[str, Any]) -> Any:
+        seen.append((threading.current_thread(), place.get("nowhere")))
+        if name == "fails":
+            raise OSError("closed")
+        if name == "hangs":
+            release.wait(20)
+        return {"content": [{"type": "text", "text": name}]}
+
+    place: ContextVar[str] = ContextVar("place")
+    tools = tools_from_mcp([{"name": name} for name in ("quick", "fails", "hangs")], call, trust_hints=True)
+    executor = Executor(Registry(tools), approve=lambda asked: True, timeout_seconds=0.5)
+
+    async def use() -> list[str]:
+        place.set("here")
+        results = []
+        for name in ("quick", "fails", "hangs"):
+            results += await executor.run(parse(f"[CALL: {name}()]").calls)
+        assert executor.abandoned == 1  # no thread can be ended, so it is counted
+        return [result.outcome for result in results]
+
+    assert asyncio.run(use()) == ["ok", "tool-error", "timeout"]  # and the loop does not wait for it
+    assert threading.main_thread() not in [thread for thread, _ in seen]
+    assert {said for _, said in seen} == {"here"}
+    release.set()
+    for thread, _ in seen:
+        thread.join(5)
+
+    async def later() -> tuple[str, int]:
+        release.clear()
+        await executor.run(parse("[CALL: hangs()]").calls)
+        release.set()
+        while executor.abandoned:
+            await asyncio.sleep(0.01)
+        (quick,) = await executor.run(parse("[CALL: quick()]").calls)
+        return quick.outcome, executor.abandoned
+
+    assert asyncio.run(later()) == ("ok", 0)
+
+
+def test_what_a_call_returns_to_be_awaited_is_awaited_in_the_callers_loop():
+    loops: list[Any] = []
+
+    async def client(name: str, arguments: dict[str, Any]) -> Any:
+        loops.append(asyncio.get_running_loop())
+        return {"content": [{"type": "text", "text": name}]}
+
+    class Client:
+        async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:
+            return await client(name, arguments)
+
+    async def use(call: Any) -> None:
+        (made,) = tools_from_mcp([{"name": "f"}], call, trust_hints=True)
+        executor = Executor(Registry([made]), approve=lambda asked: True)
+        (result,) = await executor.run(parse("[CALL: f()]").calls)
+        assert result.data == "f"
+        assert loops.pop() is asyncio.get_running_loop()
+
+    for call in (client, Client(), lambda name, arguments: client(name, arguments)):
+        asyncio.run(use(call))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +30,7 @@ from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
 from callmark.running.signals import Bell, Cancel, unless
-from callmark.running.workers import Delivery, Workers, complete, side_by_side
+from callmark.running.workers import Delivery, Workers, complete, off_loop, side_by_side
 from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.registry import Registry, body_of, copied
@@ -482,9 +483,13 @@ class Executor:
         inner = _Body(_inside.get(), self._bulkhead, tool, own)
         token = _inside.set(inner)
         self._bodies[cancel] = inner
-        start = self._workers.in_loop if tool.runs_in == "loop" and not alone else self._workers.in_thread
+        here = tool.runs_in == "loop" and not alone
+        start = self._workers.in_loop if here else self._workers.in_thread
+        body = partial(run, job.arguments, own)
+        if here and getattr(run, "blocks", False):
+            body = partial(off_loop, body)
         try:
-            worker = start(lambda: run(job.arguments, own), lambda did: self._content(did, context), delivery, cancel)
+            worker = start(body, lambda did: self._content(did, context), delivery, cancel)
         except RuntimeError:
             del self._bodies[cancel]
             return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))

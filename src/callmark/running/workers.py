@@ -137,6 +137,34 @@ def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float) -> T:
         loop.close()
 
 
+async def off_loop(body: Callable[[], Any]) -> Any:
+    """Run a body that may block in a thread, for the loop that runs; what it returns to be awaited is awaited here.
+
+    Who is cancelled ends when the thread does, or when told so again: until then the work is under way, and counted.
+    """
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[Outcome] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(outcome: Outcome) -> None:
+        if not over.done():
+            over.set_result(outcome)
+
+    def work() -> None:
+        outcome = attempt(context.run, body)
+        attempt(loop.call_soon_threadsafe, settle, outcome)  # the loop may be gone
+
+    threading.Thread(target=work, name="callmark-tool", daemon=True).start()
+    try:
+        value, error = await asyncio.shield(over)
+    except asyncio.CancelledError:
+        await over
+        raise
+    if error is not None:
+        raise error
+    return await value if inspect.isawaitable(value) else value
+
+
 async def _whole(begun: Any, finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
     task = asyncio.ensure_future(attempt_task(lambda: begun))
     cancel.listen(_canceller(task))

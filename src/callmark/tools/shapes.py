@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -182,9 +183,9 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
 
     `listing` is the result, or its list of tools, as mappings or as an MCP client's objects. `call(name, arguments)`
     does a `tools/call`, sync or async; its result becomes text or structured content, one with `isError` a ToolError.
-    Tools run in the caller's event loop, to which a client belongs. A server's hints are no promises, so every tool
-    is one that writes, unless `trust_hints`. Names that no marker can carry are narrowed. Turning pages is left to the
-    caller.
+    Tools run in the caller's event loop, to which a client belongs; what is not `async def` is called in a thread. A
+    server's hints are no promises, so every tool is one that writes, unless `trust_hints`. Names that no marker can
+    carry are narrowed. Turning pages is left to the caller.
     """
     found = _field(listing, "tools")
     made = []
@@ -228,6 +229,8 @@ class _McpBody:
     def __init__(self, call: McpCall, name: str) -> None:
         self.call = call
         self.name = name
+        begins = call if inspect.isroutine(call) else type(call).__call__
+        self.blocks = not inspect.iscoroutinefunction(begins)  # maybe: an executor calls it in a thread
 
     def __call__(self, arguments: dict[str, Any], context: Invocation) -> Any:
         value = self.call(self.name, arguments)
