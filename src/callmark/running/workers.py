@@ -146,13 +146,9 @@ async def off_loop(body: Callable[[], Any]) -> Any:
     over: asyncio.Future[Outcome] = loop.create_future()
     context = contextvars.copy_context()
 
-    def settle(outcome: Outcome) -> None:
-        if not over.done():
-            over.set_result(outcome)
-
     def work() -> None:
         outcome = attempt(context.run, body)
-        attempt(loop.call_soon_threadsafe, settle, outcome)  # the loop may be gone
+        attempt(loop.call_soon_threadsafe, attempt, over.set_result, outcome)  # nobody may wait, the loop may be gone
 
     threading.Thread(target=work, name="callmark-tool", daemon=True).start()
     try:
