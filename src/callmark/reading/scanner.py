@@ -215,7 +215,6 @@ class _Beginnings:
 
     def __init__(self, patterns: list[Pattern]) -> None:
         self._cut: set[str] = set()  # what such a text may be cut to
-        self._longest = 0
         self._told: dict[str, list[Pattern]] = {}  # by the first two characters
         vague = []
         for pattern in patterns:
@@ -372,7 +371,7 @@ def _begins(entry: Entry) -> str:
 def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
     """Return what a call may begin with in the section of `opener`, in the order in which it is tried."""
     heads = opener.section.heads if opener.section is not None else ()
-    strict = [Entry("loose" if head.form.repairs else "head", head.head, opener.dialect, head) for head in heads]
+    strict = [Entry("head", head.head, opener.dialect, head) for head in heads]
     loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
     return (*strict, *loose)
 
