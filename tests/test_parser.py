@@ -733,3 +733,16 @@ def test_a_key_that_is_there_twice_is_named(text, key):
     for events in (whole(text), by_characters(text)):
         (broken,) = [event for event in events if isinstance(event, Malformed)]
         assert (broken.code, broken.message) == ("duplicate-key", f"expected each key once, found {key!r} twice")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'[CALL: f({\"a\": \"x \\u00e \"}</tool_call>)]',
+        r'[CALL: f({\"a\": \"x \\ud83d\\ud00 y',
+        r'[CALL: f({\"a\": \"x \\u00e9 \\ud: z\"})]',
+    ],
+)
+def test_what_is_wrong_in_an_escaped_object_has_one_place_in_every_chunking(text):
+    for size in (1, 2, 3, 5):
+        assert joined(in_chunks([text[at : at + size] for at in range(0, len(text), size)])) == joined(whole(text))

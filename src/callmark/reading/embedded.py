@@ -102,11 +102,12 @@ class Embedded:
 class Escaped(Embedded):
     """JSON as it looks inside a string (`{\\"a\\": 1}`) or in XML (`{&quot;a&quot;: 1}`), and in neither."""
 
-    __slots__ = ("_language",)
+    __slots__ = ("_language", "died")
 
     def __init__(self, reader: ValueReader, sign: str) -> None:
         """Take the reader, which has read the opening brace, and a key of ESCAPED_QUOTE."""
         super().__init__(reader)
+        self.died = -1  # position where the reader did, which may be in what it had held
         self._language = _BACKSLASHES if sign == "\\" else _ENTITIES
 
     def read(self, buffer: str, at: int, base: int, out: list[str]) -> int:
@@ -128,5 +129,6 @@ class Escaped(Embedded):
             if run is None:
                 piece = json.loads(f'"{piece}"') if piece[0] == "\\" else unescape(piece)
             stop = self.take(piece, base + found.end(), out) - base
+            self.died = base + stop if run is not None and self.broken else -1
             at = max(at, stop) if run is not None else at if self.broken else found.end()
         return at

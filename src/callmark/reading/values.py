@@ -494,7 +494,7 @@ class ValueReader:
         frame = self._stack[-1]
         self.name = self.name or reader.name
         if reader.status == DEAD:
-            self.error = reader.error
+            self.error = reader.error if reader.error >= 0 else escaped.died
             return self._die(reader.code, reader.expected, at)
         if reader.status == DONE:
             self._escaped = None
