@@ -714,7 +714,7 @@ def test_at_least_one_string_in_a_hundred_is_nasty_in_each_way():
 def test_hostile_texts_reach_every_kind_of_event_code_and_dialect():
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=1200, derandomize=True, database=None)
+    @settings(max_examples=2000, derandomize=True, database=None)
     @given(hostile_texts | filled_markers | good_markers | sloppy_markers, options)
     def collect(text, chosen):
         for found in [*whole(text, **chosen), *whole(text, dialects=dialects())]:
