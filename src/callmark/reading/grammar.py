@@ -220,7 +220,7 @@ class Grammar:
     def _reach(self, terminal: str, text: str, position: int) -> tuple[int, str]:
         """Return how far `terminal` goes at `position`, where it does not match, and what it wants there, in words."""
         if terminal in _UNFINISHED or terminal == "QUOTED":
-            unfinished, delimiter = _UNFINISHED.get(terminal) or self._quoted()
+            unfinished, delimiter = _UNFINISHED.get(terminal) or self._own_string()
             match = unfinished.match(text, position)
             if match is not None and match.lastgroup:
                 return match.end(), '"="'
@@ -236,12 +236,11 @@ class Grammar:
         cut_off = position + len(begun) == len(text) and pattern.value.startswith(begun)
         return position + len(begun) if cut_off else position, _quoted(pattern.value)
 
-
     def form(self, body: str) -> Form:
         """Return the first form with that body: all of a dialect's quote, trim and encode alike."""
         return next(form for form in self.dialect.forms if form.body == body)
 
-    def _quoted(self) -> tuple[re.Pattern[str], str]:
+    def _own_string(self) -> tuple[re.Pattern[str], str]:
         """Return how far a string in the dialect's own delimiter goes, and the delimiter."""
         quote = self.form("braces").quote
         first, rest = re.escape(quote[0]), re.escape(quote[1:])
