@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from callmark.dialects.model import Dialect, Form, Writing
 
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
@@ -18,6 +20,14 @@ _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
+
+
+def _list_of(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of a JSON list of calls between an opener and a closer."""
+    return Form(
+        opener=opener, head=r"(?=\{)", body="envelope", separator=r"{ws},{ws}", closer=closer, alone=False, **more
+    )
+
 
 BUILTIN: tuple[Dialect, ...] = (
     Dialect(
@@ -534,22 +544,11 @@ BUILTIN: tuple[Dialect, ...] = (
         source=_SOURCE
         + ": jamba, hunyuan_a13b, nemotron_deci, cohere_command, granite, pangu, minimax_m1, phi4_mini_json, xlam",
         forms=(
-            Form(
-                opener=r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>){ws}\[{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
-                alone=False,
+            _list_of(
+                r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>){ws}\[{ws}(?=\{)",
+                r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
             ),
-            Form(
-                opener=r"<tool_call>{ws}\[{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\](?:{ws}</tool_call>)?",
-                alone=False,
-            ),
+            _list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?"),
             Form(
                 opener=r"<tool_calls>{ws}(?=\{)",
                 head=r"(?=\{)",
@@ -557,44 +556,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 closer=r"</tool_calls>",
                 alone=False,
             ),
-            Form(
-                begins="[",
-                opener=r"\[unused11\]{ws}\[{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\]{ws}\[unused12\]",
-                alone=False,
-            ),
-            Form(
-                opener=r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\]",
-                alone=False,
-            ),
-            Form(
-                begins="f",
-                opener=r"functools{ws}\[{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\]",
-                alone=False,
-                explicit=False,
-            ),
-            Form(
-                begins="[",
-                opener=r"\[{ws}" + _NAMED_FIRST,
-                head=r"(?=\{)",
-                body="envelope",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\]",
-                alone=False,
-                explicit=False,
-                line_start=True,
-            ),
+            _list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
+            _list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\]"),
+            _list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
+            _list_of(r"\[{ws}" + _NAMED_FIRST, r"{ws}\]", begins="[", explicit=False, line_start=True),
         ),
         writing=Writing(
             opener="<tool_calls>[",
