@@ -229,6 +229,7 @@ class _Beginnings:
         self._vague = AnyOf(vague) if vague else None
 
     def may_match(self, buffer: str, at: int) -> bool:
+        """Return whether more text behind `buffer` could make one of them match at index `at`."""
         rest = buffer[at : at + self._longest + 1]
         if rest in self._cut:
             return True
