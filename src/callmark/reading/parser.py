@@ -531,7 +531,7 @@ class Parser(CallReading):
         """Begin the next call of a section: return whether it did, None where it was read at once or none is there."""
         buffer, at = self._buffer, self._at
         for head in section_heads(entry, self._tolerant):
-            found = head.match(buffer, at)
+            found = head.pattern.match(buffer, at)
             if found is not None:
                 self._between = True
                 if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._mended):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
@@ -76,16 +76,6 @@ class Entry:
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
         self.special: Final = kind == "tag" or self.line_start or self.salvage
-
-    @cached_property
-    def match(self) -> Callable[..., re.Match[str] | None]:
-        """Match at a place: `re.Pattern.match`."""
-        return self.pattern.match
-
-    @cached_property
-    def prefix(self) -> str:
-        """The text with which every match begins, as far as it is plain to see."""
-        return self.pattern.prefix
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
         """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
@@ -171,7 +161,6 @@ class Plan:
             found = self.any(buffer, start + 1)
         return -1
 
-    @cached_property
     def near(self) -> Callable[[str, int], re.Match[str] | None] | None:
         """Search a short chunk for the first place where an entry begins, or (group 1) may once more text has come.
 
@@ -194,7 +183,7 @@ class Plan:
             return (-1, False) if found is None else (found.start(), found.lastindex == 1)
         self._asked += 1
         if self._asked > PATIENCE:
-            self._near = self.near
+            self._near = self.near()
         found = self.any(chunk, at)
         while found is not None:
             at = found.start()
@@ -244,10 +233,11 @@ class _Row:
     Before `clear` there is none from where it was last looked for: a row is not searched beyond the entries of others.
     """
 
-    __slots__ = ("_char", "_start", "clear", "entry", "index", "match")
+    __slots__ = ("_char", "_first", "_start", "clear", "entry", "index", "match")
 
     def __init__(self, char: str, entry: Entry, start: Pattern) -> None:
         self._char = char
+        self._first = entry.pattern.match
         self._start = start
         self.entry = entry
         self.index = self.clear = -1
@@ -257,7 +247,7 @@ class _Row:
         """Find it between the indexes `at` and `end`; `end` for none."""
         index = buffer.find(self._char, at, end)
         if index >= 0:
-            self.match = match = self.entry.match(buffer, index)
+            self.match = match = self._first(buffer, index)
             if match is not None:
                 self.index = index
                 return index
@@ -332,13 +322,14 @@ class Search:
             entries = [*entries[entries.index(behind) + 1 :], behind]
         rest = "" if final else buffer[hit : hit + HOLD_LIMIT]
         for entry in entries:
-            if buffer.startswith(entry.prefix, hit):
-                found = entry.match(buffer, hit)
+            pattern = entry.pattern
+            if buffer.startswith(pattern.prefix, hit):
+                found = pattern.match(buffer, hit)
                 if found is not None:
                     return entry, found
-                if not final and entry.pattern.may_match(buffer, hit):
+                if not final and pattern.may_match(buffer, hit):
                     return None
-            elif not final and entry.prefix.startswith(rest):
+            elif not final and pattern.prefix.startswith(rest):
                 return None
         raise AssertionError("an entry matches where the search found one")
 
