@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from benchmarks import recovery
-from benchmarks.environments import PEERS, Launch, UnavailableError, launch, ours
+from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, launch, ours
 from benchmarks.measure import exponent
 from benchmarks.report import Row
 from benchmarks.workers import FailedError, TooSlowError, Worker
@@ -37,6 +38,7 @@ from benchmarks.workloads import (
 OURS = "ours"
 CALLMARK = "callmark"
 OWN = "callmark, own dialect and tools"
+COMPILED = "callmark, compiled"
 FLOORS = ("floor", "emit", "empty")
 WARM_SECONDS = 0.02  # a shorter text is read AGAIN times, or for so long, before it is timed
 AGAIN = 4
@@ -52,6 +54,7 @@ class Entrant(NamedTuple):
 
 _DEFAULT = Entrant(CALLMARK, OURS, CALLMARK)
 _OWN = Entrant(OWN, OURS, OWN)
+_COMPILED = Entrant(COMPILED, COMPILED, CALLMARK)
 _FIND = Entrant("floor", OURS, "floor")
 _EMIT = Entrant("emit", OURS, "emit")
 _EMPTY = Entrant("empty", OURS, "empty")
@@ -187,13 +190,14 @@ class Arena:
 
     def _launches(self, only: Sequence[str]) -> dict[str, Launch]:
         made = {OURS: ours()}
-        for peer in PEERS.values():
-            if only and not any(peer.name.startswith(name) for name in only):
+        makers = {COMPILED: compiled} | {peer.name: partial(launch, peer) for peer in PEERS.values()}
+        for name, make in makers.items():
+            if only and not any(name.startswith(wanted) for wanted in only):
                 continue
             try:
-                made[peer.name] = launch(peer, self.tell)
+                made[name] = make(self.tell)
             except UnavailableError as error:
-                self.unavailable[peer.name] = str(error)
+                self.unavailable[name] = str(error)
         return made
 
     def versions(self) -> dict[str, Any]:
@@ -346,8 +350,9 @@ class Arena:
                 huge(spelling, scale.big_argument // 10, scale.seed, closers=True),
                 sparse(spelling, 2048, scale.seed)._replace(name="a message of 2 KB"),
             ):
-                yield self.contest(workload, (_FIND, _DEFAULT, _OWN, *peers))
-        yield self.contest(repairs(scale.dense_characters, scale.seed), (_FIND, _DEFAULT, _OWN, *READ_BY["hermes"]))
+                yield self.contest(workload, (_FIND, _DEFAULT, _OWN, _COMPILED, *peers))
+        broken = repairs(scale.dense_characters, scale.seed)
+        yield self.contest(broken, (_FIND, _DEFAULT, _OWN, _COMPILED, *READ_BY["hermes"]))
 
     def stream(self) -> Iterator[list[Row]]:
         """Streams: in chunks of 4 over all shapes, and some shapes in chunks of other lengths."""
@@ -367,7 +372,7 @@ class Arena:
                 yield rows
 
     def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
-        entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, *peers)
+        entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, _COMPILED, *peers)
         return self.contest(workload, entrants, chunks(workload.text, whole_markers=True), chunk=str(CHUNK))
 
     def _hopeless(self, row: Row) -> bool:
@@ -398,7 +403,7 @@ class Arena:
             ):
                 for chunk in scale.chunk_lengths:
                     pieces = tokens(workload.text) if chunk == "tokens" else chunks(workload.text, int(chunk))
-                    yield self.contest(workload, (_EMIT, _DEFAULT, _OWN, *peers), pieces, chunk=chunk)
+                    yield self.contest(workload, (_EMIT, _DEFAULT, _OWN, _COMPILED, *peers), pieces, chunk=chunk)
 
     def next(self) -> Iterator[list[Row]]:
         """What the next chunk costs when so much of a call has come already."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.contests import CALLMARK, FLOORS
+from benchmarks.contests import CALLMARK, COMPILED, FLOORS, OWN
 from benchmarks.report import ROOT, Row, table
 
 NOT_PYTHON = ("Rust", "node")
@@ -94,18 +94,23 @@ def _cells(rows: list[Row], part: str, show: Callable[[Row], str]) -> Iterator[t
             yield (one["workload"], one["spelling"]), one["reader"], show(one)
 
 
+def _of_text(rows: list[Row], part: str, workload: str, spelling: str, *readers: str) -> list[Row]:
+    """Return what each of some readers did with a text, {} for one that was not there."""
+    found = of(rows, part, workload=workload, spelling=spelling)
+    return [next((row for row in found if row["reader"] == reader), {}) for reader in readers]
+
+
 def ratios_to_floor(rows: list[Row]) -> list[Row]:
     """callmark against the floors: one row for each workload and spelling."""
     made = []
     for part in ("whole", "stream"):
         for one in of(rows, part, reader=CALLMARK):
-            own = next((row for row in of(rows, part, workload=one["workload"], spelling=one["spelling"])
-                        if row["reader"].startswith(f"{CALLMARK},")), {})  # fmt: skip
+            own, compiled = _of_text(rows, part, one["workload"], one["spelling"], OWN, COMPILED)
             made.append({
                 "read": part, "workload": one["workload"], "spelling": one["spelling"], "MB/s": one.get("MB/s"),
                 "ns/chunk": one.get("ns/chunk"), "x floor": one.get("x floor"),
                 "least-most": f"{one['x floor, least']:.1f}-{one['x floor, most']:.1f}" if "x floor" in one else "",
-                "own dialect": own.get("x floor"), "verdict": one["verdict"],
+                "own dialect": own.get("x floor"), "compiled": compiled.get("x floor"), "verdict": one["verdict"],
             })  # fmt: skip
     return made
 
@@ -153,19 +158,19 @@ def readme(rows: list[Row]) -> str:
         f"{about['python']}, {about['machine']}{load}. Times drift on any machine; ratios are of turns in one run.",
         "",
         "callmark with every dialect listening, against floors that build no calls: finding the opener and decoding "
-        "the arguments (whole), one event a chunk of 4 characters (streamed).",
+        "the arguments (whole), one event a chunk of 4 characters (streamed). *compiled*: the same engine, "
+        "built with `CALLMARK_COMPILED=1`.",
         "",
-        "| text | spelling | whole, MB/s | x floor | streamed, ns a chunk | x floor |",
-        "|---|---|---:|---:|---:|---:|",
+        "| text | spelling | whole, MB/s | x floor | compiled | streamed, ns a chunk | x floor | compiled |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     places = dict.fromkeys((row["workload"], row["spelling"]) for row in ratios_to_floor(rows))
     for workload, spelling in places:
-        whole = next(iter(of(rows, "whole", workload=workload, spelling=spelling, reader=CALLMARK)), {})
-        stream = next(iter(of(rows, "stream", workload=workload, spelling=spelling, reader=CALLMARK)), {})
-        lines.append(
-            f"| {workload} | `{spelling}` | {_short(whole.get('MB/s'))} | {_short(whole.get('x floor'))} "
-            f"| {_short(stream.get('ns/chunk'))} | {_short(stream.get('x floor'))} |"
-        )
+        cells = []
+        for part, speed in (("whole", "MB/s"), ("stream", "ns/chunk")):
+            ours, compiled = _of_text(rows, part, workload, spelling, CALLMARK, COMPILED)
+            cells += [ours.get(speed), ours.get("x floor"), compiled.get("x floor")]
+        lines.append(f"| {workload} | `{spelling}` | {' | '.join(map(_short, cells))} |")
     lines += _peer_table(rows, "whole", "How many times as long as callmark a peer takes, whole texts:")
     lines += _peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:")
     lines += [

@@ -11,11 +11,15 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from callmark import parse
+from callmark import UsageError, parse
 from callmark.events import Event
+from callmark.reading import parser
 from callmark.testing import in_chunks, joined
 
-__all__ = ["by_characters", "every_single_cut", "in_chunks", "joined", "random_cuts", "whole"]
+__all__ = ["MISUSE", "by_characters", "every_single_cut", "in_chunks", "joined", "random_cuts", "whole"]
+
+# What another type is refused with: the compiled engine is not even asked.
+MISUSE = UsageError if parser.__file__.endswith(".py") else (UsageError, TypeError)
 
 EVERY_CUT_UP_TO = 400  # characters; a longer text is cut at SPREAD_CUTS places, for the work grows with the square
 SPREAD_CUTS = 50

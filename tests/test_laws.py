@@ -17,6 +17,7 @@ import regex
 from benchmarks.recovery import CORPUS, losses
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from callmark import Call, CallStart, Limits, Malformed, Markup, Notice, Parser, Span, Text, UsageError, parse
 from callmark import testing as laws
@@ -305,9 +306,9 @@ def test_lenient_reading_finds_every_call_that_strict_reading_finds(dialect, dat
     markers = mutated(st.sampled_from(MARKERS[dialect.name]), 2)
     text = "".join(data.draw(st.lists(markers | soup(dialect.name), min_size=1, max_size=3)))
     events = whole(text, dialects=dialect)
-    found = [(call.span, meaning_of(call)) for call in calls_of(events)]
+    found = [meaning_of(replace(call, index=0)) for call in calls_of(events)]  # one that is mended counts too
     for call in calls_of(whole(text, dialects=dialect, tolerance="strict")):
-        assert (call.span, meaning_of(call)) in found or stands_elsewhere(call, events)
+        assert meaning_of(replace(call, index=0)) in found or stands_elsewhere(call, events)
 
 
 @each_dialect

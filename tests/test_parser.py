@@ -36,7 +36,7 @@ from callmark import (
 )
 from callmark.dialects import select
 from callmark.reading.grammar import load
-from feeding import by_characters, every_single_cut, in_chunks, joined, whole
+from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
 
 HERMES = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
 
@@ -60,7 +60,6 @@ def codes_of(events):
     ("options", "message"),
     [
         ({"tolerance": "loose"}, 'tolerance: expected "strict", "lenient" or "salvage", found \'loose\''),
-        ({"tolerance": None}, "tolerance"),
         ({"contexts": {"fences": "text"}}, "contexts: expected one of fence, code, quote, reasoning, found 'fences'"),
         ({"contexts": {"fence": "alone"}}, "contexts.fence: expected one of text, allow, sole, found 'alone'"),
         ({"contexts": {"code": "sole"}}, "contexts.code: expected one of text, allow, found 'sole'"),
@@ -77,6 +76,12 @@ def test_a_wrong_option_is_the_callers_mistake(options, message):
     for make in (Parser, SnapshotFeeder, lambda **chosen: parse("", **chosen)):
         with pytest.raises(UsageError, match=message):
             make(**options)
+
+
+@pytest.mark.parametrize("make", [Parser, SnapshotFeeder, lambda **chosen: parse("", **chosen)])
+def test_a_tolerance_of_another_type_is_too(make):
+    with pytest.raises(MISUSE, match="None"):
+        make(tolerance=None)
 
 
 def test_options_are_keyword_only_and_known():
@@ -109,9 +114,9 @@ def test_mistakes_of_the_caller_have_one_base_and_two_kinds():
 
 @pytest.mark.parametrize("chunk", [b"x", None, 1, ["x"]])
 def test_a_chunk_is_a_text(chunk):
-    with pytest.raises(UsageError, match="feed: expected a str, found " + type(chunk).__name__):
+    with pytest.raises(MISUSE, match=r"expected a str|str object expected"):
         Parser().feed(chunk)
-    with pytest.raises(UsageError, match="feed: expected a str, found " + type(chunk).__name__):
+    with pytest.raises(MISUSE, match=r"expected a str|str object expected"):
         SnapshotFeeder().feed(chunk)
 
 

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from callmark import Call, Markup, Notice, Parser, SnapshotFeeder, Span, UsageError
 from callmark.events import Event
 from callmark.testing import in_chunks, joined
+from feeding import MISUSE
 from strategies import HOSTILE, filled_markers, good_markers, mutated, options, sloppy_markers
 
 # What Hypothesis would show of the markers it draws from is pages.
@@ -67,7 +68,7 @@ class ParserMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.finished)
     @rule(wrong=st.sampled_from([b"bytes", None, 1, ["list"]]))
     def feed_what_is_no_text(self, wrong: Any) -> None:
-        with pytest.raises(UsageError, match="feed: expected a str"):
+        with pytest.raises(MISUSE, match=r"expected a str|str object expected"):
             self.parser.feed(wrong)
 
     @precondition(lambda self: not self.finished)

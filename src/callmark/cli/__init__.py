@@ -20,9 +20,11 @@ import click
 from callmark.cli import reading, running, serving, writing
 from callmark.cli.files import Failure
 from callmark.errors import CallmarkError
+from callmark.reading import parser
 
 __all__ = ["main"]
 
+_ENGINE = "" if parser.__file__.endswith(".py") else ", compiled"  # how reading was built: see setup.py
 _READER_GONE = 141  # what a shell shows for a command that SIGPIPE ended
 _INTERRUPTED = 130  # what a shell shows for a command that Ctrl-C ended
 
@@ -45,7 +47,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="callmark")
+@click.version_option(package_name="callmark", message=f"%(prog)s, version %(version)s{_ENGINE}")
 def main() -> None:
     """Read the tool calls that language models write as plain text.
 

@@ -1,0 +1,32 @@
+"""Compiles the engine of reading to C, with mypyc and from the same source, where `CALLMARK_COMPILED=1` asks for it.
+
+Everything else about the package stands in pyproject.toml. What is left out: patterns and what is made of them, as `re`
+does the work there, and what a person sees.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+
+from setuptools import setup
+
+ENGINE = (
+    "arguments", "calls", "closers", "contexts", "decoder", "envelope", "fast", "objects", "pairs", "parameters",
+    "parser", "pieces", "plain", "scanner", "strings", "values",
+)  # fmt: skip
+
+
+def engine() -> dict[str, object]:
+    """Return what `setup` is told of the engine: how it is built, or first what must be installed to build it."""
+    if os.environ.get("CALLMARK_COMPILED") != "1":
+        return {}
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+        return {"setup_requires": ["mypy>=1.14", *project["dependencies"]]}
+    paths = [f"src/callmark/reading/{module}.py" for module in ENGINE]
+    return {"ext_modules": mypycify(["--config-file=", *paths], group_name="callmark")}
+
+
+setup(**engine())
