@@ -40,25 +40,24 @@ def targets(rows: list[Row]) -> Iterator[Row]:
         return {"goal": goal, "measured": figure, "asked": f"{'>=' if least else '<='} {bound:,g}", "against": of_whom,
                 "": "" if met is None else "ok" if met else "MISS"}  # fmt: skip
 
-    whole = [one for one in rows if one.get("part") == "whole"]
-    keys = dict.fromkeys((one["workload"], one["spelling"]) for one in whole)
-    for workload, spelling in keys:
-        ours = next(iter(of(rows, "whole", workload=workload, spelling=spelling, reader=CALLMARK)), None)
-        if ours is None or "median seconds" not in ours:
-            continue
-        name = f"whole, {workload}, {spelling}"
-        if workload in ("prose with calls", "one big call"):
-            yield row(f"{name}: x floor", ours.get("x floor"), 2)
-        elif workload == "dense":
-            yield row(f"{name}: x floor", ours.get("x floor"), 3)
-            if spelling == "key=value":
-                yield row(f"{name}: us a call", ours["median seconds"] / ours["calls"] * 1e6, 6)
-        elif workload == "a message of 2 KB":
-            yield row(f"{name}: us", ours["median seconds"] * 1e6, 5)
-    for ours in of(rows, "stream", reader=CALLMARK):
-        goal = 7.0 if ours["workload"] == "dense" else 4.0
-        yield row(f"stream, {ours['workload']}, {ours['spelling']}: x emit", ours.get("x floor"), goal)
-    for workload, spelling in keys:
+    for reader, mark in ((CALLMARK, ""), (COMPILED, ", compiled")):
+        for ours in of(rows, "whole", reader=reader):
+            if "median seconds" not in ours:
+                continue
+            workload, spelling = ours["workload"], ours["spelling"]
+            name = f"whole{mark}, {workload}, {spelling}"
+            if workload in ("prose with calls", "one big call"):
+                yield row(f"{name}: x floor", ours.get("x floor"), 2)
+            elif workload == "dense":
+                yield row(f"{name}: x floor", ours.get("x floor"), 3)
+                if spelling == "key=value":
+                    yield row(f"{name}: us a call", ours["median seconds"] / ours["calls"] * 1e6, 6)
+            elif workload == "a message of 2 KB":
+                yield row(f"{name}: us", ours["median seconds"] * 1e6, 5)
+        for ours in of(rows, "stream", reader=reader):
+            goal = 7.0 if ours["workload"] == "dense" else 4.0
+            yield row(f"stream{mark}, {ours['workload']}, {ours['spelling']}: x emit", ours.get("x floor"), goal)
+    for workload, spelling in dict.fromkeys((one["workload"], one["spelling"]) for one in of(rows, "whole")):
         peer = fastest(of(rows, "whole", workload=workload, spelling=spelling), python=True)
         if peer is not None:
             title = f"whole, {workload}, {spelling}: times as fast"
