@@ -33,6 +33,8 @@ from callmark.reading.patterns import (
 from callmark.reading.prefixes import literals
 
 _NOWHERE: Final = sys.maxsize
+_TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
+_TOLD: Final = 512  # such beginnings that are remembered: models write few, attacks would fill memory
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -139,10 +141,21 @@ class Plan:
         self.starts = {
             char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
+        self._told: dict[str, list[Entry]] = {}
         self._asked = 0
         self._near: Callable[[str, int], re.Match[str] | None] | None = None
         self._beginnings: dict[str, _Beginnings] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
+
+    def entries_at(self, begin: str) -> list[Entry]:
+        """Return the entries that can match a text that begins with `begin`, in their order."""
+        told = self._told.get(begin)
+        if told is None:
+            if len(self._told) == _TOLD:
+                self._told.clear()
+            found = self.entries[begin[0]]
+            self._told[begin] = told = [entry for entry in found if _agree(entry.pattern.prefix, begin)]
+        return told
 
     def may_match(self, buffer: str, at: int) -> bool:
         """Return whether more text could make an entry match at `at`."""
@@ -196,6 +209,11 @@ class Plan:
         return -1, False
 
 
+def _agree(one: str, other: str) -> bool:
+    """Whether a text can begin with both."""
+    return one.startswith(other) or other.startswith(one)
+
+
 class _Beginnings:
     """Tells whether one of some patterns, which begin with the same character, may match once more text has come.
 
@@ -204,14 +222,15 @@ class _Beginnings:
 
     def __init__(self, patterns: list[Pattern]) -> None:
         self._cut: set[str] = set()  # what such a text may be cut to
-        self._told: dict[str, list[Pattern]] = {}  # by the first two characters
+        self._by_two: dict[str, list[Pattern]] = {}  # by the first two characters
+        self._told: dict[str, list[Pattern]] = {}  # by some more of those that came, as far as there is room
         vague = []
         for pattern in patterns:
             texts = [pattern.prefix] if len(pattern.prefix) > 1 else literals(pattern.text)
             if min(map(len, texts)) > 1:
                 self._cut.update(text[:size] for text in texts for size in range(1, len(text)))
                 for begin in {text[:2] for text in texts}:
-                    self._told.setdefault(begin, []).append(pattern)
+                    self._by_two.setdefault(begin, []).append(pattern)
             else:
                 vague.append(pattern.text)
         self._longest = max(map(len, self._cut), default=0)
@@ -224,7 +243,16 @@ class _Beginnings:
             return True
         if self._vague is not None and self._vague.may_match(buffer, at):
             return True
-        return any(pattern.may_match(buffer, at) for pattern in self._told.get(rest[:2], ()))
+        patterns = self._by_two.get(rest[:2])
+        if patterns is None:
+            return False
+        begin = rest[:_TOLD_BY]
+        told = self._told.get(begin)
+        if told is None:
+            if len(self._told) == _TOLD:
+                self._told.clear()
+            self._told[begin] = told = [pattern for pattern in patterns if _agree(pattern.prefix, begin)]
+        return any(pattern.may_match(buffer, at) for pattern in told)
 
 
 class _Row:
@@ -317,7 +345,7 @@ class Search:
 
         `behind`: an entry that matches, but was refused; it is returned where no other one behind it matches.
         """
-        entries = self.plan.entries[buffer[hit]]
+        entries = self.plan.entries_at(buffer[hit : hit + _TOLD_BY])
         if behind is not None:
             entries = [*entries[entries.index(behind) + 1 :], behind]
         rest = "" if final else buffer[hit : hit + HOLD_LIMIT]
