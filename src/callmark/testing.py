@@ -35,8 +35,9 @@ from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, M
 from callmark.reading.grammar import GrammarCall, Mismatch, load
 from callmark.reading.options import Limits
 from callmark.reading.parameters import HOLD, plain_value
-from callmark.reading.parser import RECOVERY, Parser
+from callmark.reading.parser import Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
+from callmark.reading.sections import RECOVERY
 from callmark.writing.calls import render_call
 from callmark.writing.neutral import neutralize
 

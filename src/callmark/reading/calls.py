@@ -1,7 +1,7 @@
 """The call that is read: from its head, over its arguments and its tail, to its `Call` or `Malformed`.
 
-The lower half of `parser.Parser`, which finds the heads. What both work on is here: the text that was not decided
-about, and where reading is in it.
+The ground on which `sections` and then `parser` stand, which finds the heads. What all work on is here: the text that
+was not decided about, and where reading is in it.
 """
 
 from __future__ import annotations
@@ -447,6 +447,13 @@ class CallReading:
             return self._buffer[self._start - self._base : end]
         self._recent.append(self._buffer[:end])
         return self._pieces.take()
+
+    def _markup(self, at: int, stop: int) -> None:
+        if stop > at:
+            raw = self._buffer[at:stop]
+            self._events.append(Markup(Span(self._base + at, self._base + stop), raw))
+            self._contexts.pass_marker(raw)
+        self._at = self._shown = stop
 
     def _show(self, stop: int) -> None:
         """Emit the text up to index `stop`."""

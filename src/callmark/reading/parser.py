@@ -1,21 +1,9 @@
 """Turns chunks into events. There is no second parser for whole texts: `parse` is `feed` and `finish`.
 
 The parser is in one of few modes: in text, looking for a marker; inside a call, feeding its reader; behind the
-arguments, waiting for the tail; between the calls of a section; behind a broken marker, looking where to go on. It
-keeps the text that it has not decided about (bounded outside of a call) and the text of the call that it is in;
-nothing that was emitted is ever taken back.
-
-How reading goes on after a broken marker. A marker is broken where no continuation can make it one. `Malformed` then
-reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener.
-But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
-begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
-tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
-kind of quote. In a list of calls the last token may also have swallowed the next call, so from its beginning on
-brackets are looked for behind which a separator and the next head stand: `Malformed` ends behind them, and the list
-goes on. If none comes within RECOVERY characters the list is over, and the rest of it is text. A comma that is missing
-between two calls is supplied behind a sound one only. Where the text ends inside a marker that could still be
-completed, everything to the end belongs to it: what stands in the strings of a call that was cut is data and is not
-run.
+arguments, waiting for the tail (both in `calls`); between the calls of a section; behind a broken marker, looking where
+to go on (both in `sections`). It keeps the text that it has not decided about (bounded outside of a call) and the text
+of the call that it is in; nothing that was emitted is ever taken back.
 """
 
 from __future__ import annotations
@@ -31,9 +19,7 @@ from callmark.events import (
     Call,
     Event,
     Malformed,
-    Markup,
     Notice,
-    Repair,
     Span,
     Text,
 )
@@ -42,14 +28,11 @@ from callmark.reading.calls import (
     IN_CALL,
     IN_OVERFLOW,
     IN_SECTION,
-    IN_SOLE,
     IN_TAIL,
     IN_TEXT,
-    CallReading,
     Reader,
 )
 from callmark.reading.contexts import Context
-from callmark.reading.diagnosis import shown
 from callmark.reading.embedded import DONE, HELD, OPEN
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
@@ -61,21 +44,17 @@ from callmark.reading.options import (
     Tolerance,
     checked_policies,
 )
-from callmark.reading.patterns import HOLD_LIMIT, RECOVERY_MARGIN, Pattern
+from callmark.reading.patterns import HOLD_LIMIT, Pattern
 from callmark.reading.pieces import TOGETHER
-from callmark.reading.scanner import Entry, plan, section_heads
+from callmark.reading.scanner import Entry, plan
 from callmark.reading.schemas import known_tools
+from callmark.reading.sections import SectionReading
 
-RECOVERY: Final = 256
-"""Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
-_SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
-_WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
-_MENDED: Final = {"joined": "missing-comma", "closed": "extra-closer"}  # by group of `patterns.Section.loose`
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 
-class Parser(CallReading):
+class Parser(SectionReading):
     """Reads calls out of a text that comes in chunks of any size. One parser for one text.
 
     >>> from callmark import Call, CallStart, Parser
@@ -98,12 +77,9 @@ class Parser(CallReading):
 
     __slots__ = (
         "__weakref__",
-        "_between",
-        "_broke",
         "_guarded",
         "_hit",
         "_limit_told",
-        "_mended",
         "_nonce",
         "_policies",
         "_reasoning_depth",
@@ -134,9 +110,6 @@ class Parser(CallReading):
             self._channel = "reasoning"
         self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._limit_told = False
-        self._mended = ""  # code of the repair before the next call of the section, which is recorded on it
-        self._between = False  # whether a separator or the section's closer comes next, not a call
-        self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
 
     @property
     def steps(self) -> int:
@@ -478,116 +451,6 @@ class Parser(CallReading):
             self._limit_told = True
             return "too-many-calls", f"the limit of {self._limits.calls} calls is reached: later markers are text"
         return None
-
-    def _markup(self, at: int, stop: int) -> None:
-        if stop > at:
-            raw = self._buffer[at:stop]
-            self._events.append(Markup(Span(self._base + at, self._base + stop), raw))
-            self._contexts.pass_marker(raw)
-        self._at = self._shown = stop
-
-    # Between the calls of a section.
-
-    def _in_section(self, final: bool) -> bool:
-        entry = self._section
-        if entry is None or entry.section is None:
-            raise AssertionError("a section is being read")
-        buffer = self._buffer
-        section = entry.section
-        while self._calls < self._limits.calls or self._between:
-            at = self._at
-            if self._between:
-                between = section.next.match(buffer, at)
-                if (between is None or section.goes_on) and not final and section.next.may_match(buffer, at):
-                    return False
-                if between is None:
-                    between = section.loose.match(buffer, at) if self._tolerant else None
-                    open_end = self._tolerant and not final and (between is None or section.goes_on)
-                    if open_end and section.loose.may_match(buffer, at):
-                        return False
-                closes = between is not None and between["closer"] is not None
-                if between is None or not (closes or self._calls < self._limits.calls):
-                    break
-                mended = _MENDED.get(between.lastgroup or "", "")
-                if mended == "missing-comma" and self._broke:
-                    break
-                self._broke = False
-                self._markup(at, between.end())
-                if closes:
-                    break
-                self._mended = mended
-                self._between = False
-            begun = self._in_section_at_head(entry, final)
-            if begun is not None:
-                return begun
-            if not self._between:
-                break
-        self._section = None
-        self._broke = False
-        self._mode = IN_SOLE if self._sole else IN_TEXT
-        return True
-
-    def _in_section_at_head(self, entry: Entry, final: bool) -> bool | None:
-        """Begin the next call of a section: return whether it did, None where it was read at once or none is there."""
-        buffer, at = self._buffer, self._at
-        for head in section_heads(entry, self._tolerant):
-            found = head.pattern.match(buffer, at)
-            if found is not None:
-                self._between = True
-                if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._mended):
-                    end = self._read_at_once(head, found)
-                    if end >= 0:
-                        self._at = end
-                        return None
-                self._begin(head, found)
-                if self._mended:
-                    self._repairs = (Repair(self._mended, Span(self._start, self._start)), *self._repairs)
-                    self._mended = ""
-                return True
-            if not final and head.pattern.may_match(buffer, at):
-                return False
-        return None
-
-    # Behind a broken marker.
-
-    def _in_broken(self, final: bool) -> bool:
-        buffer, sound = self._buffer, self._at
-        code, expected, position = self._error
-        error = position - self._base
-        limit = error + RECOVERY
-        recovery = self._entry.patterns.recovery
-        start = error
-        if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
-            recovery = [self._section.section.resume]
-            start = sound  # the last token may have swallowed the next call of the list
-        blank = not buffer[sound:error].strip(" \t\r\n")  # what stands behind the arguments is text
-        hit = self._search.next_entry(buffer, sound)
-        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
-        end, sure = -1, False
-        for number, pattern in enumerate(recovery):
-            found = pattern.search(buffer, start, far)
-            if found is not None and found.start() <= limit:
-                end = found.end()
-                sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
-                break
-        if not final:
-            begin = self._search.next_cut(buffer, sound)
-            cut = begin < hit and (end < 0 or begin < end) and begin <= limit
-            if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
-                if not blank and min(hit, begin) > error and (end < 0 or start == error):
-                    # Nothing begins in the last token, so it need not be looked at again.
-                    self._at = error if start == error else max(sound, error - _SEPARATED)
-                return False
-        if hit <= error and not 0 <= end <= hit:
-            end = hit
-        elif end < 0 or hit < end:
-            end = sound if blank else error
-        word = _WORD.match(buffer, error, max(end, error + 1))
-        found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
-        self._malformed(end, code, expected, found_text or shown(buffer[error]))
-        self._broke = self._section is not None
-        self._leave(end)
-        return True
 
     # Behind a call that must be alone in its fence.
 

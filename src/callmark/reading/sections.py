@@ -1,0 +1,150 @@
+"""What comes behind a call: the next call of its section, or, behind a broken marker, the place where reading goes on.
+
+Between `calls.CallReading`, which reads a call, and `parser.Parser`, which reads the text around markers.
+
+How reading goes on after a broken marker. A marker is broken where no continuation can make it one. `Malformed` then
+reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener.
+But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
+begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
+tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
+kind of quote. In a list of calls the last token may also have swallowed the next call, so from its beginning on
+brackets are looked for behind which a separator and the next head stand: `Malformed` ends behind them, and the list
+goes on. If none comes within RECOVERY characters the list is over, and the rest of it is text. A comma that is missing
+between two calls is supplied behind a sound one only. Where the text ends inside a marker that could still be
+completed, everything to the end belongs to it: what stands in the strings of a call that was cut is data and is not
+run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from callmark.events import Repair, Span
+from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
+from callmark.reading.diagnosis import shown
+from callmark.reading.options import Limits
+from callmark.reading.patterns import RECOVERY_MARGIN
+from callmark.reading.scanner import Entry, Plan, section_heads
+from callmark.reading.schemas import Parameters
+
+RECOVERY: Final = 256
+"""Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
+_SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
+_WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
+_MENDED: Final = {"joined": "missing-comma", "closed": "extra-closer"}  # by group of `patterns.Section.loose`
+
+
+class SectionReading(CallReading):
+    """The modes behind a call, or behind what was to be one."""
+
+    __slots__ = ("_between", "_broke", "_mended")
+
+    def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
+        super().__init__(plan, tolerant, tools, limits)
+        self._mended = ""  # code of the repair before the next call of the section, which is recorded on it
+        self._between = False  # whether a separator or the section's closer comes next, not a call
+        self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
+
+    # Between the calls of a section.
+
+    def _in_section(self, final: bool) -> bool:
+        entry = self._section
+        if entry is None or entry.section is None:
+            raise AssertionError("a section is being read")
+        buffer = self._buffer
+        section = entry.section
+        while self._calls < self._limits.calls or self._between:
+            at = self._at
+            if self._between:
+                between = section.next.match(buffer, at)
+                if (between is None or section.goes_on) and not final and section.next.may_match(buffer, at):
+                    return False
+                if between is None:
+                    between = section.loose.match(buffer, at) if self._tolerant else None
+                    open_end = self._tolerant and not final and (between is None or section.goes_on)
+                    if open_end and section.loose.may_match(buffer, at):
+                        return False
+                closes = between is not None and between["closer"] is not None
+                if between is None or not (closes or self._calls < self._limits.calls):
+                    break
+                mended = _MENDED.get(between.lastgroup or "", "")
+                if mended == "missing-comma" and self._broke:
+                    break
+                self._broke = False
+                self._markup(at, between.end())
+                if closes:
+                    break
+                self._mended = mended
+                self._between = False
+            begun = self._in_section_at_head(entry, final)
+            if begun is not None:
+                return begun
+            if not self._between:
+                break
+        self._section = None
+        self._broke = False
+        self._mode = IN_SOLE if self._sole else IN_TEXT
+        return True
+
+    def _in_section_at_head(self, entry: Entry, final: bool) -> bool | None:
+        """Begin the next call of a section: return whether it did, None where it was read at once or none is there."""
+        buffer, at = self._buffer, self._at
+        for head in section_heads(entry, self._tolerant):
+            found = head.pattern.match(buffer, at)
+            if found is not None:
+                self._between = True
+                if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._mended):
+                    end = self._read_at_once(head, found)
+                    if end >= 0:
+                        self._at = end
+                        return None
+                self._begin(head, found)
+                if self._mended:
+                    self._repairs = (Repair(self._mended, Span(self._start, self._start)), *self._repairs)
+                    self._mended = ""
+                return True
+            if not final and head.pattern.may_match(buffer, at):
+                return False
+        return None
+
+    # Behind a broken marker.
+
+    def _in_broken(self, final: bool) -> bool:
+        buffer, sound = self._buffer, self._at
+        code, expected, position = self._error
+        error = position - self._base
+        limit = error + RECOVERY
+        recovery = self._entry.patterns.recovery
+        start = error
+        if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
+            recovery = [self._section.section.resume]
+            start = sound  # the last token may have swallowed the next call of the list
+        blank = not buffer[sound:error].strip(" \t\r\n")  # what stands behind the arguments is text
+        hit = self._search.next_entry(buffer, sound)
+        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
+        end, sure = -1, False
+        for number, pattern in enumerate(recovery):
+            found = pattern.search(buffer, start, far)
+            if found is not None and found.start() <= limit:
+                end = found.end()
+                sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
+                break
+        if not final:
+            begin = self._search.next_cut(buffer, sound)
+            cut = begin < hit and (end < 0 or begin < end) and begin <= limit
+            if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
+                if not blank and min(hit, begin) > error and (end < 0 or start == error):
+                    # Nothing begins in the last token, so it need not be looked at again.
+                    self._at = error if start == error else max(sound, error - _SEPARATED)
+                return False
+        if hit <= error and not 0 <= end <= hit:
+            end = hit
+        elif end < 0 or hit < end:
+            end = sound if blank else error
+        word = _WORD.match(buffer, error, max(end, error + 1))
+        found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
+        self._malformed(end, code, expected, found_text or shown(buffer[error]))
+        self._broke = self._section is not None
+        self._leave(end)
+        return True
