@@ -119,11 +119,12 @@ def test_a_call_that_the_limit_cuts_never_becomes_one():
     assert seen(f"{CALL} and [CALL: news", "content_filter") == ("and [CALL: news", [OSLO], "content_filter")
 
 
-def test_a_closer_that_only_the_end_supplies_is_none_at_the_limit():
-    text = '<tool_call>{"name": "news", "arguments": {}}'
-    found = seen(text, "stop")
-    assert found[1] in ([("news", "{}")], [])
-    assert seen(text, "length") == (text, [], "length")
+def test_whatever_ends_a_message_early_is_what_the_client_is_told():
+    for reason in ("length", "abort", "error"):
+        assert seen(f"{CALL} and", reason) == ("and", [OSLO], reason)
+        assert seen(CALL[:-1], reason) == (CALL[:-1], [], reason)
+        assert seen(CALL, reason) == ("", [OSLO], "tool_calls")
+    assert seen(f"{CALL} and", "eos") == ("and", [OSLO], "tool_calls")
 
 
 def test_one_call_at_most_where_the_client_wants_that():
@@ -354,6 +355,11 @@ def test_a_native_call_that_is_cut_never_becomes_one():
         for last in ({"error": {"message": "out of memory"}}, b"no json"):
             _, out = fed(*(chunk({"tool_calls": [piece]}) for piece in pieces), last)
             assert joined(out[:-1])[0]["tool_calls"] == []
+    for reason in ("abort", "error", "no reason that anyone knows", None):  # and [DONE], which says nothing of a call
+        _, out = fed(chunk({"tool_calls": [head]}), *([chunk({}, reason)] if reason else []), b"[DONE]")
+        assert joined(out)[0] == {"content": "", "tool_calls": [], "finish_reason": reason or "length"}
+    _, out = fed(chunk({"tool_calls": [head, {"index": 0, "function": {"arguments": '{"ci'}}]}), chunk({}, "stop"))
+    assert joined(out)[0] == {"content": "", "tool_calls": [], "finish_reason": "length"}  # and nothing lost unsaid
     whole_one = {"index": 0, "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
     _, out = fed(chunk({"tool_calls": [whole_one]}), chunk({}, "length"), b"[DONE]")
     assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}

@@ -26,7 +26,7 @@ _REASONS: Final = {
     "bad-arguments": "arguments that are no JSON object",
     "unclosed-marker": "one that was cut off",
 }
-_WHOLE: Final = (
+WHOLE: Final = (
     *("stop", "tool_calls", "tool_call", "function_call", "tool_use"),
     *("end_turn", "stop_sequence", "complete", "completed", "eos"),
 )
@@ -327,7 +327,7 @@ class Assembler:
             self._end(key, made, whole=whole)
 
     def _is_whole(self) -> bool:
-        return self.stop_reason.lower() in _WHOLE
+        return self.stop_reason.lower() in WHOLE
 
     def _end(self, key: Any, made: list[Any], *, whole: bool = True) -> None:
         call = self._pending[key]

@@ -179,6 +179,7 @@ class StreamWriter:
         """Write a whole answer as a stream, for upstreams that do not stream."""
         choices = answer.get("choices")
         listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+        listed = [{**choice, "finish_reason": _reason_of(choice)} for choice in listed]
         return b"".join(self._chunk({**answer, "choices": listed})) + self.finish(complete=True)
 
     def finish(self, *, complete: bool) -> bytes:
@@ -338,10 +339,16 @@ def whole(answer: Body, exchange: Exchange) -> Body:
         reader = exchange.reader()
         parts = reader.feed(text_of(message.get("content")))
         parts += reader.feed_calls(_calls_in(message))
-        last, reason = reader.finish(choice.get("finish_reason"))
+        last, reason = reader.finish(_reason_of(choice))
         shown = _message(message, [*parts, *last], exchange)
         made.append({**choice, "message": shown, "finish_reason": _reason(reason, exchange)})
     return {**answer, "choices": made}
+
+
+def _reason_of(choice: Body) -> str:
+    """Return why the model of a whole answer stopped, which is all there, whether or not its server says so."""
+    reason = choice.get("finish_reason")
+    return reason if isinstance(reason, str) and reason else "stop"
 
 
 def _reason(reason: str, exchange: Exchange) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import language_of
 from callmark.reading.parser import Parser
-from callmark.running.native import Assembler
+from callmark.running.native import WHOLE, Assembler
 from callmark.serving.texts import Halves
 from callmark.serving.upstreams import ModelSettings
 from callmark.writing.neutral import SPECIAL_TOKENS
@@ -27,7 +27,7 @@ HEADER_LIMIT: Final = 600
 BLANKS_LIMIT: Final = 4096
 """White space that is held back, since it goes where a call follows: far more than stands between two paragraphs."""
 _CUT: Final = ("length", "max_tokens", "model_length")
-"""What servers say of a message that is cut: OpenAI, and those that mean the same."""
+"""What servers say of a message that met its limit: OpenAI, and those that mean the same."""
 _TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _RESULTS: Final = (
     r"\[/?(?:TOOL_|FUNCTION_|CALL_)?RESULTS?\b",
@@ -112,32 +112,29 @@ class ChoiceReader:
     def finish(self, reason: str | None) -> tuple[list[Part], str]:
         """Say that the message is over, and why the upstream says it is; return the last parts and the true reason."""
         reason = "length" if reason in _CUT else reason
-        cut = reason == "length"
+        cut = bool(reason) and str(reason).lower() not in WHOLE
         if not self.stopped:
             self._read(self._parser.feed(self._halves.rest()), final=False)
         if not self.stopped:
             self._read(self._parser.finish(), final=True, cut=cut)
             self._end_line()
         if not self.stopped and self._native is not None:
-            self._native.stop_reason = reason if reason in ("length", "content_filter") else "stop"
-            self._read(self._native_calls(self._native.finish(), cut), final=True)
+            self._native.stop_reason = reason or ""
+            events = self._native.finish()
+            self._read([event for event in events if isinstance(event, Call)], final=True)
+            if any(isinstance(event, Malformed) for event in events):  # which a client would not see anywhere
+                self._cut, cut, reason = True, True, reason if cut else "length"
         if not self.calls:
             self._emit(self._blanks)
         self._release(Said)
         if self.stopped:  # whatever the upstream says of what is behind it
             return self._taken(), "tool_calls"
         self.stopped = True
-        if reason == "content_filter" or (reason == "length" and (self._cut or self._open or not self.calls)):
+        if cut and reason and (reason == "content_filter" or self._cut or self._open or not self.calls):
             return self._taken(), reason
         if self.calls:
             return self._taken(), "tool_calls"
-        return self._taken(), "stop" if reason in (None, "", "tool_calls", "function_call") else reason
-
-    def _native_calls(self, events: list[Event], cut: bool) -> list[Event]:
-        """Return the calls that are complete."""
-        calls: list[Event] = [event for event in events if isinstance(event, Call)]
-        self._cut = self._cut or (cut and len(calls) < len(events))
-        return calls
+        return self._taken(), "stop" if reason in (None, "", "tool_calls", "function_call") else str(reason)
 
     def _taken(self) -> list[Part]:
         parts, self._parts = self._parts, []
