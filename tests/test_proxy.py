@@ -33,6 +33,11 @@ ASK = {"model": "m", "messages": [{"role": "user", "content": "Oslo?"}], "tools"
 STREAM = {**ASK, "stream": True}
 PLAIN = {"model": "m", "messages": [{"role": "user", "content": "Hi [CALL: weather()]"}], "stream": True}
 
+WHOLE = json.dumps({
+    "id": "x",
+    "choices": [{"index": 0, "message": {"content": CALL}, "finish_reason": "stop"}],
+}).encode()  # fmt: skip
+
 
 @contextmanager
 def upstream(model=None):
@@ -409,11 +414,30 @@ def test_headers_of_an_upstream_may_be_in_any_encoding():
 
 
 def test_an_upstream_that_answers_a_stream_whole_is_streamed():
-    body = json.dumps({"id": "x", "choices": [{"index": 0, "message": {"content": CALL}, "finish_reason": "stop"}]})
-    with chain(lambda _: Answer([], body=body.encode())) as (_, client):
+    with chain(lambda _: Answer([], body=WHOLE)) as (_, client):
         chunks = wire(post(client, STREAM).text)
         assert joined(chunks)[0]["finish_reason"] == "tool_calls"
         assert chunks[-1] == "[DONE]"
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "text/plain; charset=utf-16"])
+def test_a_whole_answer_is_json_whatever_it_is_called(kind):
+    """openai's client takes what is not called JSON for a string."""
+    with chain(lambda _: Answer([], body=WHOLE, headers={"content-type": kind})) as (_, client):
+        made = post(client, ASK)
+        assert made.headers.get_list("content-type") == ["application/json"]
+        assert message(made)["tool_calls"]
+
+
+def test_a_status_that_there_is_not_is_502():
+    def handle(line, over):
+        line.sendall(b"HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n")
+
+    with raw_upstream(handle) as address:
+        for mode in ("native", "text"):
+            with proxied(address, mode=mode) as proxy:
+                told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
+                assert (told.status_code, told.json()["error"]["code"]) == (502, "bad_upstream_answer")
 
 
 def test_errors_in_the_middle_are_events():

@@ -221,7 +221,7 @@ class Proxy:
                 yield Answer(200, [*_plain(response, body=False), *STREAM_HEADERS], pieces, events=True)
             else:
                 answer = whole(_completion(await read_all(pieces_of(response))), exchange)
-                yield Answer(200, _plain(response), _once(encoded(answer)))
+                yield Answer(200, [*_plain(response, body=False), JSON_HEADER], _once(encoded(answer)))
 
 
 def _say(model: str, mode: str, status: int, started: float) -> None:

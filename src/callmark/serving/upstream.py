@@ -196,6 +196,8 @@ class Connection:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise failure(error) from error
         try:
+            if not 200 <= response.status_code < 600:
+                raise UpstreamError(502, "the upstream's answer has a status that there is not", "bad_upstream_answer")
             yield response
         finally:
             await response.aclose()
