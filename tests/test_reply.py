@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from callmark.serving.chat import taught
 from callmark.serving.deltas import StreamWriter, event, whole
-from callmark.serving.reply import BLANKS_LIMIT, HEADER_LIMIT
+from callmark.serving.reply import BLANKS_LIMIT, HEADER_LIMIT, Begun
 from callmark.serving.upstreams import ModelSettings
 from upstreams import joined, wire
 
@@ -189,7 +189,7 @@ def test_long_lines_and_blanks_are_not_held_for_ever():
 
 def test_behind_its_end_a_reader_reads_nothing():
     reader = exchange(body={"parallel_tool_calls": False}).reader()
-    assert [part.name for part in reader.feed(CALL)] == ["weather"]
+    assert [part.name for part in reader.feed(CALL) if isinstance(part, Begun)] == ["weather"]
     assert reader.feed(CALL) == []
     assert reader.feed_calls([{"index": 0, "function": {"name": "news"}}]) == []
     assert reader.finish("stop") == ([], "tool_calls")
@@ -271,6 +271,42 @@ def test_events_that_come_together_are_written_together():
     writer = StreamWriter(exchange(body={"parallel_tool_calls": False}), 1)
     out = wire(writer.feed([encoded(chunk({"content": CALL})), encoded(chunk({}, "stop")), b"[DONE]"]).decode())
     assert out.count("[DONE]") == 1
+
+
+def test_arguments_go_out_as_they_come_where_that_is_wanted():
+    pieces = ["Well. [CALL: wea", 'ther({"ci', 'ty": "Os', 'lo"', "}", " )", "]", " Bye"]
+    chunks = streamed(pieces, arguments="stream")
+    head = chunks[2]["choices"][0]["delta"]["tool_calls"][0]
+    assert head["function"] == {"name": "weather", "arguments": ""}
+    rest = [each["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] for each in chunks[3:-3]]
+    assert len(rest) > 2
+    assert rest[-1] == "}"  # with the end of the call, and not before
+    assert "".join(rest) == '{"city": "Oslo"}'
+    made = joined(chunks)[0]
+    assert (made["content"], made["finish_reason"]) == ("Well. Bye", "tool_calls")
+
+    old = {"tools": None, "functions": [tool["function"] for tool in TOOLS]}
+    chunks = streamed([CALL[:-2], CALL[-2:]], body=old, arguments="stream")
+    assert [each["choices"][0]["delta"] for each in chunks[1:-2]] == [
+        {"function_call": {"name": "weather", "arguments": ""}},
+        {"function_call": {"arguments": '{"city": "Oslo"'}},
+        {"function_call": {"arguments": "}"}},
+    ]
+
+
+@pytest.mark.parametrize("text", [CALL[:-1], CALL[:-2], CALL[:-3], '[CALL: weather({"city": 1, "city": 2})] and more'])
+@pytest.mark.parametrize("reason", ["length", "stop", None])
+def test_a_call_that_is_out_and_never_complete_fails_the_stream(text, reason):
+    """With a reason to finish, of whatever name, some client would run what it has."""
+    for number in (1, 2):  # of choices
+        body = {"n": number}
+        events = [chunk({"content": "Hi"}, index=1), chunk({"content": text})][2 - number :]
+        _, out = fed(*events, chunk({}, reason), b"[DONE]", body=body, arguments="stream")
+        assert out[-1]["error"]["code"] == "call_unfinished"
+        made = joined(out[:-1])
+        assert len(made) == number
+        assert made[0]["finish_reason"] is None
+        assert value_of(made[0]["tool_calls"][0]["arguments"]) is None
 
 
 def test_each_choice_has_its_own_reader():
@@ -452,6 +488,7 @@ def test_an_upstream_that_does_not_stream_is_written_as_a_stream():
 PIECES = st.sampled_from([
     CALL, "[CALL: news()]", '<tool_call>{"name": "news", "arguments": {"city": "]"}}</tool_call>', "[CALL: news(",
     "[CALL: other()]", "Result of weather:", "Result of news (c1): x", "[RESULT", "<tool_response>", "Observation: 1",
+    '[CALL: weather({"city": 1, "city": 2})]', '[CALL: weather("Oslo")]', "[CALL: weather(city=Oslo, x={}) ]",
     "\n", "\n\n", " ", "  \n ", "```", "`", "<think>", "</think>", "word", "Ünï ", "1.", "[", "<", "]", '{"a": ',
     "x" * 650, "<|im_start|>", "Result of ",
 ])  # fmt: skip
@@ -466,11 +503,7 @@ OPTIONS = st.fixed_dictionaries({
 
 @given(TEXTS, REASONS, OPTIONS, st.lists(st.integers(1, 9), min_size=1))
 def test_a_stream_gives_the_message_of_the_whole(text, reason, options, sizes):
-    pieces, at = [], 0
-    while at < len(text):
-        size = sizes[len(pieces) % len(sizes)]
-        pieces.append(text[at : at + size])
-        at += size
+    pieces = cut(text, sizes)
     expected = without_ids(read(text, reason, **options))
     chunks = streamed(pieces, reason, **options)
     assert chunks[-1] == "[DONE]"
@@ -483,6 +516,49 @@ def test_a_stream_gives_the_message_of_the_whole(text, reason, options, sizes):
     assert (expected["finish_reason"] == "tool_calls") <= bool(expected["tool_calls"])
     if not expected["tool_calls"] and options["thinking"] == "content":
         assert expected["content"] == text
+
+
+@given(TEXTS, REASONS, OPTIONS, st.lists(st.integers(1, 9), min_size=1))
+def test_arguments_that_go_out_early_are_those_of_the_whole_or_the_stream_fails(text, reason, options, sizes):
+    """What no client can run is all but the end of a call, and no end but an error may stand behind that."""
+    expected = without_ids(read(text, reason, **options))
+    ways = [text], cut(text, sizes), list(text)
+    first, *others = (joined_early(streamed(pieces, reason, arguments="stream", **options)) for pieces in ways)
+    assert others == [first] * 2
+    made, failed = first
+    *done, last = made["tool_calls"] or [None]
+    if failed:
+        assert last[1] is None
+        assert done == [(name, json.loads(arguments)) for name, arguments in expected["tool_calls"][: len(done)]]
+        assert made["finish_reason"] is None
+    else:
+        calls = [(name, json.loads(arguments)) for name, arguments in expected["tool_calls"]]
+        assert made == {**expected, "tool_calls": calls}
+
+
+def joined_early(chunks):
+    """Return the message, with arguments as values, None for those that are no JSON; and whether an error ends it."""
+    failed = chunks[-1] != "[DONE]"
+    if failed:
+        assert chunks.pop()["error"]["code"] == "call_unfinished"
+    made = without_ids(joined(chunks)[0])
+    return {**made, "tool_calls": [(name, value_of(arguments)) for name, arguments in made["tool_calls"]]}, failed
+
+
+def value_of(arguments):
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return None
+
+
+def cut(text, sizes):
+    pieces, at = [], 0
+    while at < len(text):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(text[at : at + size])
+        at += size
+    return pieces
 
 
 @given(TEXTS)

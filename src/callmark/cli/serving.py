@@ -80,6 +80,7 @@ _PROXYING: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
         type=click.Choice(["stream", "hold", "drop", "reasoning"]),
         help="What becomes of text before a call. [stream]",
     ),
+    click.option("--arguments", type=click.Choice(["whole", "stream"]), help="When those of a call go out. [whole]"),
 )
 
 
@@ -88,7 +89,7 @@ def _proxying(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_upstream(
-        *arguments: Any,
+        *positional: Any,
         upstream: str | None,
         config: str | None,
         upstream_key: str | None,
@@ -100,6 +101,7 @@ def _proxying(command: Callable[..., None]) -> Callable[..., None]:
         place: str | None,
         no_system_role: bool,
         before_calls: str | None,
+        arguments: str | None,
         **others: Any,
     ) -> None:
         given = {
@@ -111,6 +113,7 @@ def _proxying(command: Callable[..., None]) -> Callable[..., None]:
             "place": place,
             "system_role": False if no_system_role else None,
             "before_calls": before_calls,
+            "arguments": arguments,
         }
         given = {name: value for name, value in given.items() if value is not None}
         if config is not None and (upstream is not None or given):
@@ -124,7 +127,7 @@ def _proxying(command: Callable[..., None]) -> Callable[..., None]:
             key = {"api_key": upstream_key} if upstream_key else {}
             table = {"upstreams": [{"url": upstream, **key, **given}]}
             others["proxied"] = load_config(config) if config is not None else make_config(table, "--upstream")
-        command(*arguments, **others)
+        command(*positional, **others)
 
     for option in reversed(_PROXYING):
         with_upstream = option(with_upstream)

@@ -94,9 +94,11 @@ class Exchange(NamedTuple):
     usage: bool
     old: bool
 
-    def reader(self) -> ChoiceReader:
+    def reader(self, *, eager: bool = False) -> ChoiceReader:
         """Return a reader for one choice of the answer."""
-        return ChoiceReader(self.settings, self.tools, self.names, parallel=self.parallel, nonce=self.nonce)
+        return ChoiceReader(
+            self.settings, self.tools, self.names, parallel=self.parallel, nonce=self.nonce, eager=eager
+        )
 
 
 def checked(body: Any) -> Body:

@@ -1,7 +1,7 @@
 """Writes answers of OpenAI's chat API: the chunks of a stream, and the message of a whole answer.
 
 Chunks have the one shape that all clients take. The first delta of a choice has the role; each call has a delta with
-its index, id, type, name and `arguments: ""`, and then one with its arguments alone; the last delta is empty and has
+its index, id, type, name and `arguments: ""`, and then some with its arguments alone; the last delta is empty and has
 the finish reason. What differs breaks some client: a name that is said twice is doubled, a call without an index is
 joined with another, an index that begins at 1 is out of range.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from callmark.serving.chat import Body, Exchange
-from callmark.serving.reply import Called, ChoiceReader, Part, Said, Thought
+from callmark.serving.reply import Argued, Begun, ChoiceReader, Part, Said, Thought
 from callmark.serving.texts import Halves, encoded
 from callmark.writing.prompt import estimate_tokens
 
@@ -120,6 +120,7 @@ class StreamWriter:
         self.done = False
         self.failed = False
         self._exchange = exchange
+        self._eager = exchange.settings.arguments == "stream"
         self._wanted = _number(exchange.body.get("n"))
         self._choices: dict[int, _Choice] = {}
         self._usage: Any = None
@@ -191,7 +192,7 @@ class StreamWriter:
         out: list[bytes] = []
         for index, choice in self._choices.items():
             self._end(index, choice, choice.reason, out)
-        return b"".join(out) + self._last()
+        return b"".join(out) + (b"" if self.done else self._last())
 
     def fail(self, error: Body) -> bytes:
         """End the stream by an error; text that was held back comes before it, and an unfinished call is text."""
@@ -221,7 +222,8 @@ class StreamWriter:
             if isinstance(choice, dict):
                 self._delta(choice, extra, out)
         if (
-            self._choices
+            not self.done
+            and self._choices
             and len(self._choices) >= self._wanted
             and all(choice.reader.stopped and choice.reason is None for choice in self._choices.values())
         ):
@@ -232,8 +234,8 @@ class StreamWriter:
         index = _number(given.get("index"), 0)
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = _Choice(self._exchange.reader())
-        if choice.over:
+            choice = self._choices[index] = _Choice(self._exchange.reader(eager=self._eager))
+        if choice.over or self.done:
             return
         delta = given.get("delta", given.get("message"))
         if not isinstance(delta, dict):
@@ -266,7 +268,10 @@ class StreamWriter:
         choice.over = True
         parts, true_reason = choice.reader.finish(reason)
         self._write(index, choice, parts, out, extra)
-        self._put(index, choice, {}, out, extra, reason=_reason(true_reason, self._exchange))
+        if choice.reader.broken:
+            out.append(self.fail(error_body("the model did not finish a call", "upstream_error", "call_unfinished")))
+        else:
+            self._put(index, choice, {}, out, extra, reason=_reason(true_reason, self._exchange))
 
     def _last(self) -> bytes:
         """Return the end of the stream: the usage, where it is wanted, and the last event."""
@@ -292,14 +297,16 @@ class StreamWriter:
                 self._put(index, choice, {"content": part.text}, out, extra)
             elif isinstance(part, Thought):
                 self._put(index, choice, {"reasoning_content": part.text}, out, extra)
-            elif self._exchange.old:
-                for function in ({"name": part.name, "arguments": ""}, {"arguments": part.arguments}):
-                    self._put(index, choice, {"function_call": function}, out, extra)
+            elif isinstance(part, Begun):
+                head = _call(part.name)
+                self._put(index, choice, self._of_call({"index": part.number, **head}, head["function"]), out, extra)
             else:
-                head = {"index": part.number, **_call(part.name, "")}
-                self._put(index, choice, {"tool_calls": [head]}, out, extra)
-                rest = {"index": part.number, "function": {"arguments": part.arguments}}
-                self._put(index, choice, {"tool_calls": [rest]}, out, extra)
+                function = {"arguments": part.json}
+                rest = {"index": part.number, "function": function}
+                self._put(index, choice, self._of_call(rest, function), out, extra)
+
+    def _of_call(self, call: Body, function: Body) -> Body:
+        return {"function_call": function} if self._exchange.old else {"tool_calls": [call]}
 
     def _put(
         self,
@@ -358,7 +365,10 @@ def _reason(reason: str, exchange: Exchange) -> str:
 def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
     said = "".join(part.text for part in parts if isinstance(part, Said))
     thought = "".join(part.text for part in parts if isinstance(part, Thought))
-    calls = [_call(part.name, part.arguments) for part in parts if isinstance(part, Called)]
+    calls = [_call(part.name) for part in parts if isinstance(part, Begun)]
+    for part in parts:
+        if isinstance(part, Argued):
+            calls[part.number]["function"]["arguments"] += part.json
     kept = {key: value for key, value in message.items() if key not in _KNOWN}
     made: Body = {"role": "assistant", "content": said or (None if calls else ""), **kept}
     if thought:
@@ -370,8 +380,8 @@ def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
     return made
 
 
-def _call(name: str, arguments: str) -> Body:
-    return {"id": "call_" + token_hex(12), "type": "function", "function": {"name": name, "arguments": arguments}}
+def _call(name: str) -> Body:
+    return {"id": "call_" + token_hex(12), "type": "function", "function": {"name": name, "arguments": ""}}
 
 
 def _number(value: Any, default: int = 1) -> int:

@@ -1,8 +1,11 @@
 """Reads one choice of a model's answer: its text becomes what a message of OpenAI's chat API holds.
 
-A pipe without I/O: text goes in as it comes, and out come `Said`, `Thought` and `Called`. What they are does not depend
-on how the text was cut, so a stream and a whole answer give the same message. A `Called` is out only when the call is
-complete: nothing that a client was sent is ever taken back, and a call that never ends is text.
+A pipe without I/O: text goes in as it comes, and out come `Said`, `Thought`, and for each call `Begun` and `Argued`.
+What they are does not depend on how the text was cut, so a stream and a whole answer give the same message. A call is
+out only when it is complete: nothing that a client was sent is ever taken back, and a call that never ends is text.
+
+An `eager` reader does not wait: a call is begun with its name, and its arguments go on as they come, but for their last
+character, without which they are no JSON. Such a call may turn out to be none; then the message is `broken`.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from callmark.events import Call, Event, Malformed, Markup, Text
+from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Text
 from callmark.languages import language_of
 from callmark.reading.parser import Parser
 from callmark.running.native import WHOLE, Assembler
@@ -51,15 +54,21 @@ class Thought(NamedTuple):
     text: str
 
 
-class Called(NamedTuple):
-    """A complete call; `number` counts those of the message from 0, `arguments` is JSON text."""
+class Begun(NamedTuple):
+    """A call; `number` counts those of the message from 0."""
 
     number: int
     name: str
-    arguments: str
 
 
-Part = Said | Thought | Called
+class Argued(NamedTuple):
+    """A piece of the arguments of the call that was begun last; those of a call join to a JSON object."""
+
+    number: int
+    json: str
+
+
+Part = Said | Thought | Begun | Argued
 
 
 class ChoiceReader:
@@ -70,18 +79,31 @@ class ChoiceReader:
     names      their names: a call of any other is text
     parallel   off: reading stops after the first call
     nonce      that calls must carry, if the settings say so
+    eager      whether calls go out while they are written
     """
 
     def __init__(
-        self, settings: ModelSettings, tools: Any, names: frozenset[str], *, parallel: bool, nonce: str | None
+        self,
+        settings: ModelSettings,
+        tools: Any,
+        names: frozenset[str],
+        *,
+        parallel: bool,
+        nonce: str | None,
+        eager: bool = False,
     ) -> None:
         self.stopped = False  # nothing behind here is wanted
-        self.calls = 0
+        self.broken = False  # what went out of a call is none: no reason to finish can say so
+        self.calls = 0  # that are complete
         self._parser = Parser(**settings.reading(nonce), tools=tools)
         self._halves = Halves()  # node's servers cut emoji in two
         self._native: Assembler | None = None
         self._names = names
         self._parallel = parallel
+        self._eager = eager
+        self._begun = False  # whether the next call is out already, in part
+        self._argued = False  # whether arguments of it are
+        self._tail = ""  # what is not
         self._before = settings.before_calls
         self._thinking = settings.thinking
         self._invented = _invented(settings.language, tuple(sorted(names)))
@@ -148,16 +170,20 @@ class ChoiceReader:
                     self._parts.append(Thought(text))
                 case Text(text=text):
                     self._text(text)
+                case CallStart(name=name) if self._eager and name in self._names:
+                    self._begin(name)
+                case ArgumentsDelta(json=json) if self._begun:
+                    self._argue(json)
                 case Call(raw=raw, name=name, repairs=repairs):
                     unfinished = final and cut and any(repair.code == "missing-closer" for repair in repairs)
                     self._cut = self._cut or unfinished
                     if unfinished or name not in self._names:
-                        self._text(raw)
+                        self._no_call(raw)
                     else:
                         self._call(event)
                 case Malformed(raw=raw, code=code):
                     self._cut = self._cut or (final and code == "unclosed-marker")
-                    self._text(raw)
+                    self._no_call(raw)
                 case Markup(raw=raw) if raw.strip("<>/[]").lower() in _TAGS and self._thinking == "content":
                     self._text(raw)
                 case _:  # previews, remarks, and what opens and closes sections
@@ -165,17 +191,39 @@ class ChoiceReader:
             if self.stopped:
                 return
 
-    def _call(self, call: Call) -> None:
+    def _begin(self, name: str) -> None:
         self._end_line()
         if self.stopped:
             return
         self._blanks = ""
         self._release(Thought if self._before == "reasoning" else Said, drop=self._before == "drop")
+        self._parts.append(Begun(self.calls, name))
+        self._begun, self._argued, self._tail = True, False, ""
+
+    def _argue(self, json: str) -> None:
+        json = self._tail + json
+        ready = max(len(json.rstrip()) - 1, 0) if self._argued or json.startswith("{") else 0  # all else is no object
+        if ready:
+            self._argued = True
+            self._parts.append(Argued(self.calls, json[:ready]))
+        self._tail = json[ready:]
+
+    def _call(self, call: Call) -> None:
+        if not self._begun:
+            self._begin(call.name)
+        if self.stopped:
+            return
         value = call.arguments if isinstance(call.arguments, dict) else {"_raw": call.raw_arguments}
-        self._parts.append(Called(self.calls, call.name, msgspec.json.encode(value).decode()))
+        rest = self._tail if self._argued else msgspec.json.encode(value).decode()
+        self._parts.append(Argued(self.calls, rest))
         self.calls += 1
-        self._bare, self._open = True, False
+        self._begun, self._bare, self._open = False, True, False
         self.stopped = not self._parallel
+
+    def _no_call(self, raw: str) -> None:
+        self.broken = self.stopped = self._begun
+        if not self.broken:
+            self._text(raw)
 
     # Behind a call: line by line, so that a result that the model invents is seen before any of it is out.
 

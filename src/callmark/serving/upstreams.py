@@ -48,6 +48,9 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     nonce          whether calls must carry a code that is made when the proxy starts; the dialect `call` only
     before_calls   what becomes of text before a call: "stream": content at once; "hold": content, when it is certain
                    whether a call follows; "drop": nothing; "reasoning": it goes into `reasoning_content`
+    arguments      "whole": a call goes out when it is complete; "stream": as the model writes it, for clients that show
+                   that. One that the model does not finish is text in the first case; in the second it is out, and an
+                   error ends the stream, for clients run what they have of a call when the message ends otherwise
     thinking       what becomes of `<think>` in text: "reasoning": it goes into `reasoning_content`; "content": it stays
                    where it is, tags and all
     grammar        whether a call that must come (`tool_choice` "required", or a tool's name) is forced by a grammar
@@ -70,6 +73,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     merge_roles: bool = True
     nonce: bool = False
     before_calls: Literal["stream", "hold", "drop", "reasoning"] = "stream"
+    arguments: Literal["whole", "stream"] = "whole"
     thinking: Literal["reasoning", "content"] = "reasoning"
     grammar: bool = False
     stop: tuple[str, ...] = ()
