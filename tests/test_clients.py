@@ -188,10 +188,10 @@ def node(place):
     return folder
 
 
-@pytest.fixture(scope="module")
-def behind():
+@pytest.fixture(scope="module", params=["whole", "stream"])
+def behind(request):
     scripted = Scripted(model)
-    with served(scripted.app()) as upstream, proxied(upstream, mode="text") as address:
+    with served(scripted.app()) as upstream, proxied(upstream, mode="text", arguments=request.param) as address:
         yield scripted, address
 
 
@@ -249,12 +249,12 @@ await fetch("/results", { method: "POST", body: JSON.stringify(results) });
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_a_page_in_a_browser(behind, listed, tmp_path):
+def test_a_page_in_a_browser(listed, tmp_path):
     """A page of an origin on the list may ask; a page of another one may not, and the upstream hears nothing of it.
 
     No page may load from the server without saying who it is, as images are.
     """
-    scripted, _ = behind
+    scripted = Scripted(model)
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert program, "expected Chromium on the path (Debian's package `chromium`), found none"
     results: queue.Queue = queue.Queue()
@@ -268,7 +268,6 @@ def test_a_page_in_a_browser(behind, listed, tmp_path):
         return HTMLResponse(PAGE.replace("ADDRESS", address).replace("TOOLS", tools))
 
     page = Starlette(routes=[Route("/", show), Route("/results", receive, methods=["POST"])])
-    asked = len(scripted.requests)
     with ExitStack() as servers:
         upstream = servers.enter_context(served(scripted.app()))
         origin = servers.enter_context(served(page))
@@ -285,7 +284,7 @@ def test_a_page_in_a_browser(behind, listed, tmp_path):
     assert not [target for _, target, _ in scripted.others if "loaded" in target]
     if not listed:
         assert all("error" in each for each in found.values())
-        assert len(scripted.requests) == asked
+        assert scripted.requests == []
         return
     whole = json.loads(found["false"]["text"])["choices"][0]["message"]
     streamed = joined(wire(found["true"]["text"]))[0]
@@ -308,8 +307,8 @@ def test_langchain(python, behind):
     assert scripted.cancelled.acquire(timeout=20)
 
 
-def test_a_call_whose_arguments_are_streamed_is_run_when_it_is_cut(python, behind):
-    """Why the proxy holds a call until it is complete: this client takes what it has for the call."""
+def test_a_call_whose_arguments_are_streamed_is_run_when_it_is_cut(python):
+    """Why the proxy holds a call until it is complete, or fails: this client takes what it has for the call."""
     pieces = [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": ""}}]
     pieces.append({"function": {"arguments": '{"city": "New'}})
     deltas = [{"role": "assistant"}, *({"tool_calls": [{"index": 0, **piece}]} for piece in pieces), {}]
@@ -318,11 +317,17 @@ def test_a_call_whose_arguments_are_streamed_is_run_when_it_is_cut(python, behin
     events = "".join(f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n" for choice in choices)
     body = f"{events}data: [DONE]\n\n".encode()
     streams = Scripted(lambda _: Answer([], body=body, headers={"content-type": "text/event-stream"}))
-    _, address = behind
-    with served(streams.app()) as native, proxied(native, mode="text") as before_it:
-        (made,) = ran(python("openai-3"), "cut_langchain.py", address, native, before_it)
+    with ExitStack() as servers:
+        writes = servers.enter_context(served(Scripted(model).app()))
+        held, early = (
+            servers.enter_context(proxied(writes, mode="text", arguments=each)) for each in ("whole", "stream")
+        )
+        native = servers.enter_context(served(streams.app()))
+        before_it = servers.enter_context(proxied(native, mode="text"))
+        (made,) = ran(python("openai-3"), "cut_langchain.py", held, early, native, before_it)
     assert made["found"] == [
         said(CUT, reason="length"),
+        {"error": "the model did not finish a call"},
         said("", ("weather", {"city": "New"}), reason="length"),  # nobody said that this is the city
         said("", reason="length"),
     ]

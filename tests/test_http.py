@@ -28,7 +28,7 @@ from callmark.serving import gate as gates
 from callmark.serving import protocols
 from callmark.serving.bounds import Bounds
 from callmark.serving.gate import Gate
-from callmark.serving.http import app
+from callmark.serving.http import Listening, app
 from callmark.serving.problems import KINDS
 from feeding import joined
 from serving import WAIT_SECONDS, Served, ask, served
@@ -660,6 +660,22 @@ def test_clients_that_do_not_read_are_cut_off(monkeypatch):
             is_cut_off(raw, frame)
         wait_until(lambda: open_now(server, "websocket") == 0)
         assert ask(server, "GET", "/health").status == 200
+
+
+def test_little_is_held_of_what_nobody_reads_yet():
+    """The loop reads all of it in one turn, and others wait; Linux itself holds some 150 KB of a client, and more."""
+    listening = Listening(app(), host="127.0.0.1", port=0)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        client.connect(("127.0.0.1", int(listening.url.rpartition(":")[2])))
+        client.settimeout(0.5)
+        held = 0
+        with suppress(TimeoutError):
+            while held < 1_000_000:
+                held += client.send(bytes(4_096))
+    listening.stop()
+    listening.run()
+    assert 32_768 <= held < 120_000
 
 
 # The command.
