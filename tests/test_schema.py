@@ -91,6 +91,17 @@ def test_codes_are_listed():
     assert OPENRPC["components"]["schemas"]["Failure"]["properties"]["kind"]["enum"] == list(ERROR_KINDS)
 
 
+def test_what_a_docstring_says_of_a_field_is_said_of_the_property():
+    for document in (OPENRPC, openapi()):
+        limits = document["components"]["schemas"]["Limits"]
+        assert limits["properties"]["calls"]["description"].startswith("64 per stream")
+        assert limits["properties"]["arguments"]["description"].endswith("or else the parenthesis or tag behind them")
+        assert limits["description"] == "Bounds on what a call may be; each can be set."
+    result = OPENRPC["components"]["schemas"]["Result"]
+    assert result["description"].startswith("The result of one call, in the order of the calls. The ")
+    assert result["properties"]["id"]["description"] == result["properties"]["name"]["description"]
+
+
 def test_a_wrong_answer_would_be_seen():
     with pytest.raises(Exception, match="is not valid"):
         checked({"events": [{"type": "call"}]}, row("parse")["result"]["schema"])

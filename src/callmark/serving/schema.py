@@ -27,6 +27,8 @@ _CODES: Final = {
     "Repair": ("code", REPAIR_CODES),
     "Failure": ("kind", ERROR_KINDS),
 }
+_FIELDS: Final = re.compile(r"^ {4}(\w+(?:, \w+)*) {2,}(.+(?:\n {5,}.+)*)", re.MULTILINE)
+"""The rows of a docstring that say what fields are."""
 _STREAMING: Final = "text/event-stream", "application/x-ndjson"
 
 
@@ -193,14 +195,22 @@ def _schemas(kinds: list[Any]) -> tuple[dict[Any, Document], dict[str, Document]
     unique = list(dict.fromkeys(kinds))
     refs, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
     for name, schema in components.items():
-        words = re.sub(r"\s+", " ", schema["description"].partition(">>>")[0]).strip()
-        words = re.sub(r"`?[A-Z]+_(?:CODES|KINDS)`?", "its list", words)
-        schema["description"] = re.sub(r"\bNone\b", "null", words)
+        words = schema["description"].partition(">>>")[0]
+        for names, said in _FIELDS.findall(words):
+            for field in names.split(", "):
+                schema["properties"][field]["description"] = _plain(said)
+        schema["description"] = _plain(_FIELDS.sub("", words))
         key, codes = _CODES.get(name, ("", {}))
         if codes:
             meanings = "; ".join(f"{code}: {meaning}" for code, meaning in codes.items())
             schema["properties"][key] |= {"enum": list(codes), "description": meanings}
     return dict(zip(unique, refs, strict=True)), components
+
+
+def _plain(words: str) -> str:
+    words = re.sub(r"\s+", " ", words).strip()
+    words = re.sub(r"`?[A-Z]+_(?:CODES|KINDS)`?", "its list", words)
+    return re.sub(r"\bNone\b", "null", words)
 
 
 @method("rpc.discover", Nothing, dict[str, Any])
