@@ -23,6 +23,8 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from callmark.serving.methods import METHODS
+from callmark.serving.schema import openrpc
 from callmark.serving.upstreams import make_config
 from clients.scenarios import SCENARIOS, TOOLS
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
@@ -34,7 +36,7 @@ PYTHON = {
     "openai-2": ["openai>=2,<3", "litellm>=1.106", "mcp"],
     "openai-3": ["openai>=3,<4", "langchain-openai>=1.7", "pydantic-ai-slim[openai]>=2.60", "canitoolcall>=0.1.1"],
 }
-NODE = ["openai@^6", "ai@^6", "@ai-sdk/openai-compatible@^2"]
+NODE = ["openai@^6", "ai@^6", "@ai-sdk/openai-compatible@^2", "@open-rpc/schema-utils-js@^2"]
 CITY = 'Paris "x" ]'
 CUT = '[CALL: weather({"city": "New'
 
@@ -188,11 +190,15 @@ def node(place):
     return folder
 
 
-@pytest.fixture(scope="module", params=["whole", "stream"])
+@pytest.fixture(scope="module")
 def behind(request):
     scripted = Scripted(model)
-    with served(scripted.app()) as upstream, proxied(upstream, mode="text", arguments=request.param) as address:
+    arguments = getattr(request, "param", "whole")
+    with served(scripted.app()) as upstream, proxied(upstream, mode="text", arguments=arguments) as address:
         yield scripted, address
+
+
+early_too = pytest.mark.parametrize("behind", ["whole", "stream"], indirect=True)
 
 
 def environment(**more):
@@ -206,12 +212,13 @@ def ran(interpreter, program, *addresses):
     return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
 
-def ran_by_node(folder, program, address):
+def ran_by_node(folder, program, argument):
     shared = json.dumps({"SCENARIOS": SCENARIOS, "TOOLS": TOOLS})
-    out = run(["node", str(folder / program), address], env=environment(SCENARIOS=shared), cwd=folder)
+    out = run(["node", str(folder / program), argument], env=environment(SCENARIOS=shared), cwd=folder)
     return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
 
+@early_too
 def test_canitoolcall(python, behind, tmp_path):
     _, address = behind
     probe = [python("openai-3"), "-m", "canitoolcall", "probe", "--base-url", f"{address}/v1", "--model", "m"]
@@ -300,6 +307,7 @@ def test_openai_of_python(python, behind, name):
     assert scripted.cancelled.acquire(timeout=20)  # the endless stream was closed by the client
 
 
+@early_too
 def test_langchain(python, behind):
     scripted, address = behind
     (found,) = ran(python("openai-3"), "run_langchain.py", address)
@@ -348,6 +356,7 @@ LOOPS = {
 }
 
 
+@early_too
 def test_pydantic_ai(python, behind):
     scripted, address = behind
     (found,) = ran(python("openai-3"), "run_pydantic_ai.py", address)
@@ -359,6 +368,7 @@ def test_pydantic_ai(python, behind):
     assert scripted.cancelled.acquire(timeout=20)
 
 
+@early_too
 def test_openai_of_npm(node, behind):
     scripted, address = behind
     found, loop = ran_by_node(node, "run_openai.mjs", address)
@@ -367,6 +377,7 @@ def test_openai_of_npm(node, behind):
     assert scripted.cancelled.acquire(timeout=20)
 
 
+@early_too
 def test_ai_sdk(node, behind):
     scripted, address = behind
     (found,) = ran_by_node(node, "run_ai.mjs", address)
@@ -385,3 +396,13 @@ def test_ai_sdk(node, behind):
     assert found["busy"] == {"whole": BUSY, "streamed": BUSY}
     assert "it broke" in found["breaks"]["streamed"]["error"]
     assert scripted.cancelled.acquire(timeout=20)
+
+
+def test_the_openrpc_document_is_valid_by_its_own_schema(node, tmp_path):
+    """The libraries of OpenRPC are node's; they know its schema, and follow every reference."""
+    document = openrpc()
+    wrong = {**document, "methods": [{**document["methods"][0], "params": 5}]}
+    for name, each in {"right": document, "wrong": wrong}.items():
+        (tmp_path / name).write_text(json.dumps(each), encoding="utf-8")
+    assert ran_by_node(node, "run_openrpc.mjs", str(tmp_path / "right")) == [{"valid": True, "methods": len(METHODS)}]
+    assert ran_by_node(node, "run_openrpc.mjs", str(tmp_path / "wrong")) == [{"valid": False, "methods": 0}]
