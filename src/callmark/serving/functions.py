@@ -1,11 +1,11 @@
-"""The functions of the library as methods: whole texts, what is written to a model, and texts that come in pieces.
+"""The functions of the library as methods, which need nothing but their parameters: whole texts, read and written.
 
 A function gets its parameters under the names that the library has for them, and gives what the library gives.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -16,16 +16,13 @@ from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, Event, Malformed, Notice
 from callmark.reading.options import Limits, Tolerance
-from callmark.serving.bounds import Bounds
 from callmark.serving.methods import (
-    METHODS,
     Contexts,
     Examples,
     LanguageName,
     Message,
     ModelText,
     Name,
-    NewName,
     Nonce,
     Nothing,
     Params,
@@ -39,10 +36,6 @@ from callmark.serving.methods import (
 from callmark.serving.texts import Positions, Units
 from callmark.writing.export import Target
 from callmark.writing.signatures import Style
-
-PROTOCOL_VERSION: Final = 1
-
-StreamName = Annotated[str, Meta(min_length=1, max_length=128, description="The name of an open stream.")]
 
 
 class Reading(Params, frozen=True, kw_only=True):
@@ -332,94 +325,3 @@ def grammar(state: State, params: Grammar) -> GrammarText:
     """Return a grammar of messages that may call the tools, for an engine that constrains a model."""
     made = callmark.export_grammar(**fields(params))
     return GrammarText(made.text, list(made.unenforced))
-
-
-# A connection, and its streams.
-
-
-class Initialize(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client may say of itself; other keys are passed over."""
-
-    positions: Annotated[Positions, Meta(description="What spans count from now on, where nothing else is said.")] = (
-        "code-points"
-    )
-
-
-class Versions(msgspec.Struct, frozen=True):
-    """`callmark` is the version of the program; `protocol` grows where a client would have to be changed."""
-
-    callmark: str
-    protocol: int
-
-
-class Initialized(msgspec.Struct, frozen=True):
-    """What the server is and can."""
-
-    versions: Versions
-    positions: Positions
-    dialects: list[DialectRow]
-    methods: list[str]
-    bounds: Bounds
-
-
-@method("initialize", Initialize, Initialized)
-def initialize(state: State, params: Initialize) -> Initialized:
-    """Say how positions are counted; return versions, dialects, methods and bounds. Nothing requires this call."""
-    state.positions = params.positions
-    return Initialized(
-        Versions(callmark.__version__, PROTOCOL_VERSION),
-        state.positions,
-        list_dialects(state, Nothing()).dialects,
-        list(METHODS),
-        state.bounds,
-    )
-
-
-class StreamOpen(Reading, frozen=True, kw_only=True):
-    """How the text of a stream is read."""
-
-    stream: NewName | None = None
-
-
-class StreamOpened(msgspec.Struct, frozen=True):
-    """The stream's name."""
-
-    stream: str
-
-
-@method("stream/open", StreamOpen, StreamOpened)
-def stream_open(state: State, params: StreamOpen) -> StreamOpened:
-    """Open a stream for one text that comes in pieces. Many may be open at once."""
-    positions = params.positions or state.positions
-    return StreamOpened(state.streams.open(params.stream, params.options(), positions))
-
-
-class StreamText(Params, frozen=True, kw_only=True):
-    """A piece of a text."""
-
-    stream: StreamName
-    text: ModelText
-
-
-@method("stream/feed", StreamText, Events)
-def stream_feed(state: State, params: StreamText) -> Events:
-    """Read the next chunk and return what is certain by now. Chunks may be cut anywhere, inside an emoji too."""
-    return Events(list(state.streams.get(params.stream).feed(params.text)))
-
-
-@method("stream/snapshot", StreamText, Events)
-def stream_snapshot(state: State, params: StreamText) -> Events:
-    """Read all of the text that there is so far, which may replace what was there, and return the new events."""
-    return Events(list(state.streams.get(params.stream).snapshot(params.text)))
-
-
-class StreamClose(Params, frozen=True, kw_only=True):
-    """A stream."""
-
-    stream: StreamName
-
-
-@method("stream/close", StreamClose, Events)
-def stream_close(state: State, params: StreamClose) -> Events:
-    """Say that the text is over, and return its last events. The stream's name is free again."""
-    return Events(list(state.streams.close(params.stream)))

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from callmark.errors import CallmarkError
-from callmark.serving import functions, schema, sessions
+from callmark.serving import schema
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
 from callmark.serving.methods import METHODS, Method, State
 from callmark.serving.problems import KINDS, ServingError
@@ -55,7 +55,7 @@ _list: Final = msgspec.json.Decoder(list[Raw])
 _items: Final = msgspec.json.Decoder(list[Any])
 _any: Final = msgspec.json.Decoder(Any)
 _error: Final = msgspec.json.Decoder(RemoteError)
-_LOADED: Final = (functions, sessions, schema)  # they put methods into the table
+_LOADED: Final = schema  # and with it all that put methods into the table
 _params: Final = {name: msgspec.json.Decoder(method.params) for name, method in METHODS.items()}
 
 
