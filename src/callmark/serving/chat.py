@@ -1,7 +1,7 @@
 """Turns a request of OpenAI's chat API with tools into one without, and knows how its answer is to be read.
 
-Pure but for nothing: a request's body and the settings of its model give an `Exchange`. What a client or its user
-wrote, and what tools returned, is neutralized on the way; the only text that is ever read for calls is the model's.
+Pure: a request's body and the settings of its model give an `Exchange`. What a client or its user wrote, and what tools
+returned, is neutralized on the way; the only text that is ever read for calls is the model's.
 """
 
 from __future__ import annotations

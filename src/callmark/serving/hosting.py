@@ -119,7 +119,6 @@ class Host:
     def ask(self, id: str, method: str, params: Any, answered: Callable[[Any, RemoteError | None], object]) -> None:  # noqa: A002
         """Ask the client; the answer comes in this loop."""
         loop = asyncio.get_running_loop()
-
         self.connection.ask(id, method, params, lambda *answer: loop.call_soon_threadsafe(answered, *answer))
 
     async def answer(self, method: str, params: Any, cancelled: str, cancel: Cancel) -> tuple[Any, RemoteError | None]:

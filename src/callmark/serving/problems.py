@@ -49,7 +49,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     code: str
     message: str
-    type: str = "invalid_request_error"  # as OpenAI's clients read errors
+    type: str  # as OpenAI's clients read errors
 
 
 class ServingError(CallmarkError):
@@ -62,4 +62,5 @@ class ServingError(CallmarkError):
     @property
     def problem(self) -> Problem:
         """What is told to the client."""
-        return Problem(self.code, str(self), "server_error" if self.code == "internal-error" else Problem("", "").type)
+        kind = "server_error" if self.code == "internal-error" else "invalid_request_error"
+        return Problem(self.code, str(self), kind)
