@@ -6,13 +6,14 @@ import asyncio
 import http.client
 import json
 import logging
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
@@ -543,6 +544,41 @@ def test_connections_that_fail_in_the_middle_are_error_events(handle, code, time
             chunks = wire(told.text)
             assert chunks[-1]["error"]["code"] == code
             assert chunks[-2]["choices"][0]["delta"]["content"] == "Half"
+
+
+def test_a_connection_that_idled_and_is_closed_was_no_answer():
+    """Servers close what is idle when they like, also just when the next request is on its way: it is sent again.
+
+    Where the connection was new, they had the request and gave no answer; that is not asked twice.
+    """
+
+    asked = []
+
+    async def ask(answers, times):
+        async def talk(reader, writer):
+            with suppress(asyncio.IncompleteReadError):
+                for answer in answers:
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    await reader.readexactly(int(re.search(rb"(?i)content-length: ([0-9]+)", head)[1]))
+                    asked.append(answer)
+                    if answer:
+                        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE)
+            writer.close()
+
+        async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+            connection = Connection(Upstream(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+            for _ in range(times):
+                async with connection.request("POST", connection.api("/x"), [], b"{}") as response:
+                    assert await response.aread() == WHOLE
+            await connection.close()
+            await asyncio.sleep(0.05)  # the server sees that, too
+
+    asyncio.run(ask([True, False], 3))
+    assert asked == [True, False, True, False, True]
+    asked.clear()
+    with pytest.raises(UpstreamError, match="closed"):
+        asyncio.run(ask([False], 1))
+    assert asked == [False]
 
 
 def test_a_body_that_breaks_off_never_looks_complete():

@@ -191,8 +191,7 @@ class Connection:
     ) -> AsyncGenerator[httpx.Response, None]:
         """Send a request and give the answer, whose body is still to be read. Raises UpstreamError."""
         try:
-            made = httpx.Request(method, url, headers=headers, content=body, extensions=self._extensions)
-            response = await self._transport.handle_async_request(made)
+            response = await self._sent(method, url, headers, body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise failure(error) from error
         try:
@@ -201,6 +200,29 @@ class Connection:
             yield response
         finally:
             await response.aclose()
+
+    async def _sent(
+        self, method: str, url: httpx.URL, headers: list[tuple[str, str]], body: bytes
+    ) -> httpx.Response:
+        """Return the answer to a request, once its head is there.
+
+        A server may close a connection that idles at any time, also while the next request is on its way. What fails
+        on such a one is sent again, by the next connection; on a new one the server had it.
+        """
+        while True:
+            new = False
+
+            async def trace(step: str, _: object) -> None:
+                nonlocal new
+                new = new or step.startswith("connection.")
+
+            extensions = {**self._extensions, "trace": trace}
+            made = httpx.Request(method, url, headers=headers, content=body, extensions=extensions)
+            try:
+                return await self._transport.handle_async_request(made)
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                if new:
+                    raise
 
     # Who takes tools.
 
