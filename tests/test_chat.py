@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import callmark
 from callmark.errors import UsageError
 from callmark.serving.chat import RequestError, checked, concerns_tools, taught
+from callmark.serving.reply import Argued, Begun
 from callmark.serving.upstreams import ModelSettings, ProxyConfig, Upstream, load_config, make_config
 
 TOOLS = [
@@ -400,7 +401,7 @@ def test_a_dialect_of_ones_own_is_a_file(tmp_path):
     made = ask(settings=settings)
     assert "<<weather>>{}" in text(made)
     reader = made.reader()
-    assert [part.name for part in reader.feed("<<news>>{}")] == ["news"]
+    assert reader.feed("<<news>>{}") == [Begun(0, "news"), Argued(0, "{}")]
 
 
 WRONG = [

@@ -449,7 +449,7 @@ def test_errors_of_an_upstream_are_passed_on_and_end_the_stream():
     writer, out = fed(chunk({"content": "Oh [CALL: ne"}), error)
     assert out[-1] == error
     assert joined(out[:-1])[0]["content"] == "Oh [CALL: ne"
-    assert writer.failed
+    assert writer.done
     writer, out = fed(b"no json")
     assert out[-1]["error"]["code"] == "bad_event"
 

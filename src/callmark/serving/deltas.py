@@ -118,7 +118,6 @@ class StreamWriter:
 
     def __init__(self, exchange: Exchange, created: int) -> None:
         self.done = False
-        self.failed = False
         self._exchange = exchange
         self._eager = exchange.settings.arguments == "stream"
         self._wanted = _number(exchange.body.get("n"))
@@ -198,7 +197,7 @@ class StreamWriter:
         """End the stream by an error; text that was held back comes before it, and an unfinished call is text."""
         if self.done:
             return b""
-        self.done = self.failed = True
+        self.done = True
         out: list[bytes] = []
         for index, choice in self._choices.items():
             if not choice.over:
