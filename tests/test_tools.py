@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import callmark
@@ -602,6 +602,47 @@ def test_a_pattern_that_never_ends_holds_nobody_up(engine, monkeypatch):
         assert checked(schema, {"aaa": "b"}, engine) == ()
 
 
+NODE = {"type": "object", "properties": {"c": {"$ref": "#/$defs/n"}}, "required": ["c"]}
+BRANCHING = {"$defs": {"n": {"anyOf": [NODE, {**NODE, "minProperties": 1}, {"type": "null"}]}}, "$ref": "#/$defs/n"}
+
+
+def nested(value: Any, depth: int) -> Any:
+    for _ in range(depth):
+        value = {"c": value}
+    return value
+
+
+@pytest.mark.parametrize("engine", ["jsonschema", "auto"])
+def test_a_schema_that_comes_back_to_itself_holds_nobody_up(engine, monkeypatch):
+    """Each level of the value has two branches to try: with 64 of them nobody sees the end, in either engine."""
+    monkeypatch.setattr("callmark.tools.checking.STEPS_LIMIT", 5000)
+    assert checked(BRANCHING, nested(None, 3), engine) == ()
+    assert checked(BRANCHING, nested("x", 3), engine)[0].path.startswith("c.c")
+    assert checked(BRANCHING, nested("x", 64), engine) == (
+        ("arguments", "values that can be checked in time", "ones with too many ways to read them"),
+    )
+
+
+@pytest.mark.parametrize("engine", ["jsonschema", "auto"])
+def test_many_items_without_an_order_are_compared_once(engine):
+    """50,000 of them: where each is compared with each that takes hours."""
+    schema = {"properties": {"a": {"uniqueItems": True}, "b": {"uniqueItems": False}}}
+    mixed = [{"n": number} if number % 2 else [number] for number in range(50_000)]
+    assert checked(schema, {"a": mixed, "b": [1, 1]}, engine) == ()
+    (problem,) = checked(schema, {"a": [*mixed, {"n": 1.0}]}, engine)
+    assert problem[:2] == ("a", "what the schema's 'uniqueItems' allows")
+    assert checked(schema, {"a": "aa"}, engine) == ()
+    for values, same in (([1, True], False), ([0, -0.0], True), ([2**64, 2.0**64], True), ([[1], [True]], False)):
+        assert bool(checked(schema, {"a": values}, engine)) is same
+
+
+def test_of_many_problems_few_are_looked_at(monkeypatch):
+    guesses = []
+    monkeypatch.setattr("callmark.tools.checking.get_close_matches", lambda key, *_: guesses.append(key) or [])
+    schema = {"properties": {"city": {}}, "additionalProperties": False}
+    assert len(checked(schema, {f"city {number}": 1 for number in range(1000)}, "auto")) == len(guesses) == 5
+
+
 def test_what_has_no_keys_and_is_no_text_meets_no_pattern():
     schema = {
         "properties": {
@@ -711,6 +752,22 @@ def test_a_tool_without_required_parameters_says_nothing_of_them():
     assert look.parameters["properties"]["at"]["description"] == "where"
     assert "required" not in look.parameters
     assert tool(lambda: 1, name="f").parameters == {"type": "object", "properties": {}, "additionalProperties": False}  # type: ignore[call-overload]
+
+
+LARGE = st.sampled_from([2**53, 2**63, 2**64, 10**22, 10**23, 10**30, 10**300]).flatmap(
+    lambda number: st.sampled_from([number - 1, number, number + 1, float(number), -number, -float(number), number // 3])
+)
+BOUNDS = st.sampled_from(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "const"])
+
+
+@given(BOUNDS, LARGE | NUMBER, LARGE | NUMBER)
+@example("maximum", 10**30, 1e30)
+def test_both_engines_give_the_same_verdict_of_large_numbers(keyword, bound, value):
+    schemas = [{keyword: bound}, {"enum": [[bound]]}, {"uniqueItems": True}, {"type": "integer"}]
+    for schema, found in zip(schemas, (value, [value], [bound, value], value), strict=True):
+        slow, both = (Checker({"properties": {"a": schema}}, engine=each) for each in ("jsonschema", "auto"))
+        assert both.problems({"a": found}) == slow.problems({"a": found})
+        assert both._quick is None or both._quick.is_valid({"a": found}) is slow.is_valid({"a": found})
 
 
 @given(SCHEMAS, JSON)

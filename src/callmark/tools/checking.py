@@ -2,28 +2,38 @@
 
 jsonschema decides; its validator objects are kept, which makes a check some fifty times cheaper. Where jsonschema-rs is
 installed, it says yes to what is valid in a hundredth of the time, and jsonschema is asked only for the rest; not of
-schemas with keywords that the two read differently. A property holds them to the same verdicts. Neither ever fetches a
-schema from anywhere, and formats are not checked. Patterns are Python's, but `regex` looks for them, which can be told
-to give up: a pattern and a text that together take for ever hold nobody up.
+schemas with keywords or numbers that the two read differently. A property holds them to the same verdicts. Neither ever
+fetches a schema from anywhere, and formats are not checked.
+
+A model writes the values, so no value may hold its host up. Patterns are Python's, but `regex` looks for them, which can
+be told to give up; a schema that comes back to itself takes time that doubles with each level of a value, so steps are
+counted, and jsonschema-rs, which cannot be told to stop, is not asked; `uniqueItems` compares each item once.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from callmark.errors import ToolsError
+from callmark.tools.results import normal
 
 Engine = Literal["auto", "jsonschema", "jsonschema-rs"]
 
 PROBLEMS_LIMIT: Final = 5  # a model mends no more at once, and each costs tokens
+STEPS_LIMIT: Final = 300_000  # keywords that are applied to a value or a part of it: one second or two
+_ERROR_STEPS: Final = 10  # what an error costs, compared with a keyword that has none
 MATCH_SECONDS: Final = 0.1  # of the processor's time, for one pattern in one text: a thousand times what good ones take
+_ERRORS_LIMIT: Final = 1000  # that are collected to find the outermost; each takes some 30 microseconds
 _FOUND_LIMIT: Final = 60  # characters of a value that are quoted
 _ARTICLES: Final = {"integer": "an integer", "object": "an object", "array": "an array", "null": "null"}
 _BOUNDS: Final = {
@@ -38,7 +48,11 @@ _UNLIKE: Final = {
     "pattern", "patternProperties",  # \d and $ mean other things in Rust
     "multipleOf",  # 0.3 is other
     "unevaluatedItems", "unevaluatedProperties",  # jsonschema overlooks some of what the branches of 2019-09 evaluate
+    "uniqueItems",  # 2 ** 64 and its float are two there
+    "$dynamicRef", "$recursiveRef",  # which are there for schemas that come back to themselves
 }  # fmt: skip
+_EXACT_LIMIT: Final = 2**53  # numbers below are the same as floats; in Rust a float has none of its own beyond 64 bits
+_left: ContextVar[list[int]] = ContextVar("callmark_steps_left")
 
 
 class Problem(NamedTuple):
@@ -50,6 +64,10 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}: expected {self.expected}, found {self.found}"
+
+
+class _TooLongError(Exception):
+    """A value was held to more keywords than there is time for."""
 
 
 class Checker:
@@ -77,20 +95,18 @@ class Checker:
         kind = validator_for(self.schema, default=Draft202012Validator)
         try:
             kind.check_schema(self.schema)
-            keywords = {key for part in _parts(self.schema, kind) for key in part}
+            keywords, returns = _keywords(self.schema, kind)
         except SchemaError as error:
             if error.validator == "format" and error.validator_value == "regex":
                 raise ToolsError(_NO_PATTERN.format(error.instance)) from error
             raise ToolsError(f"parameters: expected a JSON Schema, found: {error.message:.200}") from error
         except RecursionError as error:
             raise ToolsError("parameters: expected a JSON Schema, found one that is nested too deep") from error
+        own = {key: value for key, value in self.schema.items() if key != "$schema"}  # which would choose the kind
         # An empty registry, since the default one would fetch what it does not know.
-        if {"pattern", "patternProperties"} & keywords:
-            own = {key: value for key, value in self.schema.items() if key != "$schema"}  # which would choose the kind
-            self._validator = _bounded(kind)(own, registry=EMPTY_REGISTRY)
-        else:
-            self._validator = kind(self.schema, registry=EMPTY_REGISTRY)
-        self._quick = None if _UNLIKE & keywords else _quick_validator(self.schema, engine)
+        self._validator = _bounded(kind)(own, registry=EMPTY_REGISTRY)
+        unlike = returns or _UNLIKE & keywords or _has_large_numbers(self.schema)
+        self._quick = None if unlike else _quick_validator(self.schema, engine)
 
     def is_valid(self, arguments: Any) -> bool:
         """Return whether `arguments` satisfy the schema, for both engines alike."""
@@ -100,15 +116,21 @@ class Checker:
         """Return what is wrong, the outermost first, at most five problems; nothing where all is well."""
         if self._is_quickly_valid(arguments):
             return ()
+        token = _left.set([STEPS_LIMIT])
         try:
-            errors = sorted(self._validator.iter_errors(arguments), key=lambda error: len(error.absolute_path))
+            errors = list(islice(self._validator.iter_errors(arguments), _ERRORS_LIMIT))
         except RecursionError:
             return (Problem("arguments", "values that end", "a schema or a value that is nested too deep"),)
         except OverflowError:
             return (Problem("arguments", "numbers that can be compared", "one with too many digits"),)
         except TimeoutError:
             return (Problem("arguments", "texts that a pattern can be held to", "one that it takes too long with"),)
-        return tuple(problem for error in errors for problem in _problems(error))[:PROBLEMS_LIMIT]
+        except _TooLongError:
+            return (Problem("arguments", "values that can be checked in time", "ones with too many ways to read them"),)
+        finally:
+            _left.reset(token)
+        errors.sort(key=lambda error: len(error.absolute_path))
+        return tuple(islice((problem for error in errors for problem in _problems(error)), PROBLEMS_LIMIT))
 
     def _is_quickly_valid(self, arguments: Any) -> bool:
         try:
@@ -136,8 +158,8 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} lies outside of the schema")
 
 
-def _parts(schema: dict[str, Any], kind: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and the schemas in it, each once, as its draft has them.
+def _keywords(schema: dict[str, Any], kind: Any) -> tuple[set[str], bool]:
+    """Return the keywords of a schema and of the schemas in it, as its draft has them; and whether one is in itself.
 
     Raises ToolsError for what jsonschema would raise at when it meets it: a `$ref` that leads out of the schema or
     nowhere, a pattern that Python cannot read; SchemaError where a `$ref` leads to what is no schema.
@@ -149,28 +171,48 @@ def _parts(schema: dict[str, Any], kind: Any) -> Iterator[Mapping[str, Any]]:
     specification = specification_with(kind.META_SCHEMA["$schema"])
     root = specification.create_resource(schema)
     waiting = [(root, Registry().resolver_with_root(root))]
-    seen: set[int] = set()
+    keywords: set[str] = set()
+    inside: dict[int, list[int]] = {}  # the schemas that a schema leads to, by where they are in memory
     while waiting:
         resource, resolver = waiting.pop()
         part = resource.contents
-        if not isinstance(part, Mapping) or id(part) in seen:
+        if not isinstance(part, Mapping) or id(part) in inside:
             continue
-        seen.add(id(part))
-        yield part
+        keywords.update(part)
         _check_patterns(part)
+        found = [(each, resolver.in_subresource(each)) for each in resource.subresources()]
         for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
             if keyword not in part:
                 continue
             if not part[keyword].startswith("#"):
                 raise ToolsError(f"parameters: expected a $ref within the schema (#/...), found {part[keyword]!r:.80}")
             try:
-                found = resolver.lookup(part[keyword])
+                target = resolver.lookup(part[keyword])
             except (Unresolvable, ValueError) as error:
                 message = f"parameters: expected a $ref to what is in the schema, found {part[keyword]!r:.80}"
                 raise ToolsError(message) from error
-            kind.check_schema(found.contents)
-            waiting.append((specification.create_resource(found.contents), found.resolver))
-        waiting.extend((each, resolver.in_subresource(each)) for each in resource.subresources())
+            kind.check_schema(target.contents)
+            found.append((specification.create_resource(target.contents), target.resolver))
+        inside[id(part)] = [id(each.contents) for each, _ in found]
+        waiting += found
+    try:
+        TopologicalSorter(inside).prepare()
+    except CycleError:
+        return keywords, True
+    return keywords, False
+
+
+def _has_large_numbers(schema: Any) -> bool:
+    waiting = [schema]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, int | float) and abs(value) >= _EXACT_LIMIT:
+            return True
+    return False
 
 
 def _check_patterns(part: Mapping[str, Any]) -> None:
@@ -192,9 +234,27 @@ def _found(patterns: Iterable[str], key: str) -> bool:
     return any(_matches(pattern, key) for pattern in patterns)
 
 
+def _counted(keyword: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a keyword's function that takes of the steps which are left."""
+
+    def step(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        left = _left.get()
+        left[0] -= 1
+        for error in keyword(validator, value, instance, schema) or ():
+            left[0] -= _ERROR_STEPS
+            yield error
+        if left[0] < 0:
+            raise _TooLongError
+
+    return step
+
+
 @cache
 def _bounded(kind: Any) -> Any:
-    """Return a kind of validator with keywords of its own where jsonschema would call `re`, which nothing can stop."""
+    """Return a kind of validator whose keywords are counted, with some of its own where jsonschema's may never end:
+
+    it calls `re`, which nothing can stop, and compares each item with each where they have no order.
+    """
     from jsonschema import ValidationError
     from jsonschema.validators import extend
 
@@ -219,8 +279,15 @@ def _bounded(kind: Any) -> Any:
         elif value is False and others:
             yield ValidationError("")
 
-    own = {"pattern": pattern, "patternProperties": pattern_properties, "additionalProperties": additional_properties}
-    return extend(kind, own)  # type: ignore[no-untyped-call]
+    def unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if value and isinstance(instance, list):
+            if len({json.dumps(normal(item), sort_keys=True) for item in instance}) < len(instance):
+                yield ValidationError("")
+
+    own = {"pattern": pattern, "patternProperties": pattern_properties, "additionalProperties": additional_properties,
+           "uniqueItems": unique_items}  # fmt: skip
+    keywords = {name: _counted(keyword) for name, keyword in {**kind.VALIDATORS, **own}.items()}
+    return extend(kind, keywords)  # type: ignore[no-untyped-call]
 
 
 def _problems(error: Any) -> Iterator[Problem]:

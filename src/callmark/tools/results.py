@@ -98,18 +98,19 @@ def canonical(value: Any) -> str:
     could walk it.
     """
     try:
-        return json.dumps(_canonical(value), sort_keys=True)
+        return json.dumps(normal(value), sort_keys=True)
     except RecursionError:
         raise UsageError("arguments: expected values that end, found some that are nested too deep") from None
     except TypeError as error:
         raise UsageError(f"arguments: expected JSON values, found: {error}") from error
 
 
-def _canonical(value: Any) -> Any:
+def normal(value: Any) -> Any:
+    """Return a JSON value whose numbers are written in one way: 1.0 as 1. Raises UsageError for keys that are no text."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise UsageError("arguments: expected keys that are texts")
-        return {key: _canonical(member) for key, member in value.items()}
+        return {key: normal(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_canonical(member) for member in value]
+        return [normal(member) for member in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
