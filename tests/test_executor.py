@@ -1536,7 +1536,7 @@ def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch)
         def none(*_):
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr(executor._workers, "in_thread", none)
+        monkeypatch.setattr(executor._asides, "in_thread", none)
     for hung in range(10):
         assert executor.run_sync([call("save")])[0].outcome == "denied"
         assert executor.abandoned == (min(hung + 1, 8) if made == "hangs" else 0)

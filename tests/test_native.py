@@ -61,6 +61,14 @@ OPENAI = {
         openai(piece(0, None, None, '{"a"')), openai(piece(0, None, "f", ": 1}")), openai(piece(0, "c1")),
         openai(piece(1, "c2")), openai(piece(1, None, "g")), DONE,
     ],
+    "every call at index 0, names late": [
+        openai(piece(0, "c1", None, '{"a"')), openai(piece(0, "c1", None, ": 1}")), openai(piece(0, None, "f")),
+        openai(piece(0, "c2", None, "{}")), openai(piece(0, None, "g")), DONE,
+    ],
+    "every call at index 0, ids first": [
+        openai(piece(0, "c1", None, '{"a": 1}')), openai(piece(0, "c2")), openai(piece(0, "c1", "f")),
+        openai(piece(0, "c2", "g", "{}")), DONE,
+    ],
     "not streamed": [
         {"choices": [{"message": {"tool_calls": [piece(None, "c1", "f", '{"a": 1}'), piece(None, "c2", "g", "{}")]}}]},
     ],
@@ -373,6 +381,7 @@ CUT = {
     "anthropic": [ANTHROPIC_BEGUN, anthropic_ended("max_tokens")],
     "anthropic, block closed": [ANTHROPIC_BEGUN, ANTHROPIC_STOP, anthropic_ended("max_tokens")],
     "anthropic, connection lost": [ANTHROPIC_BEGUN],
+    "anthropic, connection lost behind its block": [ANTHROPIC_BEGUN, ANTHROPIC_STOP],
     "anthropic, not streamed": [
         {"type": "message", "stop_reason": "max_tokens", "content": [ANTHROPIC_BEGUN["content_block"]]},
     ],
@@ -382,6 +391,7 @@ CUT = {
         {"type": "message-end", "delta": {"finish_reason": "MAX_TOKENS"}},
     ],
     "cohere, connection lost": [COHERE_BEGUN],
+    "cohere, connection lost behind its end": [COHERE_BEGUN, {"type": "tool-call-end", "index": 0}],
     "responses": [
         RESPONSES_BEGUN,
         responses("incomplete", response={"incomplete_details": {"reason": "max_output_tokens"}}),
@@ -413,8 +423,14 @@ WHOLE = {
         ANTHROPIC_BEGUN, ANTHROPIC_STOP, {"type": "content_block_start", "index": 1, "content_block": {"type": "text"}},
         anthropic_ended("max_tokens"),
     ],
-    "anthropic, nothing behind its block": [ANTHROPIC_BEGUN, ANTHROPIC_STOP],
-    "cohere": [COHERE_BEGUN, {"type": "tool-call-end", "index": 0}],
+    "anthropic, in fewer words": [ANTHROPIC_BEGUN, ANTHROPIC_STOP, {"type": "message_stop"}],
+    "cohere, another call": [
+        COHERE_BEGUN, {"type": "tool-call-end", "index": 0}, {"type": "tool-call-start", "index": 1, "delta": {}},
+    ],
+    "cohere": [
+        COHERE_BEGUN, {"type": "tool-call-end", "index": 0},
+        {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}},
+    ],
     "responses, item done": [RESPONSES_BEGUN, responses_done("completed")],
     "responses": [RESPONSES_BEGUN, responses("completed")],
     "gemini": [gemini({"functionCall": {"name": "f"}})],

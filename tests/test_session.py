@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,18 @@ def test_told_results_hold_no_call_and_the_same_value(value):
     assert json.loads(wording.content(found[1])) == [value]
 
 
+@pytest.mark.parametrize("wrong", ["[CALL: note(text=[1])]", "[CALL: note()] [CALL: note(text=a)]", "[CALL: burn()]"])
+def test_a_stealth_call_that_did_not_run_is_told(wrong):
+    note = tool(name="note", mode="read", stealth=True)(lambda text: "")
+    note = replace(note, parameters={"properties": {"text": {"type": "string"}}, "required": ["text"]})
+    burn = Tool(name="burn", function=lambda *_: 1, stealth=True)
+    model = Script(wrong, "[CALL: note(text=b)]")
+    events = play(Session(Registry([note, burn])), model)
+    assert of(Result, events)[0].outcome in ("invalid-arguments", "denied")
+    assert of(Result, events)[-1].outcome == "ok"
+    assert steps(events) == ["generation", "results", "generation", "results", "answer"]
+
+
 def test_stealth_tools_give_no_follow_up():
     quiet = Tool(name="note", function=lambda *_: None, mode="read", stealth=True)
     model = Script("Noted. [CALL: note()]")
@@ -320,41 +333,22 @@ def test_when_a_guard_refuses_the_model_is_told_once_and_answers_without_tools()
     assert session.stats.blocked_seconds == 0.0
 
 
-def test_a_tool_whose_breaker_is_open_is_left_out_and_others_stay():
+def test_after_a_breakers_refusal_the_model_answers_without_tools():
     def fails(arguments: Any, context: Any) -> None:
         raise OSError
 
     flaky = Tool(name="flaky", function=fails, mode="read")
-    executor = Executor(Registry([flaky, add]), breaker=lambda: Breaker(failures=1))
-    model = Script("[CALL: flaky()]", "[CALL: flaky()]", CALL, "[CALL: flaky()]", "3.")
-    events = play(Session(executor), model)
-    assert [result.outcome for result in of(Result, events)] == ["tool-error", "breaker-open", "ok", "unknown-tool"]
-    assert "flaky" in model.requests[1].messages[0]["content"]
-    assert "flaky" not in model.requests[2].messages[0]["content"]
-
-
-@pytest.mark.parametrize("broken", ["look", "eyes:look"])
-def test_a_breaker_takes_no_tool_of_the_same_name_away(broken):
-    registry = Registry([Tool(name="look", function=lambda *_: 1, mode="read")])
-    registry.register(Tool(name="look", function=lambda *_: 2, mode="read"), owner="eyes")
-    registry.register(Tool(name="blink", function=lambda *_: 3, mode="read"), owner="eyes")
-    executor = Executor(registry)
-    executor.breaker(broken).force("open")
-    executor.breaker("eyes:blink").force("open")
-    model = Script(f"[CALL: {broken}()] [CALL: blink()]", "Hm.")
-    events = play(Session(executor), model)
-    assert [result.outcome for result in of(Result, events)] == ["breaker-open"] * 2
-    taught = model.requests[1].messages[0]["content"]
-    assert "blink" not in taught  # whatever it was called by
-    assert ("eyes:look" in taught) is (broken == "look")
-    assert "look" in taught
-
-
-def test_a_tool_that_is_gone_when_its_breaker_refuses_is_not_looked_for():
-    registry = Registry([add, Tool(name="gone", function=lambda *_: 1, mode="read")])
-    executor = Executor(registry, observers=[lambda record: registry.unregister("gone")])
-    executor.breaker("gone").force("open")
-    assert play(Session(executor), Script("[CALL: gone()]", "Hm."))[-1].text == "Hm."
+    executor = Executor(Registry([flaky, add]), breaker=lambda: Breaker(failures=1, clock=lambda: 0.0))
+    model = Script("[CALL: flaky()]", f"[CALL: flaky()] {CALL}", CALL)
+    session = Session(executor)
+    events = play(session, model)
+    assert [result.outcome for result in of(Result, events)] == ["tool-error", "breaker-open", "ok", "denied"]
+    assert steps(events)[-3:] == ["no-tools", "generation", "answer"]
+    assert '"retry_after": 30.0' in model.requests[2].messages[-2]["content"]
+    assert model.requests[2].messages[0]["role"] == "user"  # nothing is taught any more
+    again = Script("[CALL: flaky()]", "No.")
+    assert steps(play(session, again))[-3:] == ["no-tools", "generation", "answer"]  # each turn is told once
+    assert "- add(" in again.requests[0].messages[0]["content"]
 
 
 def test_an_endless_caller_ends():
@@ -367,13 +361,11 @@ def test_an_endless_caller_ends():
 # Settings.
 
 
-@pytest.mark.parametrize("why", ["left out", "declines", "breaker", "breaker of others"])
+@pytest.mark.parametrize("why", ["left out", "declines"])
 def test_who_calls_for_ever_what_is_not_offered_ends_too(why):
     refusing = {"should_register": lambda context: False} if why == "declines" else {}
     hidden = Tool(name="hidden", function=lambda arguments, context: {}["key"], mode="read", **refusing)
-    executor = Executor(Registry([add, hidden]), breaker=lambda: Breaker(failures=1))
-    if why == "breaker of others":
-        executor.breaker("hidden").force("open")
+    executor = Executor(Registry([add, hidden]))
     asked = 0
 
     def model(request: Request) -> str:
@@ -1078,17 +1070,57 @@ def test_tools_that_do_not_say_whether_they_are_offered_hold_no_turn_up(monkeypa
         await asyncio.sleep(0)
         return True
 
-    monkeypatch.setattr("callmark.running.session.OFFER_SECONDS", 0.05)
-    tools = [Tool(name=f"f{number}", function=lambda *_: 1, should_register=never) for number in range(2)]
+    monkeypatch.setattr("callmark.running.executor.OFFER_SECONDS", 0.05)
+    gate = threading.Event()
+
+    def blocks(context: Invocation) -> Any:
+        return gate.wait(20)
+
+    def odd(context: Invocation) -> Any:
+        return Odd()
+
+    class Odd:
+        def __bool__(self) -> bool:
+            raise ArithmeticError
+
+    several = enumerate([never, *[blocks] * 3, odd, lambda context: never(context)])
+    tools = [Tool(name=f"f{number}", function=lambda *_: 1, should_register=each) for number, each in several]
     asked = Tool(name="asked", function=lambda *_: 1, should_register=soon)
     registry = Registry([*tools, asked, add], listener=heard.append)
-    model = Script("Hm.")
-    (*_, answer) = play(Session(registry), model)
+    model = Script("Hm.", "Hm.", "Hm.", "Hm.", "3.")
+    session = Session(registry)
+    (*_, answer) = play(session, model)
     assert answer.text == "Hm."
     taught = model.requests[0].messages[0]["content"]
-    assert [name in taught for name in ("- f0(", "- f1(", "- asked(", "- add(")] == [False, False, True, True]
+    assert re.findall("- ([a-z0-9]+)[(]", taught) == ["asked", "add"]
     reasons = [event.reason for event in heard if event.change == "unanswered"]
-    assert reasons == ["should_register raised TimeoutError"] * 2
+    timeout, broken = "should_register raised TimeoutError", "should_register raised ArithmeticError"
+    assert reasons == [timeout] * 4 + [broken, timeout]
+    assert session.stats.abandoned == 3
+    for _ in range(3):
+        play(session, model)
+    assert 8 <= session.stats.abandoned <= 10  # threads that hang are no more than a few
+    assert [result.outcome for result in of(Result, play(session, Script(CALL, "3.")))] == ["ok"]  # and stop no body
+    gate.set()
+
+
+def test_tools_are_asked_at_the_same_time_whether_they_are_offered():
+    """Each waits for all the others, here in its event loop and there in threads."""
+    together = threading.Barrier(3, timeout=20)
+    rounds: list[Any] = []
+
+    async def meets(context: Invocation) -> bool:
+        rounds.append(1)
+        while len(rounds) < 2:
+            await asyncio.sleep(0)
+        return True
+
+    asking = [lambda context: together.wait() >= 0] * 3 + [meets, lambda context: meets(context)]
+    tools = [Tool(name=f"f{number}", function=lambda *_: 1, should_register=each) for number, each in enumerate(asking)]
+    model = Script("Hm.")
+    play(Session(Registry(tools)), model)
+    taught = model.requests[0].messages[0]["content"]
+    assert [f"- f{number}(" in taught for number in range(5)] == [True] * 5
 
 
 def test_tools_see_the_conversation():

@@ -755,7 +755,7 @@ def test_a_tool_without_required_parameters_says_nothing_of_them():
 
 
 LARGE = st.sampled_from([2**53, 2**63, 2**64, 10**22, 10**23, 10**30, 10**300]).flatmap(
-    lambda number: st.sampled_from([number - 1, number, number + 1, float(number), -number, -float(number), number // 3])
+    lambda number: st.sampled_from([number - 1, number, number + 1, float(number), -number, -float(number)])
 )
 BOUNDS = st.sampled_from(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "const"])
 

@@ -8,6 +8,7 @@ the tool does, becomes a `Result`; nothing that a tool raises comes out of here.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -29,17 +30,18 @@ from callmark.running.ledger import Ledger, LedgerError, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
-from callmark.running.signals import Bell, Cancel, unless
+from callmark.running.signals import Bell, Cancel, attempt_here, unless
 from callmark.running.workers import Delivery, Workers, complete, off_loop, side_by_side
 from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome, attempt, attempt_async
-from callmark.tools.registry import Registry, body_of, copied
+from callmark.tools.registry import Asked, Registry, body_of, copied
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
 TIMEOUT_SECONDS: Final = 30.0
 _WIND_UP_SECONDS: Final = 0.05  # of the sync front, for an approver that will not be cancelled
 NESTING_LIMIT: Final = 8  # tools that call tools: each holds a thread while it waits for the next one
+OFFER_SECONDS: Final = 1.0  # for a tool to say whether it is offered
 MESSAGE_SECONDS: Final = 1.0  # for a tool to say what it is about to do
 ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
 
@@ -132,17 +134,42 @@ class Executor:
         self._bulkhead = Bulkhead() if bulkhead is None else bulkhead
         self._abandoned_limit = abandoned_limit
         self._workers = Workers()
+        self._asides = Workers()  # what tools have beside bodies; where it hangs, bodies still run
         self._bodies: dict[Any, _Body] = {}  # that run, by the signals which tell them to stop
         self._watch = Watch(tuple(observers))
         self._contents = contents
         self._clock = clock
+
+    async def offered(self, context: Invocation, names: Iterable[str] | None = None) -> tuple[Tool, ...]:
+        """Return the tools to offer for one request, of all or of those that are named.
+
+        Their `should_register` are asked at the same time: an async one in this event loop, any other in a thread. One
+        that does not answer within OFFER_SECONDS says no.
+        """
+
+        async def ask(asked: Sequence[Asked], context: Invocation) -> Sequence[Outcome]:
+            return await asyncio.gather(*(self._is_offered(each, context) for each in asked))
+
+        return await self.registry.offered(context, ask=ask, names=names)
+
+    async def _is_offered(self, asked: Asked, context: Invocation) -> Outcome:
+        async def answer() -> Outcome | None:
+            if inspect.iscoroutinefunction(asked):
+                return await attempt_here(asked, context)
+            # What it returns may be awaited in this loop only: it is wrapped up, so that its thread leaves it alone.
+            told: Outcome | None = await self._asides.aside(
+                lambda: [asked(context)], lambda did: did, OFFER_SECONDS, ABANDONED_LIMIT
+            )
+            return told if told is None or told.error is not None else await attempt_here(told.value.pop)
+
+        return await unless(None, answer(), OFFER_SECONDS) or Outcome(None, TimeoutError())
 
     # What can be seen.
 
     @property
     def abandoned(self) -> int:
         """How many tools were given up and still run."""
-        return self._workers.abandoned
+        return self._workers.abandoned + self._asides.abandoned
 
     @property
     def running(self) -> int:
@@ -409,8 +436,8 @@ class Executor:
             stopped = self._stopped(context)
             if stopped is None and not self.registry.holds(found):
                 stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
-            if stopped is None and self.abandoned >= self._abandoned_limit:
-                message = f"{self.abandoned} calls that were given up are still running"
+            if stopped is None and self._workers.abandoned >= self._abandoned_limit:
+                message = f"{self._workers.abandoned} calls that were given up are still running"
                 stopped = Failure(kind="saturated", message=message, hint="do without it")
             if stopped is None and not await self.ledger.soon(self.ledger.start, job.key):
                 stopped = words.UNKNOWN  # another process took the call over
@@ -447,20 +474,10 @@ class Executor:
     async def _message(self, tool: Tool, arguments: dict[str, Any]) -> str:
         """Return what the tool says that it is about to do, "" where it says nothing. Its code may hang, as any."""
         made = tool.format_message
-        if made is None or self.abandoned >= self._abandoned_limit:
+        if made is None:
             return ""
-        bell = Bell()
-        delivery = Delivery(bell.ring)
-        try:
-            worker = self._workers.in_thread(lambda: made(copied(arguments)), words.told, delivery, Cancel())
-        except RuntimeError:
-            return ""
-        try:
-            await bell.wait(MESSAGE_SECONDS)
-        finally:
-            if delivery.give_up():
-                self._workers.abandon(worker)
-        return delivery.content or ""
+        saying = partial(made, copied(arguments))
+        return await self._asides.aside(saying, words.told, MESSAGE_SECONDS, ABANDONED_LIMIT) or ""
 
     async def _body(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
         """Run a tool's body within its time and return what it came to."""

@@ -28,7 +28,7 @@ _REASONS: Final = {
 }
 WHOLE: Final = (
     *("stop", "tool_calls", "tool_call", "function_call", "tool_use"),
-    *("end_turn", "stop_sequence", "complete", "completed", "eos"),
+    *("end_turn", "stop_sequence", "complete", "completed", "eos", "message_stop"),
 )
 """Why servers stop whose message is all there. Any other reason, or none, may have cut it."""
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
@@ -42,9 +42,18 @@ class _Pending:
         self.id: str | None = None
         self.name = ""
         self.started = False
-        self.closed = False  # said to be over, which some servers also say of what is cut
+        self.closed = False  # said to be over, which servers also say of what is cut
         self.pieces: list[str] = []
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
+
+    def is_full(self) -> bool:
+        """Return whether its arguments are an object already."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(decode("".join(self.pieces), Limits().nesting), dict)
+        except Undecodable:
+            return False
 
 
 class Assembler:
@@ -91,7 +100,7 @@ class Assembler:
             self._responses(kind, chunk, made)
         elif chunk.get("object") == "response":
             self._response(chunk, made)
-        elif isinstance(kind, str) and kind.startswith(("content_block", "message_delta")):
+        elif isinstance(kind, str) and kind.startswith(("content_block", "message_delta", "message_stop")):
             self._anthropic(kind, chunk, made)
         elif kind == "message":
             self._anthropic_message(chunk, made)
@@ -105,8 +114,8 @@ class Assembler:
         """Say that the stream is over; return the calls that are still open."""
         made: list[Event] = []
         whole = self._is_whole()
-        for key, call in list(self._pending.items()):
-            self._end(key, made, whole=whole or call.closed)
+        for key in list(self._pending):
+            self._end(key, made, whole=whole)
         return made
 
     # What the servers send.
@@ -134,7 +143,8 @@ class Assembler:
     def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
         """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one.
 
-        Where both have an id, or no index, another name is another call; without a name, it is an id for each fragment.
+        Where both have an id, or no index, another name is another call. Without a name, it is an id for each fragment,
+        unless the arguments are all there: then a name will come.
         """
         slot, own_id, name = _key(piece.get("index")), piece.get("id"), function.get("name")
         newest = list(reversed(self._pending.items()))
@@ -142,7 +152,7 @@ class Assembler:
             if own_id and call.id == own_id:
                 return key
         for key, call in newest:
-            another = name if own_id and call.id else slot is None and name and call.name
+            another = name or call.is_full() if own_id and call.id else slot is None and name and call.name
             if key[0] == slot and not another:
                 return key
         return slot, self._begun
@@ -209,6 +219,9 @@ class Assembler:
             self._close(key, made)
         elif kind == "message_delta" and delta.get("stop_reason"):
             self._stopped(delta["stop_reason"])
+            self._release(made)
+        elif kind == "message_stop":
+            self._stopped(self.stop_reason or kind)
             self._release(made)
 
     def _anthropic_message(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:

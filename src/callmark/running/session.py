@@ -15,7 +15,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,10 +27,9 @@ from callmark.running.loop_guard import LoopGuard
 from callmark.running.models import Model, Request
 from callmark.running.observing import ToolStats
 from callmark.running.settings import Settings
-from callmark.running.signals import Cancel, attempt_here, unless
+from callmark.running.signals import Cancel, unless
 from callmark.running.wording import Wording
 from callmark.tools.context import Invocation, apart
-from callmark.tools.foreign import Outcome
 from callmark.tools.registry import Registry
 from callmark.tools.results import Failure, Result
 from callmark.tools.shapes import native
@@ -38,9 +37,9 @@ from callmark.tools.tool import Tool
 from callmark.writing.messages import merge_into_messages
 from callmark.writing.prompt import Prompt
 
-OFFER_SECONDS: Final = 1.0  # for a tool to say whether it is offered
-_NO_MORE = ("loop-guard", "busy", "saturated")  # after which the model goes on without any tools
+_NO_MORE = ("loop-guard", "breaker-open", "busy", "saturated")  # a guard's no: the model goes on without any tools
 _WRONG = ("unknown-tool", "invalid-arguments")  # the model's own mistakes: such a call is none that was wanted
+_TOLD = (*_NO_MORE, *_WRONG, "denied")  # nothing ran, so a stealth tool's wish for no answer does not count
 
 
 class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
@@ -50,7 +49,7 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
     "continuation"  it is asked to go on with a message that was cut off inside a call
     "results"       it is told results
     "retry"         it is told what was wrong
-    "no-tools"      a guard said no: it is asked to answer without tools
+    "no-tools"      a guard said no (any: the loop guard, a tool's breaker, the bulkhead): it answers without tools
     "cancelled"     the turn was cancelled
     "answer"        the turn is over; `text` is what the model answered last
     """
@@ -227,10 +226,9 @@ class Session:
     async def _turn(self, model: Model, cancel: Cancel, request_id: str) -> AsyncGenerator[SessionEvent, None]:
         settings, retries, tools_on = self.settings, self.settings.retries, self.settings.tools
         wanted = "" if settings.tool_choice in ("auto", "none") else settings.tool_choice
-        broken: set[str] = set()  # tools that their breakers refuse, by their qualified names
         while True:
             context = replace(self._context, request_id=request_id, messages=apart(self.messages), cancel=cancel)
-            offered = await self._offered(context, broken, cancel) if tools_on else ()
+            offered = await self._offered(context, cancel) if tools_on else ()
             if cancel.is_set():
                 yield Step("cancelled")
                 return
@@ -282,10 +280,8 @@ class Session:
                 if cancel.is_set():
                     yield Step("cancelled")
                     return
-                if not wanted and all(result.stealth for result in results):
+                if not wanted and all(result.stealth and result.outcome not in _TOLD for result in results):
                     break
-                tripped = (self._tool(name) for name, outcome in outcomes if outcome == "breaker-open")
-                broken |= {each.qualified_name for each in tripped if each is not None}
                 if any(result.outcome in _NO_MORE for result in results):
                     tools_on = False
                     yield Step("no-tools", self._say_to_model(self.wording.no_tools()))
@@ -309,10 +305,8 @@ class Session:
             raise UsageError('mode "native": expected a model with `native_tools`, which names the shape of its tools')
         return able and self.settings.mode != "text"
 
-    async def _offered(self, context: Invocation, broken: set[str], cancel: Cancel) -> tuple[Tool, ...]:
-        registry = self.executor.registry
-        found = await unless(cancel, registry.offered(context, ask=_soon, names=self.settings.only)) or ()
-        return tuple(each for each in found if each.qualified_name not in broken)
+    async def _offered(self, context: Invocation, cancel: Cancel) -> tuple[Tool, ...]:
+        return await unless(cancel, self.executor.offered(context, self.settings.only)) or ()
 
     def _prompt(self, offered: Sequence[Tool], wanted: str) -> Prompt:
         names = self.executor.registry.names_of(offered)
@@ -403,12 +397,6 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({len(self.messages)} messages, {self._counts.turns} turns)"
-
-
-async def _soon(should_register: Callable[[Invocation], Any], context: Invocation) -> Outcome:
-    """Ask a tool whether it is offered. One that does not say so in time is not, and the next one is asked."""
-    outcome = await unless(None, attempt_here(should_register, context), OFFER_SECONDS)
-    return Outcome(None, TimeoutError()) if outcome is None else outcome
 
 
 def _refused(call: Call) -> Result:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from callmark.running.forks import Forking
-from callmark.running.signals import Cancel
+from callmark.running.signals import Bell, Cancel
 from callmark.tools.foreign import Outcome, attempt, attempt_task
 
 T = TypeVar("T")
@@ -99,6 +99,26 @@ class Workers(Forking):
         task.add_done_callback(self._over)
         cancel.listen(_canceller(task))
         return task
+
+    async def aside(self, body: Callable[[], Any], finish: Finish, seconds: float, limit: int) -> Any:
+        """Do the same in a thread, and wait so long for what is delivered; None where nothing came, or `limit` hang.
+
+        It is for what hosts write beside bodies, which is quick and may hang all the same.
+        """
+        if self.abandoned >= limit:
+            return None
+        bell = Bell()
+        delivery = Delivery(bell.ring)
+        try:
+            worker = self.in_thread(body, finish, delivery, Cancel())
+        except RuntimeError:
+            return None
+        try:
+            await bell.wait(seconds)
+        finally:
+            if delivery.give_up():
+                self.abandon(worker)
+        return delivery.content
 
     def abandon(self, name: object) -> None:
         """Say that nobody waits for a worker any more."""

@@ -5,9 +5,9 @@ installed, it says yes to what is valid in a hundredth of the time, and jsonsche
 schemas with keywords or numbers that the two read differently. A property holds them to the same verdicts. Neither ever
 fetches a schema from anywhere, and formats are not checked.
 
-A model writes the values, so no value may hold its host up. Patterns are Python's, but `regex` looks for them, which can
-be told to give up; a schema that comes back to itself takes time that doubles with each level of a value, so steps are
-counted, and jsonschema-rs, which cannot be told to stop, is not asked; `uniqueItems` compares each item once.
+A model writes the values, so no value may hold its host up. Patterns are Python's, but `regex` looks for them, which
+can be told to give up. A schema that comes back to itself takes time that doubles with each level of a value, so steps
+are counted, and jsonschema-rs, which cannot be told to stop, is not asked. `uniqueItems` looks at each item once.
 """
 
 from __future__ import annotations
@@ -280,9 +280,9 @@ def _bounded(kind: Any) -> Any:
             yield ValidationError("")
 
     def unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        if value and isinstance(instance, list):
-            if len({json.dumps(normal(item), sort_keys=True) for item in instance}) < len(instance):
-                yield ValidationError("")
+        items = instance if value and isinstance(instance, list) else ()
+        if len({json.dumps(normal(item), sort_keys=True) for item in items}) < len(items):
+            yield ValidationError("")
 
     own = {"pattern": pattern, "patternProperties": pattern_properties, "additionalProperties": additional_properties,
            "uniqueItems": unique_items}  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
@@ -15,6 +15,7 @@ from callmark.tools.context import Invocation, is_reserved
 from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.tool import Body, Mode, Tool, tool
 
+Asked = Callable[[Invocation], Any]  # a tool's `should_register`
 Change = Literal["registered", "overwritten", "unregistered", "refused", "granted", "revoked", "unanswered"]
 
 
@@ -240,21 +241,23 @@ class Registry:
         self,
         context: Invocation | None = None,
         *,
-        ask: Callable[[Callable[[Invocation], Any], Invocation], Awaitable[Outcome]] = attempt_async,
+        ask: Callable[[Sequence[Asked], Invocation], Awaitable[Sequence[Outcome]]] | None = None,
         **filters: Any,
     ) -> tuple[Tool, ...]:
         """Return the tools to offer for one request: those of `list` whose `should_register` agrees.
 
-        A `should_register` that raises counts as no, and the listener hears of it. `ask` calls it, and decides what
-        may end the asking.
+        A `should_register` that raises counts as no, and the listener hears of it. `ask` calls them (default: one after
+        another) and gives what each came to, in their order; so it decides how long that may take.
         """
-        asked = context or Invocation()
+        candidates = [each for each in self.list(**filters) if self.permits(each.owner)]
+        asked = [each.should_register for each in candidates if each.should_register is not None]
+        outcomes = iter(await (ask or _in_turn)(asked, context or Invocation()))
         agreed = []
-        for each in self.list(**filters):
-            if not self.permits(each.owner):
-                continue
+        for each in candidates:
             if each.should_register is not None:
-                outcome = await ask(each.should_register, asked)
+                outcome = next(outcomes)
+                if outcome.error is None:
+                    outcome = attempt(bool, outcome.value)
                 if outcome.error is not None:
                     reason = f"should_register raised {type(outcome.error).__name__}"
                     self._tell("unanswered", each.qualified_name, each.owner, reason)
@@ -326,6 +329,10 @@ class Registry:
         found, frozen = self.prepared(name, arguments)
         value = body_of(found, simulate=simulate)(frozen, context or Invocation())
         return await value if inspect.isawaitable(value) else value
+
+
+async def _in_turn(asked: Sequence[Asked], context: Invocation) -> list[Outcome]:
+    return [await attempt_async(each, context) for each in asked]
 
 
 def body_of(found: Tool, *, simulate: bool) -> Body:

@@ -106,7 +106,7 @@ def canonical(value: Any) -> str:
 
 
 def normal(value: Any) -> Any:
-    """Return a JSON value whose numbers are written in one way: 1.0 as 1. Raises UsageError for keys that are no text."""
+    """Return a JSON value whose numbers are written in one way, 1.0 as 1. Raises UsageError for keys that are none."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise UsageError("arguments: expected keys that are texts")
