@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -898,6 +899,53 @@ def test_a_turn_that_somebody_may_go_on_with_is_not_over():
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("how", ["a str", "a coroutine", "a method", "an iterable"])
+def test_a_model_that_blocks_holds_no_cancel_and_no_other_session_up(how):
+    gate = threading.Event()
+
+    class Blocks:
+        def __call__(self, request: Request) -> Any:
+            gate.wait(20)
+            return "late"
+
+    async def later(answer: str) -> str:
+        return answer
+
+    def iterable(request: Request) -> Any:
+        gate.wait(20)
+        yield "late"
+
+    models: dict[str, Any] = {
+        "a str": lambda request: gate.wait(20) and "late", "a method": Blocks(), "iterable": iterable,
+        "a coroutine": lambda request: gate.wait(20) and later("late"), "an iterable": iterable,
+    }  # fmt: skip
+    cancel = Cancel()
+
+    async def run() -> list[Any]:
+        waiting = asyncio.ensure_future(_all(Session(Registry()).run(models[how], "Hi", cancel=cancel)))
+        assert (await _all(Session(Registry()).run(Script("Hello"), "Hi")))[-1].text == "Hello"
+        assert not waiting.done()
+        cancel.set()
+        return await waiting
+
+    assert steps(asyncio.run(run()))[-1] == "cancelled"
+    gate.set()
+    assert play(Session(Registry()), models[how], "Hi")[-1].text == "late"
+
+
+def test_an_async_model_is_called_in_its_loop():
+    threads: list[Any] = []
+
+    class Model:
+        async def __call__(self, request: Request) -> str:
+            threads.append(threading.current_thread())
+            return "Hello"
+
+    play(Session(Registry()), Model(), "Hi")
+    play(Session(Registry()), partial(Model.__call__, None), "Hi")
+    assert threads == [threading.current_thread()] * 2
+
+
 def test_who_cancelled_before_asks_a_model_nothing():
     asked: list[int] = []
 
@@ -1248,7 +1296,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.asked.append((body, dict(self.headers)))
-        status, lines = self.answers.pop(0)
+        answer: Any = self.answers.pop(0)
+        if isinstance(answer, bytes):
+            self.wfile.write(answer and answer + b"\r\n\r\n")
+            return
+        status, lines = answer
         self.send_response(status)
         self.end_headers()
         for line in lines:
@@ -1310,6 +1362,20 @@ def test_a_server_with_native_tools(server):
     assert "Authorization" not in Handler.asked[0][1]
 
 
+def test_a_server_that_does_not_stream_is_read_too(server):
+    whole = {"choices": [{"message": {"content": "It is 3."}, "finish_reason": "stop"}]}
+    Handler.answers.append((200, json.dumps(whole, indent=1).splitlines()))
+    assert play(Session(Registry()), OpenAIModel(server, "tiny"))[-1].text == "It is 3."
+    Handler.answers.append((200, ["event: done", "", "<p>"]))
+    assert play(Session(Registry()), OpenAIModel(server, "tiny"))[-1].text == ""
+
+
+def test_a_server_that_hangs_up_is_not_reached(server):
+    Handler.answers.append(b"")
+    with pytest.raises(OSError, match="closed connection"):
+        play(Session(Registry()), OpenAIModel(server, "tiny"))
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -1317,6 +1383,11 @@ def test_a_server_with_native_tools(server):
         ((200, ["data: {"]), "expected JSON from the model's server"),
         ((200, ['data: {"error": {"message": "no"}}']), "sent an error"),
         ((200, ["data: 3"]), "sent an error"),
+        ((200, ["<html>", "Hello"]), "expected JSON from the model's server, found '<html>"),
+        ((200, []), "expected JSON from the model's server, found ''"),
+        ((200, ["[]"]), "sent an error"),
+        (b"ICY 200 OK", "expected HTTP from the model's server, found BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30\r\ndata: {}", "found IncompleteRead"),
     ],
 )
 def test_what_a_server_refuses_is_an_error(server, answer, said):
@@ -1348,7 +1419,7 @@ def test_secrets_of_a_connection_are_in_no_exception_and_no_representation(serve
 
 
 def test_a_url_that_is_none_is_misuse():
-    for url in ("ftp://x", "x", "http://"):
+    for url in ("ftp://x", "x", "http://", "http://x:y/v1", "http://x:70000"):
         with pytest.raises(UsageError, match="expected an http or https URL"):
             OpenAIModel(url, "tiny")
     with pytest.raises(OSError, match=r".+"):

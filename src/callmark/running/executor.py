@@ -8,7 +8,6 @@ the tool does, becomes a `Result`; nothing that a tool raises comes out of here.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -31,7 +30,7 @@ from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
 from callmark.running.signals import Bell, Cancel, attempt_here, unless
-from callmark.running.workers import Delivery, Workers, complete, off_loop, side_by_side
+from callmark.running.workers import Delivery, Workers, complete, is_async, off_loop, side_by_side
 from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.registry import Asked, Registry, body_of, copied
@@ -154,7 +153,7 @@ class Executor:
 
     async def _is_offered(self, asked: Asked, context: Invocation) -> Outcome:
         async def answer() -> Outcome | None:
-            if inspect.iscoroutinefunction(asked):
+            if is_async(asked):
                 return await attempt_here(asked, context)
             # What it returns may be awaited in this loop only: it is wrapped up, so that its thread leaves it alone.
             told: Outcome | None = await self._asides.aside(

@@ -8,17 +8,20 @@ import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
 from callmark.running.signals import Bell, Cancel, leave_behind, unless
+from callmark.running.workers import is_async, off_loop
 from callmark.tools.foreign import attempt
 from callmark.tools.shapes import Host
 
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
 _WORDS: Final = 500  # characters of what a server says that went wrong
+_FIELDS: Final = (b":", b"event:", b"id:", b"retry:")  # of server-sent events, beside `data:`
 _END: Final = object()  # behind the last chunk
 _QUEUE_LIMIT: Final = 64  # chunks that a model may be ahead of who reads them
 
@@ -41,7 +44,8 @@ class Request:
 Model = Callable[[Request], Any]
 """Called with a Request; returns, or awaits to, chunks: a `str`, an iterable or an async iterable of `Chunk`.
 
-One that takes tools natively has an attribute `native_tools`, which names their shape ("openai", say).
+One that is not async is called, and its iterable read, in a thread of its own, so it may block. One that takes tools
+natively has an attribute `native_tools`, which names their shape ("openai", say).
 """
 
 
@@ -50,11 +54,10 @@ class ModelError(CallmarkError):
 
 
 async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Chunk, None]:
-    """Yield what a model answers, until it ends or is cancelled. What the model raises comes out of here.
-
-    An iterable that is not async is read in a thread of its own, so it may block.
-    """
-    answer = model(request)
+    """Yield what a model answers, until it ends or is cancelled. What the model raises comes out of here."""
+    if not callable(model):
+        raise UsageError(f"model: expected a function of a Request, found {type(model).__name__}")
+    answer: Any = model(request) if is_async(model) else off_loop(partial(model, request))
     if hasattr(answer, "__await__"):
         answer = await unless(cancel, answer)
         if cancel.is_set():
@@ -142,7 +145,8 @@ class OpenAIModel:
     native    whether the server takes tools and gives tool calls; otherwise it sees only text
     options   whatever else goes into the request: `temperature`, say
 
-    Raises ModelError for what the server refuses, OSError where it cannot be reached.
+    A server that does not stream, and answers with one JSON object, is read too. Raises ModelError for what the server
+    refuses and for what is neither, OSError where it cannot be reached.
     """
 
     def __init__(
@@ -158,7 +162,8 @@ class OpenAIModel:
         parts = urlsplit(url)
         if parts.username or parts.password:  # said without the URL, which holds them
             raise UsageError("OpenAIModel: expected a URL without a name and a password; hand a key over as `key`")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        port = attempt(lambda: parts.port)  # it raises where it is no number
+        if parts.scheme not in ("http", "https") or not parts.hostname or port.error is not None:
             raise UsageError(f"OpenAIModel: expected an http or https URL, found {url!r:.80}")
         if not key.isprintable() or not key.isascii():  # http.client would quote it in what it raises
             raise UsageError("OpenAIModel: expected a key of printable ASCII, such as one without a line break")
@@ -188,6 +193,10 @@ class OpenAIModel:
                     words = self._words(response.read(_WORDS + len(self._key)))
                     raise ModelError(f"the model's server answered {response.status}: {words}")
                 yield from _events(response, self._words)
+        except http.client.HTTPException as error:
+            if isinstance(error, OSError):
+                raise
+            raise ModelError(f"expected HTTP from the model's server, found {type(error).__name__}") from None
         finally:
             connection.close()
 
@@ -201,17 +210,29 @@ class OpenAIModel:
 
 
 def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[Chunk]:
-    """Yield the decoded `data` of server-sent events, until `[DONE]` or the end."""
+    """Yield the decoded `data` of server-sent events, until `[DONE]` or the end; where there is none, the whole."""
+    other: list[bytes] = []
+    streamed = False
     for line in lines:
         if not line.startswith(b"data:"):
+            streamed = streamed or line.startswith(_FIELDS)
+            if not streamed:
+                other.append(line)
             continue
+        streamed = True
         data = line[5:].strip()
         if data == b"[DONE]":
             return
-        try:
-            event = json.loads(data)
-        except ValueError as error:
-            raise ModelError(f"expected JSON from the model's server, found {words(data)!r:.80}") from error
-        if not isinstance(event, dict) or event.get("error"):
-            raise ModelError(f"the model's server sent an error: {words(data)}")
-        yield event
+        yield _event(data, words)
+    if not streamed:
+        yield _event(b"".join(other).strip(), words)
+
+
+def _event(data: bytes, words: Callable[[bytes], str]) -> dict[str, Any]:
+    try:
+        event = json.loads(data)
+    except ValueError as error:
+        raise ModelError(f"expected JSON from the model's server, found {words(data)!r:.80}") from error
+    if not isinstance(event, dict) or event.get("error"):
+        raise ModelError(f"the model's server sent an error: {words(data)}")
+    return event

@@ -11,6 +11,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from callmark.running.forks import Forking
@@ -168,17 +169,36 @@ async def off_loop(body: Callable[[], Any]) -> Any:
 
     def work() -> None:
         outcome = attempt(context.run, body)
-        attempt(loop.call_soon_threadsafe, attempt, over.set_result, outcome)  # nobody may wait, the loop may be gone
+        if attempt(loop.call_soon_threadsafe, deliver, outcome).error is not None:
+            _forgotten(outcome)  # the loop is gone
+
+    def deliver(outcome: Outcome) -> None:
+        if over.done():
+            _forgotten(outcome)
+        else:
+            over.set_result(outcome)
 
     threading.Thread(target=work, name="callmark-tool", daemon=True).start()
     try:
         value, error = await asyncio.shield(over)
     except asyncio.CancelledError:
-        await over
+        _forgotten(await over)
         raise
     if error is not None:
         raise error
     return await value if inspect.isawaitable(value) else value
+
+
+def _forgotten(outcome: Outcome) -> None:
+    """Close what nobody will await, which Python would remark."""
+    if inspect.iscoroutine(outcome.value):
+        outcome.value.close()
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Return whether a function is async by its definition: then calling it blocks nobody. An object is its method."""
+    begins = function if inspect.isroutine(function) or isinstance(function, partial) else type(function).__call__
+    return inspect.iscoroutinefunction(begins) or inspect.isasyncgenfunction(begins)
 
 
 async def _whole(begun: Any, finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
