@@ -16,6 +16,7 @@ import uuid
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ from callmark import (
     Registry,
     Result,
     Session,
+    Settings,
     Span,
+    SqliteLedger,
     Tool,
     ToolError,
     UsageError,
@@ -46,6 +49,7 @@ from callmark import (
     tool,
 )
 from callmark.running.ledger import call_key
+from callmark.running.models import OpenAIModel
 from callmark.running.observing import read_audit_log
 from callmark.running.rendering import cut_text, rendered
 from callmark.running.signals import Bell
@@ -832,15 +836,68 @@ def test_what_changes_nothing_about_a_call_makes_no_new_one_for_the_loop_guard()
 # Consent.
 
 
-def test_an_executor_of_what_is_none_of_its_parts_is_misuse():
-    for made in (
-        lambda: Executor([returning(1)]),
-        lambda: Session([returning(1)]),
-        lambda: Executor(Registry(), approve=True),
-        lambda: Executor(Registry(), announce="print"),
-    ):
-        with pytest.raises(UsageError, match=r"expected .*, found (list|bool|str)"):
-            made()
+MISUSED: list[tuple[Any, str, tuple[Any, ...]]] = [
+    (lambda wrong: Executor(wrong), "Executor, registry", ([returning(1)], None)),
+    *((partial(lambda name, wrong: Executor(Registry(), **{name: wrong}), name), f"Executor, {name}", wrong)
+      for name, wrong in {
+          "approve": (True,), "announce": ("print",), "timeout_seconds": ("3", None, True), "result_limit": (1e4,),
+          "abandoned_limit": ("8", None), "ledger": ("x.db",), "breaker": (Breaker(), None), "bulkhead": (4,),
+          "observers": (print, [3], None), "contents": ("x",), "review": (1,), "error_text": (None,), "clock": (3,),
+      }.items()),
+    *((partial(lambda name, wrong: Executor(Registry()).run_sync([], **{name: wrong}), name), f"run, {name}", wrong)
+      for name, wrong in {
+          "session": (5, None), "message": (7,), "guard": (True,), "offered": (["look"], Registry([returning(1)])),
+          "context": ({"user": 1},),
+      }.items()),
+    (lambda wrong: Session(wrong), "Session, executor", ([returning(1)], None)),
+    *((partial(lambda name, wrong: Session(Registry(), **{name: wrong}), name), f"Session, {name}", wrong)
+      for name, wrong in {
+          "settings": ({},), "wording": (3,), "system": (None,), "messages": ("hi", ["hi"]), "guard": (5,),
+          "session_id": (5,), "context": ({},),
+      }.items()),
+    (lambda wrong: Session(Registry()).run(wrong), "run, model", (None, "gpt")),
+    (lambda wrong: Session(Registry()).run(print, wrong), "run, text", (5, [])),
+    *((partial(lambda name, wrong: Settings(**{name: wrong}), name), f"Settings, {name}", wrong)
+      for name, wrong in {
+          "mode": ("nativ", None), "result_role": ("system",), "only": ("look", (3,)), "retries": ("2", 1.5, True),
+          "tools": ("no", 0), "parallel": (None,), "where": ("top",), "prompt": ([],), "nonce": (b"canary",),
+          "tool_choice": (None,), "dialect": (5,), "language": (None,),
+      }.items()),
+    (lambda wrong: LoopGuard(calls=wrong), "LoopGuard, calls", (2.5, "5", True, None)),
+    (lambda wrong: LoopGuard(seconds=wrong), "LoopGuard, seconds", ("5", True, None)),
+    (lambda wrong: LoopGuard(clock=wrong), "LoopGuard, clock", (5, None)),
+    (lambda wrong: Breaker(failures=wrong), "Breaker, failures", (1.5, "x")),
+    (lambda wrong: Breaker(listener=wrong), "Breaker, listener", ("x",)),
+    (lambda wrong: Bulkhead(reads=wrong), "Bulkhead, reads", (1.5, "x")),
+    (lambda wrong: Registry(clock=wrong), "Registry, clock", (3,)),
+    (lambda wrong: Registry(reserved=wrong), "Registry, reserved", (3, None)),
+    (lambda wrong: Registry(engine=wrong), "Registry, engine", ("x", None)),
+    (lambda wrong: SqliteLedger(wrong), "SqliteLedger, path", (5, None)),
+    (lambda wrong: OpenAIModel(wrong, "m"), "OpenAIModel, url", (None,)),
+    (lambda wrong: OpenAIModel("http://x", "m", key=wrong), "OpenAIModel, key", (None,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "place", "wrong"), MISUSED, ids=[place for _, place, _ in MISUSED])
+def test_what_a_caller_hands_over_wrongly_is_told_where(made, place, wrong):
+    for each in wrong:
+        with pytest.raises(UsageError, match=f"^{place}: expected ") as raised:
+            made(each)
+        assert "canary" not in str(raised.value)
+
+
+def test_calls_that_waited_while_the_breaker_opened_do_not_run():
+    ran: list[int] = []
+
+    def fails(arguments: Any, context: Any) -> None:
+        ran.append(1)
+        raise OSError
+
+    executor = Executor(Registry([body("bad", fails)]), breaker=lambda: Breaker(failures=3), bulkhead=Bulkhead(reads=1))
+    results = executor.run_sync([call("bad", index, n=index) for index in range(20)])
+    assert [result.outcome for result in results] == ["tool-error"] * 3 + ["breaker-open"] * 17
+    assert len(ran) == 3
+    assert executor.running == executor.waiting == 0
 
 
 def test_without_an_approver_nothing_is_written():
@@ -927,13 +984,11 @@ def test_misuse_raises():
     for calls in (call("a"), parse(""), (each for each in [call("a")]), "a"):
         with pytest.raises(UsageError, match="expected Calls, which only reading makes, in a list"):
             executor.run_sync(calls)
-    with pytest.raises(UsageError, match="expected the context to be an Invocation, found dict"):
-        executor.run_sync([], {"user": 1})
     with pytest.raises(UsageError, match=r"arguments: expected JSON values, found: .* set is not"):
         executor.run_sync([call("a", b={1})])
     with pytest.raises(UsageError, match="expected Calls"):
         executor.run_sync(["[CALL: give()]"])  # type: ignore[list-item]
-    with pytest.raises(UsageError, match="to be a Cancel, found Event"):
+    with pytest.raises(UsageError, match="a Cancel, found Event"):
         executor.run_sync([], Invocation(cancel=threading.Event()))
     for options in ({"timeout_seconds": 0}, {"result_limit": 3}, {"abandoned_limit": 0}):
         with pytest.raises(UsageError, match="expected a timeout"):

@@ -34,7 +34,7 @@ ticks = st.sampled_from([0.0, 0.5, 9.5, 10.0, 10.5])  # the window is 10: below,
 
 
 class LoopGuardMachine(RuleBasedStateMachine):
-    """The model: the times of admitted calls (the reads of a message once), and what the turn has used up."""
+    """The model: the times of admitted calls (reads side by side once), and what the turn has used up."""
 
     @initialize(calls=st.integers(1, 4), rounds=st.integers(1, 6), turn_calls=st.integers(1, 9))
     def start(self, calls, rounds, turn_calls):
@@ -72,7 +72,7 @@ class LoopGuardMachine(RuleBasedStateMachine):
             if not stopped:
                 self.admitted += 1
                 self.times += [] if free else [self.clock.now]
-                read_before = read_before or mode == "read"
+                read_before = mode == "read"
             elif answer.retry_after is not None:
                 assert self.clock.now + answer.retry_after == self.times[-self.guard.calls] + 10.0
         self.rounds += any(admitted(answers))
@@ -152,6 +152,15 @@ def test_parallel_reads_are_one_call_in_the_window_and_many_in_the_budget():
     assert admitted(guard.admit([Attempt("w"), Attempt("r", "read"), Attempt("s", "read")])) == [True, False, False]
 
 
+def test_reads_between_writes_are_not_parallel():
+    guard = LoopGuard(clock=lambda: 0.0)
+    turns = [Attempt(str(number), ("read", "write")[number % 2]) for number in range(12)]
+    assert admitted(guard.admit(turns)) == [True] * 5 + [False] * 7
+    guard = LoopGuard(clock=lambda: 0.0)
+    pairs = [Attempt(str(number), "write" if number % 3 == 2 else "read") for number in range(12)]  # r r w r r w ...
+    assert admitted(guard.admit(pairs)) == [True] * 8 + [False] * 4
+
+
 def test_a_polling_tool_may_ask_again_and_again():
     guard = LoopGuard(calls=100, rounds=100, turn_calls=100, clock=lambda: 0.0)
     assert [admitted(guard.admit([Attempt("poll", "read", True)])) for _ in range(50)] == [[True]] * 50
@@ -169,7 +178,11 @@ def test_repetition_within_one_message_is_seen():
 
 
 def test_a_loop_guard_with_absurd_limits_is_misuse():
-    for options in ({"calls": 0}, {"seconds": 0}, {"seconds": float("nan")}, {"rounds": 0}, {"repeats": 0}):
+    seconds: list[dict[str, Any]] = [{"seconds": each} for each in (0, float("nan"), float("inf"), 1e17)]
+    for options in seconds:
+        with pytest.raises(UsageError, match="at most 1,000,000,000"):
+            Breaker(**options)
+    for options in ({"calls": 0}, {"rounds": 0}, {"repeats": 0}, *seconds):
         with pytest.raises(UsageError, match="expected limits of at least 1"):
             LoopGuard(**options)
 
@@ -233,6 +246,25 @@ class BreakerMachine(RuleBasedStateMachine):
             self.probe = answer if self.state == "half-open" else None
         elif self.state == "open":
             assert self.clock.now + answer.retry_after == self.opened + 10.0
+
+    @precondition(lambda self: self.tickets)
+    @rule(data=st.data())
+    def come_back_with_a_ticket(self, data):
+        at = data.draw(st.integers(0, len(self.tickets) - 1))
+        ticket, changes = self.tickets[at]
+        answer = self.breaker.admit(ticket)
+        if changes == self.changes:
+            assert answer is ticket
+            return
+        assert answer is not ticket
+        if self.now() != self.state:
+            self.become("half-open")
+        assert isinstance(answer, BreakerTicket) is (
+            self.state == "closed" or (self.state == "half-open" and self.probe is None)
+        )
+        if isinstance(answer, BreakerTicket):
+            self.tickets[at] = answer, self.changes
+            self.probe = answer if self.state == "half-open" else None
 
     @precondition(lambda self: self.tickets)
     @rule(data=st.data(), outcome=st.sampled_from(["succeeded", "failed", "ignored"]), twice=st.booleans())

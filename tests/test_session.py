@@ -966,7 +966,7 @@ def test_a_signal_of_the_hosts_own_keeps_nothing_of_a_turn():
     cancel = Cancel()
     play(Session(Registry([add])), model, cancel=cancel)
     assert cancel._listeners == {}
-    with pytest.raises(UsageError, match="expected cancel to be a Cancel, found Event"):
+    with pytest.raises(UsageError, match="cancel: expected a Cancel, found Event"):
         play(Session(Registry([add])), model, cancel=threading.Event())
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, Literal
 
 from callmark.errors import UsageError
 from callmark.running.forks import Forking
-from callmark.running.loop_guard import seconds_left
+from callmark.running.loop_guard import LONGEST_SECONDS, seconds_left
 from callmark.tools.foreign import attempt
+from callmark.tools.requirements import require
 from callmark.tools.results import Failure
 
 State = Literal["closed", "open", "half-open"]
@@ -51,8 +53,14 @@ class Breaker(Forking):
         clock: Callable[[], float] = time.monotonic,
         listener: Callable[[State, State], Any] | None = None,
     ) -> None:
-        if failures < 1 or not seconds > 0:
-            raise UsageError("Breaker: expected at least 1 failure and more than 0 seconds")
+        require("Breaker", int, "a whole number", failures=failures)
+        require("Breaker", (int, float), "a number of seconds", seconds=seconds)
+        require("Breaker", Callable, "a function", clock=clock)
+        require("Breaker", (Callable, NoneType), "a function", listener=listener)
+        if failures < 1 or not 0 < seconds <= LONGEST_SECONDS:
+            raise UsageError(
+                f"Breaker: expected at least 1 failure, more than 0 seconds and at most {LONGEST_SECONDS:,}"
+            )
         self.failures = failures
         self.seconds = seconds
         self._clock = clock
@@ -75,10 +83,15 @@ class Breaker(Forking):
         with self._lock:
             return "half-open" if self._rested() else self._state
 
-    def admit(self) -> BreakerTicket | Failure:
-        """Return a ticket for a call that may run, a Failure that says why it may not and when to ask again."""
+    def admit(self, ticket: BreakerTicket | None = None) -> BreakerTicket | Failure:
+        """Return a ticket for a call that may run, a Failure that says why it may not and when to ask again.
+
+        Who had to wait since hands in the `ticket` of then: it is returned where it still counts.
+        """
         answer: BreakerTicket | Failure
         with self._lock:
+            if ticket is not None and ticket.generation == self._generation and not ticket.settled:
+                return ticket
             old = self._state
             if self._rested():
                 self._change("half-open")

@@ -9,6 +9,7 @@ from typing import Literal
 from callmark.errors import UsageError
 from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
+from callmark.tools.requirements import require
 from callmark.tools.results import Failure
 
 Mode = Literal["read", "write"]
@@ -43,6 +44,7 @@ class Bulkhead(Forking):
     """
 
     def __init__(self, *, reads: int = 4, writes: int = 1, waiting: int = 64) -> None:
+        require("Bulkhead", int, "a whole number", reads=reads, writes=writes, waiting=waiting)
         if min(reads, writes) < 1 or waiting < 0:
             raise UsageError("Bulkhead: expected at least 1 read and 1 write at once, and 0 or more that wait")
         self._limits: dict[Mode, int] = {"read": reads, "write": writes}

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from types import NoneType
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +35,7 @@ from callmark.running.workers import Delivery, Workers, complete, is_async, off_
 from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.registry import Asked, Registry, body_of, copied
+from callmark.tools.requirements import require
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
@@ -110,16 +112,22 @@ class Executor:
         contents: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        require("Executor", Registry, "a Registry", registry=registry)
+        require("Executor", (Callable, NoneType), "a function", approve=approve, announce=announce)
+        require("Executor", (int, float), "a number of seconds", timeout_seconds=timeout_seconds)
+        require("Executor", int, "a whole number", result_limit=result_limit, abandoned_limit=abandoned_limit)
+        require("Executor", bool, "True or False", error_text=error_text, review=review, contents=contents)
+        require("Executor", (Ledger, NoneType), "a Ledger", ledger=ledger)
+        require("Executor", Callable, "a function", breaker=breaker, clock=clock)
+        require("Executor", (Bulkhead, NoneType), "a Bulkhead", bulkhead=bulkhead)
+        require("Executor", Sequence, "a list of functions", observers=observers)
+        for observer in observers:
+            require("Executor", Callable, "functions", observers=observer)
         if not timeout_seconds > 0 or result_limit < SMALLEST_LIMIT or abandoned_limit < 1:
             raise UsageError(
                 "Executor: expected a timeout of more than 0 seconds, a result limit of at least "
                 f"{SMALLEST_LIMIT} characters and an abandoned limit of at least 1"
             )
-        if not isinstance(registry, Registry):
-            raise UsageError(f"Executor: expected a Registry, found {type(registry).__name__}")
-        for name, function in (("approve", approve), ("announce", announce)):
-            if function is not None and not callable(function):  # every call would be refused, and nobody knew why
-                raise UsageError(f"Executor, {name}: expected a function, found {type(function).__name__}")
         self.registry = registry
         self.ledger = Ledger() if ledger is None else ledger
         self._approve = approve
@@ -243,19 +251,22 @@ class Executor:
         offered: Iterable[Tool] | None = None,
         alone: bool = False,
     ) -> list[Result]:
+        require("run", (Invocation, NoneType), "an Invocation", context=context)
         given = context or Invocation()
-        if not isinstance(given, Invocation):
-            raise UsageError(f"run: expected the context to be an Invocation, found {type(given).__name__}")
+        require("run", str, "a text", session=session, message=message)
+        require("run", (LoopGuard, NoneType), "a LoopGuard", guard=guard)
+        require("run", (Cancel, NoneType), "a Cancel", cancel=given.cancel)
+        tools = None if offered is None else list(offered)
+        for each in tools or ():
+            require("run", Tool, "Tools", offered=each)
         if not isinstance(calls, Sequence) or not all(isinstance(call, Call) for call in calls):
             raise UsageError("run: expected Calls, which only reading makes, in a list: `parse(...).calls`, say")
-        if given.cancel is not None and not isinstance(given.cancel, Cancel):
-            raise UsageError(f"run: expected context.cancel to be a Cancel, found {type(given.cancel).__name__}")
         outer = self._outer(given)
         asked = given if outer is None else self._within(given, outer)
         place = (session, message or uuid.uuid4().hex)
         text = (f"review of {session}" if self._review else session, place[1])  # a simulated call did not run
         jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
-        allowed = None if offered is None else {each.qualified_name for each in offered}
+        allowed = None if tools is None else {each.qualified_name for each in tools}
         token = _inside.set(outer)
         try:
             for job in jobs:
@@ -267,9 +278,9 @@ class Executor:
             _inside.reset(token)
             if asked is not given and isinstance(asked.cancel, Cancel):
                 asked.cancel.leave()
-            with ExitStack() as each:  # of what is interrupted no claim is left behind, whichever the ledger fails at
+            with ExitStack() as steps:  # of what is interrupted no claim is left behind, whichever the ledger fails at
                 for job in reversed(jobs):  # what is pushed last is done first
-                    each.callback(self._close, job, place, guard)
+                    steps.callback(self._close, job, place, guard)
         return [job.result for job in jobs if job.result is not None]
 
     def _outer(self, asked: Invocation) -> _Body | None:
@@ -438,6 +449,9 @@ class Executor:
             if stopped is None and self._workers.abandoned >= self._abandoned_limit:
                 message = f"{self._workers.abandoned} calls that were given up are still running"
                 stopped = Failure(kind="saturated", message=message, hint="do without it")
+            if stopped is None:  # the breaker may have opened while the call waited
+                admitted = breaker.admit(ticket)
+                stopped, ticket = (admitted, ticket) if isinstance(admitted, Failure) else (None, admitted)
             if stopped is None and not await self.ledger.soon(self.ledger.start, job.key):
                 stopped = words.UNKNOWN  # another process took the call over
             if stopped is not None:

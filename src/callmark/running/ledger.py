@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from callmark.errors import CallmarkError, UsageError
 from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
+from callmark.tools.requirements import require
 from callmark.tools.results import canonical
 
 T = TypeVar("T")
@@ -249,6 +250,7 @@ class SqliteLedger(Ledger):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = False) -> None:
+        require("SqliteLedger", (str, os.PathLike), "the path of a file", path=path)
         if not os.fspath(path) or os.fspath(path) == ":memory:":
             raise UsageError("SqliteLedger: expected the path of a file; in memory, Ledger does the same")
         self._path = os.path.abspath(path)

@@ -13,8 +13,10 @@ from typing import Final, Literal, NamedTuple
 
 from callmark.errors import UsageError
 from callmark.running.forks import Forking
+from callmark.tools.requirements import require
 from callmark.tools.results import Failure
 
+LONGEST_SECONDS: Final = 10**9  # some thirty years; in much longer times there are no milliseconds to wait for
 LONGEST_CYCLE: Final = 4  # calls; longer ones are met by the budget first
 
 
@@ -50,9 +52,9 @@ class LoopGuard(Forking):
     repeats          how often the same call, or the same cycle of two to four calls, may come without a new result;
                      calls of polling tools are left out
 
-    The reads of one message count as one call in the window, and each as one in the budget. Of a message that is too
-    much, the first calls are admitted and the rest refused. A refusal costs nothing: it does not prolong the wait. Only
-    time and `new_turn` reset anything.
+    Reads of one message that run side by side, with no write between them, count as one call in the window, and each as
+    one in the budget. Of a message that is too much, the first calls are admitted and the rest refused. A refusal costs
+    nothing: it does not prolong the wait. Only time and `new_turn` reset anything.
 
     >>> guard = LoopGuard(calls=1, seconds=30.0, clock=lambda: 0.0)
     >>> [type(answer).__name__ for answer in guard.admit([Attempt("a"), Attempt("b")])]
@@ -71,8 +73,15 @@ class LoopGuard(Forking):
         repeats: int = 3,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if min(calls, rounds, turn_calls, repeats) < 1 or not seconds > 0:
-            raise UsageError("LoopGuard: expected limits of at least 1 and a window of more than 0 seconds")
+        limits = {"calls": calls, "rounds": rounds, "turn_calls": turn_calls, "repeats": repeats}
+        require("LoopGuard", int, "a whole number", **limits)
+        require("LoopGuard", (int, float), "a number of seconds", seconds=seconds)
+        require("LoopGuard", Callable, "a function", clock=clock)
+        if min(limits.values()) < 1 or not 0 < seconds <= LONGEST_SECONDS:
+            raise UsageError(
+                "LoopGuard: expected limits of at least 1 and a window of more than 0 and at most "
+                f"{LONGEST_SECONDS:,} seconds"
+            )
         self.calls = calls
         self.seconds = seconds
         self.rounds = rounds
@@ -99,7 +108,7 @@ class LoopGuard(Forking):
             now = self._clock()
             answers: list[LoopTicket | Failure] = []
             stopped = self._out_of_rounds()
-            reading = False  # whether a read of this message was counted already
+            reading = False  # whether a read was counted already that this one runs beside
             for attempt in message:
                 free = reading and attempt.mode == "read"
                 stopped = stopped or self._out_of_budget() or (None if free else self._too_fast(now))
@@ -109,7 +118,7 @@ class LoopGuard(Forking):
                     continue
                 if not free:
                     self._times.append(now)
-                reading = reading or attempt.mode == "read"
+                reading = attempt.mode == "read"  # a write waits for what stands before it, what follows for the write
                 self._calls_left -= 1
                 ticket = LoopTicket(attempt.key)
                 if not attempt.polling:

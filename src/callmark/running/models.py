@@ -16,6 +16,7 @@ from callmark.errors import CallmarkError, UsageError
 from callmark.running.signals import Bell, Cancel, leave_behind, unless
 from callmark.running.workers import is_async, off_loop
 from callmark.tools.foreign import attempt
+from callmark.tools.requirements import require
 from callmark.tools.shapes import Host
 
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
@@ -55,8 +56,6 @@ class ModelError(CallmarkError):
 
 async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Chunk, None]:
     """Yield what a model answers, until it ends or is cancelled. What the model raises comes out of here."""
-    if not callable(model):
-        raise UsageError(f"model: expected a function of a Request, found {type(model).__name__}")
     answer: Any = model(request) if is_async(model) else off_loop(partial(model, request))
     if hasattr(answer, "__await__"):
         answer = await unless(cancel, answer)
@@ -159,6 +158,8 @@ class OpenAIModel:
         timeout_seconds: float = _TIMEOUT_SECONDS,
         **options: Any,
     ) -> None:
+        require("OpenAIModel", str, "a text", url=url, model=model, key=key)
+        require("OpenAIModel", (int, float), "a number of seconds", timeout_seconds=timeout_seconds)
         parts = urlsplit(url)
         if parts.username or parts.password:  # said without the URL, which holds them
             raise UsageError("OpenAIModel: expected a URL without a name and a password; hand a key over as `key`")

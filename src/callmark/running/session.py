@@ -15,6 +15,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from types import NoneType
 from typing import Any, Literal
 
 import msgspec
@@ -31,6 +32,7 @@ from callmark.running.signals import Cancel, unless
 from callmark.running.wording import Wording
 from callmark.tools.context import Invocation, apart
 from callmark.tools.registry import Registry
+from callmark.tools.requirements import require
 from callmark.tools.results import Failure, Result
 from callmark.tools.shapes import native
 from callmark.tools.tool import Tool
@@ -125,7 +127,9 @@ class Session:
     system       the host's own system message
     messages     what was said before
     guard        default: a LoopGuard with its defaults
-    session_id   names the conversation in the ledger and to observers; the same one after a restart finds what ran
+    session_id   names the conversation in the ledger and to observers; the same one after a restart finds what ran. So
+                 a conversation that is trimmed until it begins as an earlier one did wants another one: the same words
+                 in the same place are taken for what was said then, and its calls come to what they came to
     context      what tools are told; messages, request and cancel are filled in for each turn
 
     >>> import asyncio
@@ -157,6 +161,15 @@ class Session:
         session_id: str = "",
         context: Invocation | None = None,
     ) -> None:
+        require("Session", (Executor, Registry), "an Executor or a Registry", executor=executor)
+        require("Session", (Settings, NoneType), "Settings", settings=settings)
+        require("Session", Callable, "a subclass of Wording", wording=wording)
+        require("Session", str, "a text", system=system, session_id=session_id)
+        require("Session", (list, tuple), "a list of messages", messages=messages)
+        for message in messages:
+            require("Session", Mapping, "messages that are mappings", messages=message)
+        require("Session", (LoopGuard, NoneType), "a LoopGuard", guard=guard)
+        require("Session", (Invocation, NoneType), "an Invocation", context=context)
         self.executor = executor if isinstance(executor, Executor) else Executor(executor)
         self.settings = settings or Settings()
         self.wording = wording(self.settings)
@@ -197,8 +210,9 @@ class Session:
         comes out of here, with the messages as they were after the last complete step. Raises UsageError where a turn
         is going on already; one that was left by `break` is over.
         """
-        if cancel is not None and not isinstance(cancel, Cancel):
-            raise UsageError(f"run: expected cancel to be a Cancel, found {type(cancel).__name__}")
+        require("run", Callable, "a function of a Request", model=model)
+        require("run", (str, NoneType), "a text", text=text)
+        require("run", (Cancel, NoneType), "a Cancel", cancel=cancel)
         turn = _Turn()
         events = self._events(turn, model, text, cancel or Cancel())
         turn.events = weakref.ref(events)

@@ -55,12 +55,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reading: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            try:
+                if not isinstance(value, Dialect | Language):
+                    msgspec.convert(value, field.type)
+            except msgspec.ValidationError as error:
+                raise UsageError(f"Settings, {field.name}: expected what its type says; {error}") from None
         if self.retries < 0 or self.continuations < 0:
             raise UsageError("Settings: expected 0 or more retries and continuations")
-        for field, given in _GIVEN.items():
-            twice = [name for name in given if name in getattr(self, field)]
+        for options, given in _GIVEN.items():
+            twice = [name for name in given if name in getattr(self, options)]
             if twice:
-                raise UsageError(f"Settings.{field}: expected options that are said nowhere else, found {twice[0]}")
+                raise UsageError(f"Settings.{options}: expected options that are said nowhere else, found {twice[0]}")
 
     def __repr__(self) -> str:
         given = {field: getattr(self, field) for field in self.__struct_fields__ if field != "nonce"}

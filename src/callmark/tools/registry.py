@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args
 
 from callmark.errors import NotPermittedError, ToolError, ToolsError
 from callmark.tools.checking import Checker, Engine
 from callmark.tools.context import Invocation, is_reserved
 from callmark.tools.foreign import Outcome, attempt, attempt_async
+from callmark.tools.requirements import require
 from callmark.tools.tool import Body, Mode, Tool, tool
 
 Asked = Callable[[Invocation], Any]  # a tool's `should_register`
@@ -82,6 +84,10 @@ class Registry:
         reserved: Callable[[str], bool] = is_reserved,
         engine: Engine = "auto",
     ) -> None:
+        require("Registry", (Callable, NoneType), "a function", clock=clock, listener=listener)
+        require("Registry", Callable, "a function", reserved=reserved)
+        if engine not in get_args(Engine):
+            raise ToolsError(f"Registry, engine: expected one of {', '.join(get_args(Engine))}, found {engine!r:.80}")
         self._entries: dict[str, _Entry] = {}
         self._revoked: dict[str, None] = {}
         self._clock = clock

@@ -1,0 +1,21 @@
+"""What a caller's own arguments must be: a wrong one is told where it is given, not as a TypeError somewhere within."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callmark.errors import UsageError
+
+
+def require(where: str, kind: Any, expected: str, **given: Any) -> None:
+    """Raise UsageError unless each of `given` is of a kind, or of one of several: True and False are no numbers.
+
+    >>> require("LoopGuard", int, "a whole number", calls=5, rounds=2.5)
+    Traceback (most recent call last):
+    callmark.errors.UsageError: LoopGuard, rounds: expected a whole number, found 2.5
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    for name, value in given.items():
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            found = repr(value) if isinstance(value, int | float) else type(value).__name__
+            raise UsageError(f"{where}, {name}: expected {expected}, found {found}")
