@@ -454,7 +454,7 @@ def test_what_was_cancelled_before_it_began_never_runs():
         calls = [call("note", index, at=[number, index]) for index in range(12)]
         results = executor.run_sync(calls, Invocation(cancel=cancel))
         timer.join()
-        wait_for(lambda: not executor._workers._alive)
+        wait_for(lambda: not executor._bodies._workers._alive)
         for result in results:
             began = result.ok or "while it ran" in result.error.message
             assert ((number, result.index) in ran) is began
@@ -504,7 +504,7 @@ def test_a_call_that_its_host_cancels_is_no_failure_of_the_tool(function, runs_i
     async def cancelled() -> Result:
         cancel = Cancel()
         running = asyncio.ensure_future(executor.run([call("wait")], Invocation(cancel=cancel)))
-        while not executor._bodies and not running.done():
+        while not executor._bodies._running and not running.done():
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
         cancel.set()
@@ -565,10 +565,10 @@ def test_a_worker_that_comes_too_late_does_not_begin():
 
     ran: list[int] = []
     executor = Executor(Registry([body("do", lambda *_: ran.append(1))]))
-    executor._workers = Slow()
+    executor._bodies._workers = Slow()
     (result,) = executor.run_sync([call("do")], Invocation(cancel=Cancel()))
     assert result.error.message == "the call was cancelled before it began"
-    wait_for(lambda: not executor._workers._alive)
+    wait_for(lambda: not executor._bodies._workers._alive)
     assert ran == []
 
 
@@ -581,7 +581,7 @@ def test_a_task_of_the_loop_that_comes_too_late_does_not_begin():
             cancel.begin = lambda: False
             return super().in_loop(body, finish, delivery, cancel)
 
-    executor._workers = Slow()
+    executor._bodies._workers = Slow()
     assert asyncio.run(executor.run([call("do")], Invocation(deadline=time.monotonic() + 0.05)))[0].outcome == "timeout"
     assert ran == []
 
@@ -1496,7 +1496,7 @@ def test_a_thread_of_a_tool_that_is_handed_its_context_belongs_to_it():
     registry.register(body("outer", outer, mode="write", approval=False))
     (result,) = executor.run_sync([call("outer")])
     assert result.data == ["ok", "timeout"]  # who hands on nothing waits for the place like anybody else
-    assert executor._bodies == {}
+    assert executor._bodies._running == {}
 
 
 def test_calls_that_outlive_the_tool_that_makes_them_are_their_own():
@@ -1573,7 +1573,7 @@ def test_a_dialog_that_cancels_its_own_answer_is_a_no_and_not_the_end_of_the_tur
 
 @pytest.mark.parametrize("made", ["hangs", "raises", "no thread"])
 def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch):
-    monkeypatch.setattr("callmark.running.executor.MESSAGE_SECONDS", 0.05)
+    monkeypatch.setattr("callmark.running.bodies.MESSAGE_SECONDS", 0.05)
     said: list[str] = []
 
     def message(arguments):
@@ -1591,7 +1591,7 @@ def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch)
         def none(*_):
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr(executor._asides, "in_thread", none)
+        monkeypatch.setattr(executor._bodies._asides, "in_thread", none)
     for hung in range(10):
         assert executor.run_sync([call("save")])[0].outcome == "denied"
         assert executor.abandoned == (min(hung + 1, 8) if made == "hangs" else 0)
@@ -1746,7 +1746,7 @@ for _ in range(12):
             guard.admit([])
             executor._bulkhead.leave(first)
             end.set()
-            found = executor.running, executor.abandoned, len(executor._workers._alive)
+            found = executor.running, executor.abandoned, len(executor._bodies._workers._alive)
             (result,) = executor.run_sync(calls)  # neither the place nor the probe is taken here
             code = 0 if (*found, result.outcome) == (0, 0, 0, "ok") else 2
         finally:

@@ -1118,7 +1118,7 @@ def test_tools_that_do_not_say_whether_they_are_offered_hold_no_turn_up(monkeypa
         await asyncio.sleep(0)
         return True
 
-    monkeypatch.setattr("callmark.running.executor.OFFER_SECONDS", 0.05)
+    monkeypatch.setattr("callmark.running.bodies.OFFER_SECONDS", 0.05)
     gate = threading.Event()
 
     def blocks(context: Invocation) -> Any:

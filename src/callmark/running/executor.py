@@ -12,9 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
-from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
 from types import NoneType
 from typing import Any, Final
 
@@ -23,18 +21,19 @@ import msgspec
 from callmark.errors import ToolError, UsageError
 from callmark.events import Call
 from callmark.running import jobs as words
+from callmark.running.bodies import ABANDONED_LIMIT, Bodies, Body, inside
 from callmark.running.breaker import Breaker
 from callmark.running.bulkhead import Bulkhead, Place
-from callmark.running.jobs import Approval, Approver, Content, Job, content_of, digest, groups
+from callmark.running.jobs import Approval, Approver, Job, digest, groups
 from callmark.running.ledger import Ledger, LedgerError, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
-from callmark.running.signals import Bell, Cancel, attempt_here, unless
-from callmark.running.workers import Delivery, Workers, complete, is_async, off_loop, side_by_side
-from callmark.tools.context import Invocation, apart
+from callmark.running.signals import Bell, Cancel, unless
+from callmark.running.workers import complete, side_by_side
+from callmark.tools.context import Invocation
 from callmark.tools.foreign import Outcome, attempt, attempt_async
-from callmark.tools.registry import Asked, Registry, body_of, copied
+from callmark.tools.registry import Asked, Registry, copied
 from callmark.tools.requirements import require
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
@@ -42,24 +41,7 @@ from callmark.tools.tool import Tool
 TIMEOUT_SECONDS: Final = 30.0
 _WIND_UP_SECONDS: Final = 0.05  # of the sync front, for an approver that will not be cancelled
 NESTING_LIMIT: Final = 8  # tools that call tools: each holds a thread while it waits for the next one
-OFFER_SECONDS: Final = 1.0  # for a tool to say whether it is offered
-MESSAGE_SECONDS: Final = 1.0  # for a tool to say what it is about to do
-ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
-
 _KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where the kind is not called the same
-
-
-class _Body:
-    """A tool's body that runs: what calls that it makes itself belong to, and must not wait for."""
-
-    def __init__(self, outer: _Body | None, bulkhead: Bulkhead, tool: Tool, context: Invocation) -> None:
-        self.depth: int = 1 if outer is None else outer.depth + 1
-        self.held: tuple[tuple[int, str], ...] = ((id(bulkhead), tool.mode), *(() if outer is None else outer.held))
-        self.context = context
-        self.over = False
-
-
-_inside: ContextVar[_Body | None] = ContextVar("callmark_body", default=None)
 
 
 class Executor:
@@ -132,17 +114,18 @@ class Executor:
         self.ledger = Ledger() if ledger is None else ledger
         self._approve = approve
         self._announce = announce
-        self._timeout_seconds = timeout_seconds
-        self._result_limit = result_limit
-        self._error_text = error_text
         self._review = review
         self._new_breaker = breaker
         self._breakers: dict[str, Breaker] = {}
         self._bulkhead = Bulkhead() if bulkhead is None else bulkhead
-        self._abandoned_limit = abandoned_limit
-        self._workers = Workers()
-        self._asides = Workers()  # what tools have beside bodies; where it hangs, bodies still run
-        self._bodies: dict[Any, _Body] = {}  # that run, by the signals which tell them to stop
+        self._bodies = Bodies(
+            timeout_seconds=timeout_seconds,
+            result_limit=result_limit,
+            error_text=error_text,
+            review=review,
+            abandoned_limit=abandoned_limit,
+            clock=clock,
+        )
         self._watch = Watch(tuple(observers))
         self._contents = contents
         self._clock = clock
@@ -151,32 +134,20 @@ class Executor:
         """Return the tools to offer for one request, of all or of those that are named.
 
         Their `should_register` are asked at the same time: an async one in this event loop, any other in a thread. One
-        that does not answer within OFFER_SECONDS says no.
+        that does not answer within a second says no.
         """
 
         async def ask(asked: Sequence[Asked], context: Invocation) -> Sequence[Outcome]:
-            return await asyncio.gather(*(self._is_offered(each, context) for each in asked))
+            return await asyncio.gather(*(self._bodies.is_offered(each, context) for each in asked))
 
         return await self.registry.offered(context, ask=ask, names=names)
-
-    async def _is_offered(self, asked: Asked, context: Invocation) -> Outcome:
-        async def answer() -> Outcome | None:
-            if is_async(asked):
-                return await attempt_here(asked, context)
-            # What it returns may be awaited in this loop only: it is wrapped up, so that its thread leaves it alone.
-            told: Outcome | None = await self._asides.aside(
-                lambda: [asked(context)], lambda did: did, OFFER_SECONDS, ABANDONED_LIMIT
-            )
-            return told if told is None or told.error is not None else await attempt_here(told.value.pop)
-
-        return await unless(None, answer(), OFFER_SECONDS) or Outcome(None, TimeoutError())
 
     # What can be seen.
 
     @property
     def abandoned(self) -> int:
         """How many tools were given up and still run."""
-        return self._workers.abandoned + self._asides.abandoned
+        return self._bodies.abandoned
 
     @property
     def running(self) -> int:
@@ -253,6 +224,8 @@ class Executor:
     ) -> list[Result]:
         require("run", (Invocation, NoneType), "an Invocation", context=context)
         given = context or Invocation()
+        if given.deadline is not None and given.clock is None:
+            given = replace(given, clock=self._clock)
         require("run", str, "a text", session=session, message=message)
         require("run", (LoopGuard, NoneType), "a LoopGuard", guard=guard)
         require("run", (Cancel, NoneType), "a Cancel", cancel=given.cancel)
@@ -261,13 +234,13 @@ class Executor:
             require("run", Tool, "Tools", offered=each)
         if not isinstance(calls, Sequence) or not all(isinstance(call, Call) for call in calls):
             raise UsageError("run: expected Calls, which only reading makes, in a list: `parse(...).calls`, say")
-        outer = self._outer(given)
+        outer = self._bodies.outer(given)
         asked = given if outer is None else self._within(given, outer)
         place = (session, message or uuid.uuid4().hex)
         text = (f"review of {session}" if self._review else session, place[1])  # a simulated call did not run
         jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
         allowed = None if tools is None else {each.qualified_name for each in tools}
-        token = _inside.set(outer)
+        token = inside.set(outer)
         try:
             for job in jobs:
                 await self._claim(job)
@@ -275,7 +248,7 @@ class Executor:
             for group in groups(jobs):
                 await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
         finally:
-            _inside.reset(token)
+            inside.reset(token)
             if asked is not given and isinstance(asked.cancel, Cancel):
                 asked.cancel.leave()
             with ExitStack() as steps:  # of what is interrupted no claim is left behind, whichever the ledger fails at
@@ -283,17 +256,9 @@ class Executor:
                     steps.callback(self._close, job, place, guard)
         return [job.result for job in jobs if job.result is not None]
 
-    def _outer(self, asked: Invocation) -> _Body | None:
-        """Return the body that makes these calls, None where it is none, or over and done.
-
-        A thread that a body starts knows nothing of it, so it is also told by the context that the body hands on.
-        """
-        body = _inside.get() or self._bodies.get(asked.cancel)
-        return None if body is None or (body.over and not body.context.cancelled) else body
-
-    def _within(self, asked: Invocation, outer: _Body) -> Invocation:
+    def _within(self, asked: Invocation, outer: Body) -> Invocation:
         """Return the context of calls that a body makes: they have no more time than it has itself."""
-        seconds = (each for each in (self._remaining(asked), outer.context.remaining_seconds()) if each is not None)
+        seconds = (each for each in (asked.remaining_seconds(), outer.context.remaining_seconds()) if each is not None)
         left = min(seconds, default=None)
         cancel = Cancel(_cancel_of(asked), _cancel_of(outer.context))
         deadline = None if left is None else self._clock() + left
@@ -398,10 +363,10 @@ class Executor:
         cancel.listen(bell.ring)
         try:
             if self.ledger.watch(job.key, bell.ring):
-                await bell.wait(self._remaining(context))
+                await bell.wait(context.remaining_seconds())
         finally:
             cancel.leave()
-        stopped = self._stopped(context)
+        stopped = words.stopped(context)
         if stopped is None:
             await self._claim(job)
         else:
@@ -418,14 +383,14 @@ class Executor:
             return Failure(kind=kind, message=cut_text(error.message, ERROR_LIMIT), hint=error.hint)
         if job.tool is not found:  # its name meant nothing, or another tool, when this message was judged
             return words.NOT_OFFERED
-        outer = _inside.get()
+        outer = inside.get()
         if outer is not None and outer.depth >= NESTING_LIMIT:
             return words.NESTED
         asks = found.needs_approval and not (self._review and found.mode == "write")
         message = ""
         if self._announce is not None or (asks and self._approve is not None):
-            saying = self._message(found, job.arguments)
-            message = await unless(_cancel_of(context), saying, self._remaining(context)) or ""
+            saying = self._bodies.message(found, job.arguments)
+            message = await unless(_cancel_of(context), saying, context.remaining_seconds()) or ""
         refused = await self._consent(found, job.arguments, message, context) if asks else None
         if refused is not None:
             return refused
@@ -439,16 +404,15 @@ class Executor:
         try:
             if isinstance(room, Failure):
                 return room
-            held = outer is not None and (id(self._bulkhead), found.mode) in outer.held
+            place = (id(self._bulkhead), found.mode)
+            held = outer is not None and place in outer.held
             if not room.inside and not held:
                 cancel.listen(bell.ring)
-                await bell.wait(self._remaining(context))
-            stopped = self._stopped(context)
+                await bell.wait(context.remaining_seconds())
+            stopped = words.stopped(context)
             if stopped is None and not self.registry.holds(found):
                 stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
-            if stopped is None and self._workers.abandoned >= self._abandoned_limit:
-                message = f"{self._workers.abandoned} calls that were given up are still running"
-                stopped = Failure(kind="saturated", message=message, hint="do without it")
+            stopped = stopped or self._bodies.saturated()
             if stopped is None:  # the breaker may have opened while the call waited
                 admitted = breaker.admit(ticket)
                 stopped, ticket = (admitted, ticket) if isinstance(admitted, Failure) else (None, admitted)
@@ -458,7 +422,7 @@ class Executor:
                 return stopped
             if self._announce is not None:
                 attempt(self._announce, Approval(found, copied(job.arguments), message, context))
-            content = await self._body(job, found, context, cancel, alone)
+            content = await self._bodies.run(job, found, context, cancel, place, alone)
             if content.failure is None:
                 job.result = job.succeeded(content.data, content.truncated, self._clock())
             if content.broke:
@@ -478,89 +442,11 @@ class Executor:
         if self._approve is None:
             return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
         asking = attempt_async(self._approve, Approval(tool, copied(arguments), message, context))
-        answer = await unless(_cancel_of(context), asking, self._remaining(context))
-        stopped = self._stopped(context)
+        answer = await unless(_cancel_of(context), asking, context.remaining_seconds())
+        stopped = words.stopped(context)
         if stopped is not None or (answer is not None and answer.value is True):
             return stopped
         return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
-
-    async def _message(self, tool: Tool, arguments: dict[str, Any]) -> str:
-        """Return what the tool says that it is about to do, "" where it says nothing. Its code may hang, as any."""
-        made = tool.format_message
-        if made is None:
-            return ""
-        saying = partial(made, copied(arguments))
-        return await self._asides.aside(saying, words.told, MESSAGE_SECONDS, ABANDONED_LIMIT) or ""
-
-    async def _body(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
-        """Run a tool's body within its time and return what it came to."""
-        left = self._remaining(context)
-        seconds = tool.timeout_seconds or self._timeout_seconds
-        seconds = seconds if left is None else min(seconds, left)
-        own = replace(
-            context,
-            idempotency_key=job.key,
-            cancel=cancel,
-            clock=self._clock,
-            deadline=self._clock() + seconds,
-            messages=apart(list(context.messages)),  # a tool that changes what it is told changes no other's
-            caller=apart(context.caller),
-        )
-        run = body_of(tool, simulate=self._review)
-        bell = Bell()
-        cancel.listen(bell.ring)
-        delivery = Delivery(bell.ring)
-        inner = _Body(_inside.get(), self._bulkhead, tool, own)
-        token = _inside.set(inner)
-        self._bodies[cancel] = inner
-        here = tool.runs_in == "loop" and not alone
-        start = self._workers.in_loop if here else self._workers.in_thread
-        body = partial(run, job.arguments, own)
-        if here and getattr(run, "blocks", False):
-            body = partial(off_loop, body)
-        try:
-            worker = start(body, lambda did: self._content(did, context), delivery, cancel)
-        except RuntimeError:
-            del self._bodies[cancel]
-            return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
-        finally:
-            _inside.reset(token)
-        try:
-            await bell.wait(own.remaining_seconds())  # starting a thread took some of them
-        finally:
-            inner.over = True
-            del self._bodies[cancel]
-            cancelled = cancel.is_set()
-            late = delivery.give_up()
-            if late:
-                cancel.set()  # the tool should stop; and what has not begun by now never does
-                self._workers.abandon(worker)
-            job.began = cancel.began
-        if not late:
-            content: Content = delivery.content
-            return content
-        if cancelled:
-            return Content(failure=words.STOPPED if job.began else words.CANCELLED)
-        hint = "try something smaller" if tool.mode == "read" else "it may still happen; find out before you try again"
-        message = f"the tool did not answer within {seconds:g} seconds"
-        return Content(failure=Failure(kind="timeout", message=message, hint=hint), broke=True)
-
-    def _content(self, outcome: Outcome, context: Invocation) -> Content:
-        """Return what a body came to. What it raises when it is cancelled says nothing of the tool."""
-        content = content_of(outcome, self._result_limit, self._error_text)
-        return Content(failure=words.STOPPED) if content.broke and context.cancelled else content
-
-    def _remaining(self, context: Invocation) -> float | None:
-        if context.deadline is None:
-            return None
-        return max(0.0, context.deadline - (context.clock or self._clock)())
-
-    def _stopped(self, context: Invocation) -> Failure | None:
-        """Return why nothing should begin any more, None where there is no reason."""
-        if context.cancelled:
-            return words.CANCELLED
-        return words.TOO_LATE if self._remaining(context) == 0.0 else None
-
 
 def _cancel_of(context: Invocation) -> Cancel | None:
     return context.cancel if isinstance(context.cancel, Cancel) else None

@@ -41,6 +41,13 @@ NESTED: Final = Failure(
 TOO_LATE: Final = Failure(kind="timeout", message="there was no time left to begin the call", hint="try again")
 
 
+def stopped(context: Invocation) -> Failure | None:
+    """Return why nothing should begin any more, None where there is no reason."""
+    if context.cancelled:
+        return CANCELLED
+    return TOO_LATE if context.remaining_seconds() == 0.0 else None
+
+
 @dataclass(slots=True, repr=False)
 class Job:
     """A call, the key by which the ledger knows it, and what the gates have found."""

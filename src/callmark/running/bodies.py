@@ -1,0 +1,168 @@
+"""`Bodies`: runs what tools are made of, each body within its time, and counts what was given up and still runs.
+
+Whatever a body does, who waits for it waits no longer than that. What tools have beside bodies (what they say that they
+are about to do, whether they are offered) may hang just as well, and is held to a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from callmark.running import jobs as words
+from callmark.running.jobs import Content, Job, content_of
+from callmark.running.signals import Bell, Cancel, attempt_here, unless
+from callmark.running.workers import Delivery, Workers, is_async, off_loop
+from callmark.tools.context import Invocation, apart
+from callmark.tools.foreign import Outcome
+from callmark.tools.registry import Asked, body_of, copied
+from callmark.tools.results import Failure
+from callmark.tools.tool import Tool
+
+ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
+OFFER_SECONDS: Final = 1.0  # for a tool to say whether it is offered
+MESSAGE_SECONDS: Final = 1.0  # for a tool to say what it is about to do
+
+
+class Body:
+    """A body that runs: what calls that it makes itself belong to. They must not wait for `held`, its own places."""
+
+    def __init__(self, outer: Body | None, place: tuple[int, str], context: Invocation) -> None:
+        self.depth: int = 1 if outer is None else outer.depth + 1
+        self.held: tuple[tuple[int, str], ...] = (place, *(() if outer is None else outer.held))
+        self.context = context
+        self.over = False
+
+
+inside: ContextVar[Body | None] = ContextVar("callmark_body", default=None)
+
+
+class Bodies:
+    """Runs bodies; the options are those of the `Executor`."""
+
+    def __init__(
+        self,
+        *,
+        timeout_seconds: float,
+        result_limit: int,
+        error_text: bool,
+        review: bool,
+        abandoned_limit: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._result_limit = result_limit
+        self._error_text = error_text
+        self._review = review
+        self._abandoned_limit = abandoned_limit
+        self._clock = clock
+        self._workers = Workers()
+        self._asides = Workers()  # what tools have beside bodies; where it hangs, bodies still run
+        self._running: dict[Any, Body] = {}  # by the signals which tell them to stop
+
+    @property
+    def abandoned(self) -> int:
+        """How much of tools was given up and still runs."""
+        return self._workers.abandoned + self._asides.abandoned
+
+    def saturated(self) -> Failure | None:
+        """Return why nothing new is started, None where there is no reason."""
+        number = self._workers.abandoned
+        if number < self._abandoned_limit:
+            return None
+        message = f"{number} calls that were given up are still running"
+        return Failure(kind="saturated", message=message, hint="do without it")
+
+    def outer(self, asked: Invocation) -> Body | None:
+        """Return the body that makes these calls, None where it is none, or over and done.
+
+        A thread that a body starts knows nothing of it, so it is also told by the context that the body hands on.
+        """
+        body = inside.get() or self._running.get(asked.cancel)
+        return None if body is None or (body.over and not body.context.cancelled) else body
+
+    async def run(
+        self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, place: tuple[int, str], alone: bool
+    ) -> Content:
+        """Run a tool's body within its time and return what it came to. `alone`: the caller has no loop of its own."""
+        left = context.remaining_seconds()
+        seconds = tool.timeout_seconds or self._timeout_seconds
+        seconds = seconds if left is None else min(seconds, left)
+        own = replace(
+            context,
+            idempotency_key=job.key,
+            cancel=cancel,
+            clock=self._clock,
+            deadline=self._clock() + seconds,
+            messages=apart(list(context.messages)),  # a tool that changes what it is told changes no other's
+            caller=apart(context.caller),
+        )
+        run = body_of(tool, simulate=self._review)
+        bell = Bell()
+        cancel.listen(bell.ring)
+        delivery = Delivery(bell.ring)
+        inner = Body(inside.get(), place, own)
+        token = inside.set(inner)
+        self._running[cancel] = inner
+        here = tool.runs_in == "loop" and not alone
+        start = self._workers.in_loop if here else self._workers.in_thread
+        body = partial(run, job.arguments, own)
+        if here and getattr(run, "blocks", False):
+            body = partial(off_loop, body)
+        try:
+            worker = start(body, lambda did: self._content(did, context), delivery, cancel)
+        except RuntimeError:
+            del self._running[cancel]
+            return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
+        finally:
+            inside.reset(token)
+        try:
+            await bell.wait(own.remaining_seconds())  # starting a thread took some of them
+        finally:
+            inner.over = True
+            del self._running[cancel]
+            cancelled = cancel.is_set()
+            late = delivery.give_up()
+            if late:
+                cancel.set()  # the tool should stop; and what has not begun by now never does
+                self._workers.abandon(worker)
+            job.began = cancel.began
+        if not late:
+            content: Content = delivery.content
+            return content
+        if cancelled:
+            return Content(failure=words.STOPPED if job.began else words.CANCELLED)
+        hint = "try something smaller" if tool.mode == "read" else "it may still happen; find out before you try again"
+        message = f"the tool did not answer within {seconds:g} seconds"
+        return Content(failure=Failure(kind="timeout", message=message, hint=hint), broke=True)
+
+    def _content(self, outcome: Outcome, context: Invocation) -> Content:
+        """Return what a body came to. What it raises when it is cancelled says nothing of the tool."""
+        content = content_of(outcome, self._result_limit, self._error_text)
+        return Content(failure=words.STOPPED) if content.broke and context.cancelled else content
+
+    # Beside bodies.
+
+    async def message(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        """Return what the tool says that it is about to do, "" where it says nothing."""
+        if tool.format_message is None:
+            return ""
+        saying = partial(tool.format_message, copied(arguments))
+        return await self._asides.aside(saying, words.told, MESSAGE_SECONDS, ABANDONED_LIMIT) or ""
+
+    async def is_offered(self, asked: Asked, context: Invocation) -> Outcome:
+        """Ask a tool whether it is offered, in this event loop where it is async, else in a thread."""
+
+        async def answer() -> Outcome | None:
+            if is_async(asked):
+                return await attempt_here(asked, context)
+            # What it returns may be awaited in this loop only: it is wrapped up, so that its thread leaves it alone.
+            told: Outcome | None = await self._asides.aside(
+                lambda: [asked(context)], lambda did: did, OFFER_SECONDS, ABANDONED_LIMIT
+            )
+            return told if told is None or told.error is not None else await attempt_here(told.value.pop)
+
+        return await unless(None, answer(), OFFER_SECONDS) or Outcome(None, TimeoutError())
