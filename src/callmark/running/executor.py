@@ -48,7 +48,7 @@ class Executor:
     """Runs calls of a registry's tools.
 
     approve            asked for each call of a tool that needs consent (by default, each that writes), sync or async;
-                       only True is a yes, and without an approver the answer is no
+                       only True is a yes, and without an approver the answer is no. It is called in the event loop
     announce           told of each call whose body is about to run, with what the tool says of it; must be quick
     timeout_seconds    for tools that have no limit of their own; counted from when the body starts
     result_limit       characters of JSON that a result may have
@@ -130,18 +130,6 @@ class Executor:
         self._contents = contents
         self._clock = clock
 
-    async def offered(self, context: Invocation, names: Iterable[str] | None = None) -> tuple[Tool, ...]:
-        """Return the tools to offer for one request, of all or of those that are named.
-
-        Their `should_register` are asked at the same time: an async one in this event loop, any other in a thread. One
-        that does not answer within a second says no.
-        """
-
-        async def ask(asked: Sequence[Asked], context: Invocation) -> Sequence[Outcome]:
-            return await asyncio.gather(*(self._bodies.is_offered(each, context) for each in asked))
-
-        return await self.registry.offered(context, ask=ask, names=names)
-
     # What can be seen.
 
     @property
@@ -179,6 +167,18 @@ class Executor:
         return f"Executor({self.registry!r}, {self.abandoned} abandoned)"
 
     # Running.
+
+    async def offered(self, context: Invocation, names: Iterable[str] | None = None) -> tuple[Tool, ...]:
+        """Return the tools to offer for one request, of all or of those that are named.
+
+        Their `should_register` are asked at the same time: an async one in this event loop, any other in a thread. One
+        that does not answer within a second says no.
+        """
+
+        async def ask(asked: Sequence[Asked], context: Invocation) -> Sequence[Outcome]:
+            return await asyncio.gather(*(self._bodies.is_offered(each, context) for each in asked))
+
+        return await self.registry.offered(context, ask=ask, names=names)
 
     def run_sync(self, calls: Sequence[Call], context: Invocation | None = None, **options: Any) -> list[Result]:
         """Do what `run` does, from code that is not async; tools run in threads, those of `runs_in="loop"` too.
