@@ -293,11 +293,12 @@ def test_of_several_candidates_the_first_one_is_read():
 def test_fragments_with_an_id_each_belong_to_the_call_of_their_index():
     fragments = [
         openai(piece(0, "c1", "f", "")), openai(piece(0, "c2", None, '{"a"')), openai(piece(0, "c3", None, ": 1}")),
+        openai(piece(2, "c6", "h", '{"a": {}')), openai(piece(2, "c7", None, "}")),
         openai(piece(1, "c4", "g", "")), openai(piece(1, "c5", "", "{}")), DONE,
     ]  # fmt: skip
     events, _ = assembled(fragments)
     calls = [event for event in events if isinstance(event, Call)]
-    assert [(call.name, call.arguments, call.id) for call in calls] == [F, ("g", {}, "c4")]
+    assert [(call.name, call.arguments, call.id) for call in calls] == [F, ("h", {"a": {}}, "c6"), ("g", {}, "c4")]
     assert not [event for event in events if isinstance(event, Malformed)]
 
 

@@ -56,6 +56,7 @@ from callmark.reading.begun import EVERYWHERE
 from callmark.running.ledger import LedgerError
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
 from callmark.running.session import SessionEvent, Step
+from callmark.running.workers import off_loop
 
 
 class Script:
@@ -350,6 +351,15 @@ def test_after_a_breakers_refusal_the_model_answers_without_tools():
     again = Script("[CALL: flaky()]", "No.")
     assert steps(play(session, again))[-3:] == ["no-tools", "generation", "answer"]  # each turn is told once
     assert "- add(" in again.requests[0].messages[0]["content"]
+
+
+def test_a_wanted_tool_that_is_gone_when_it_has_run_is_not_asked_for_again():
+    registry = Registry([add, Tool(name="gone", function=lambda *_: 1, mode="read")])
+    executor = Executor(registry, observers=[lambda record: registry.unregister("gone")])
+    session = Session(executor, settings=Settings(tool_choice="gone", only=("gone",)))
+    events = play(session, Script("[CALL: gone()]", "Hm."))
+    assert [result.outcome for result in of(Result, events)] == ["ok"]
+    assert events[-1].text == "Hm."
 
 
 def test_an_endless_caller_ends():
@@ -931,6 +941,35 @@ def test_a_model_that_blocks_holds_no_cancel_and_no_other_session_up(how):
     assert steps(asyncio.run(run()))[-1] == "cancelled"
     gate.set()
     assert play(Session(Registry()), models[how], "Hi")[-1].text == "late"
+
+
+def test_what_a_model_gives_to_nobody_is_closed():
+    """Cancelled once, its thread is waited for; told so again, it is left, and what it gives is closed."""
+    gate = threading.Event()
+
+    async def later() -> str:
+        return "late"
+
+    def model() -> Any:
+        gate.wait(20)
+        return later()
+
+    async def run() -> None:
+        once, twice = (asyncio.ensure_future(off_loop(model)) for _ in range(2))
+        await asyncio.sleep(0)
+        once.cancel()
+        twice.cancel()
+        await asyncio.sleep(0.01)
+        assert not any(task.done() for task in (once, twice))
+        twice.cancel()
+        await asyncio.wait((twice,))
+        gate.set()
+        await asyncio.wait((once,))
+        assert all(task.cancelled() for task in (once, twice))
+        await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+    gc.collect()  # a coroutine that nobody awaits would be remarked
 
 
 def test_an_async_model_is_called_in_its_loop():
