@@ -502,6 +502,16 @@ def test_free_text_knows_the_openers_of_ones_own_dialect():
     assert "t0" in export_grammar(["f"], own, "gbnf", tool_choice="none").text
 
 
+def test_free_text_does_not_go_on_with_a_call_that_nothing_closes():
+    shown = render_calls([WrittenCall("get_weather", {"city": "Oslo"})], "llama")
+    grammar = export_grammar(TOOLS, "llama").text
+    for behind in ('; {"parameters": {}, "name": "g"}', ";{}", "\n ;\n{"):
+        assert not llguidance_accepts(grammar, shown + behind)
+    for behind in (";", "; then {}", " {}", "\n"):
+        assert llguidance_accepts(grammar, shown + behind)
+        assert len(calls_in(shown + behind, "llama")) == 1
+
+
 @each_dialect
 def test_every_target_is_printed(dialect):
     for target in TARGETS[:3]:

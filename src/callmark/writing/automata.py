@@ -133,8 +133,10 @@ Step: TypeAlias = tuple[Chars, bool]
 
 
 def opener_steps(row: Dialect) -> list[list[Step]]:
-    """Return how the markers of a dialect begin, each as steps."""
+    """Return how the markers of a dialect begin, each as steps; and what leads on to a further call where none ends."""
     patterns = [form.head if form.alone else form.opener for form in row.forms]
+    endless = (form for form in row.forms if form.opener and form.separator and not form.closer)
+    patterns += [form.separator + form.head for form in endless]
     found: list[list[Step]] = []
     for pattern in patterns:
         for way in _ways(list(_parser.parse(expand(pattern)))):
