@@ -327,6 +327,7 @@ def property_of(schema, **more):
         ({"type": "array", "prefixItems": [{"const": 1}, {"const": "x"}], "items": False}, ['[1, "x"]'], ["[1]"]),
         ({"type": "array", "prefixItems": [{"const": 1}], "minItems": 2}, ['[1, "x"]'], ["[1]"]),
         ({"type": "array", "maxItems": 0}, ["[]"], ["[1]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "maxItems": 1}, ["[1]"], ["[1, 2]", "[]"]),
         ({"type": ["string", "null"]}, ["null", '"x"'], ["1"]),
         ({"anyOf": [{"const": 1}, {"const": "x"}]}, ["1", '"x"'], ["2"]),
         ({"oneOf": [{"const": 1}]}, ["1"], ["2"]),

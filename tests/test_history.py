@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -175,12 +176,12 @@ REFUSING = (  # some values
     *("gemma4", "functiongemma"),
 )
 CONTEXTS = (
-    "```", "~~~", "````", "~~~~", "\n", "\n", "\n", " ", "  ", "     ", "\t", "- ", "1. ", "10. ", "> ", "x", "`a`", "`",
-   
-    "<think>", "</think>", "[THINK]", "[/THINK]", "<mm:think>", "</mm:think>", "<|inner_prefix|>", "\r\n", "\x85",
-    "<|open|>think<|sep|>", "<|channel|>analysis<|message|>",
+    "```", "~~~", "````", "~~~~", "\n", "\n", "\n", " ", "  ", "     ", "\t", "- ", "1. ", "10. ", "> ", "x", "`a`",
+    "`", "<think>", "</think>", "[THINK]", "[/THINK]", "<mm:think>", "</mm:think>", "<|inner_prefix|>", "\r\n",
+    "\x85", "<|open|>think<|sep|>", "<|channel|>analysis<|message|>",
 )  # fmt: skip
 """What opens and closes fences, quotes and thoughts, in pieces."""
+OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if tag[:3] in ("<mm", "</m", "<|o", "<|c", "<|i")))
 prose = st.sampled_from(
     [
         "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so",
@@ -222,7 +223,8 @@ def test_history_goes_there_and_back(dialect, said, calls, contents, language):
     assert back[0] == chat[0]
     assert back[-1] == chat[-1]
     kept = "".join((back[1]["content"] or "").split())
-    assert set("".join(said.split())) - set(kept) <= set("<")  # of JSON, as an escape
+    shown = OWN_TAGS.sub("", said)  # thoughts come back between tags that all know
+    assert set("".join(shown.split())) - set(kept) <= set("<")  # of JSON, as an escape
     if said in ("Well.", "```\nx\n```", "[THINK]hm[/THINK]ok", "[1]"):
         assert back[1]["content"] == said
     assert [message["role"] for message in back[2:-1]] == ["tool"] * len(calls)
@@ -244,7 +246,8 @@ def test_history_goes_there_and_back(dialect, said, calls, contents, language):
 
 def test_what_was_said_before_native_calls_is_guarded():
     def said(text, dialect="call"):
-        return render_history([{"role": "assistant", "content": text, "tool_calls": [call("f")]}], dialect)[0]["content"]
+        chat = [{"role": "assistant", "content": text, "tool_calls": [call("f")]}]
+        return render_history(chat, dialect)[0]["content"]
 
     assert said("So:\n```py\nx") == "So:\n```py\nx\n```\n[CALL: f({})]"
     assert said("<think>a [THINK]b") == "<think>a [THINK]b\n[/THINK]\n</think>\n[CALL: f({})]"

@@ -18,7 +18,9 @@ _THOUGHTS: Final = (
 )
 _ITEMS: Final = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind marks of list items
 _FENCE = re.compile(rf"({_ITEMS})(`{{3,}}+|~{{3,}}+)")
+_BLANKS = re.compile("[ \t]*+")
 _QUOTE = re.compile(rf"{_ITEMS}>")
+_CODE = re.compile("`|~~~")
 _INDENT: Final = 3  # columns: a fence that is indented by more ends with its list item
 _LINE_LIMIT: Final = 256  # characters of a line that are looked at
 
@@ -30,31 +32,40 @@ def closed(text: str, row: Dialect) -> str:
     """
     tags = _tags((row,))
     text = _tags(dialects()).sub(lambda tag: tag[0] if tags.fullmatch(tag[0]) else _broken(tag), text)
-    opened: list[str] = []
-    begun = 0  # where the contexts begin anew: behind the last tag
+    opened: list[str] = []  # closers of the thoughts that are open
+    fence = _Fence()
+    at = 0  # where the current line begins; `looked` is how far it was looked at, `done` how far the text is written
+    looked = 0
+    is_code = False  # whether that line is a quote, or holds what may be code
     pieces = []
     done = 0
     for tag in tags.finditer(text):
+        start, end = tag.span()
         if not opened:
-            before, _, line = text[begun : tag.start()].rpartition("\n")
-            if _open_fence(before):
-                continue  # there it is a text
-            if "`" in line or "~~~" in line or _QUOTE.match(line):  # there, too, or not: reading counts the backticks
-                pieces += [text[done : tag.start()], _broken(tag)]
-                done = tag.end()
+            line = text.rfind("\n", looked, start) + 1
+            if line:
+                fence.read(text[at : line - 1])
+                fence.begin(text, line)
+                at = looked = line
+                is_code = False
+            is_code = is_code or _CODE.search(text, looked, start) is not None or _QUOTE.match(text, at) is not None
+            looked = start
+            if fence.run or is_code:  # there it is text, or would be if not for this backslash
+                pieces += [text[done:start], tag[0] if fence.run else _broken(tag)]
+                done = end
                 continue
-        begun = tag.end()
         if _is(tag, "c"):
             opened = opened[:-1]
         elif _is(tag, "o"):
             opened.append(f"{tag[0][0]}/{tag[0][1:]}")
+        fence, at, looked, is_code = _Fence(), end, end, False  # behind a tag a new line begins
     if not all((found := tags.fullmatch(closer)) and _is(found, "c") for closer in opened):
         return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
-    text, last = "".join([*pieces, text[done:]]), text[begun:]
+    fence.read(f"{text[at:]}\n.")  # behind which a line that is not indented follows
+    text = "".join([*pieces, text[done:]])
     if opened:
         return "\n".join([text, *reversed(opened)])
-    fence = _open_fence(last)
-    return f"{text}\n{fence}" if fence else text
+    return f"{text}\n{fence.run}" if fence.run else text
 
 
 def unopened(line: str, row: Dialect) -> str:
@@ -72,7 +83,7 @@ def _is(tag: re.Match[str], kind: str) -> bool:
     return any(value is not None and name.startswith(kind) for name, value in tag.groupdict().items())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def _tags(rows: tuple[Dialect, ...]) -> re.Pattern[str]:
     """Return the pattern of all tags; what opens thoughts has a group `o` and a number, what closes them `c`."""
     patterns = dict.fromkeys([*_THOUGHTS, *(tag for row in rows for tag in row.tags)])
@@ -83,22 +94,35 @@ def _tags(rows: tuple[Dialect, ...]) -> re.Pattern[str]:
     return re.compile("|".join(numbered))
 
 
-def _open_fence(text: str) -> str:
-    """Return the run of the fence in which a line behind `text` would stand, "" for none."""
-    fence, indent = "", 0
-    for line in text.split("\n"):
-        inside = line.lstrip(" \t")
-        if indent > _INDENT and inside.strip() and len(line[: len(line) - len(inside)].expandtabs(4)) <= _INDENT:
-            fence, indent = "", 0
-        shown = line[:_LINE_LIMIT].rstrip(" \t\r")
-        found = _FENCE.match(shown)
-        if found is None:
-            continue
-        before, run = found[1].expandtabs(4), found[2]
-        if fence:
-            whole = found.end() == len(shown) and run.startswith(fence)
-            if whole and not before.strip() and len(before) <= indent + _INDENT:
-                fence, indent = "", 0
-        elif run[0] == "~" or len(re.findall("`+", line)) == 1:
-            fence, indent = run, len(before)
-    return fence if indent <= _INDENT else ""
+class _Fence:
+    """The fence in which a line stands behind those that were read: its run, "" for none."""
+
+    def __init__(self) -> None:
+        self.run = ""
+        self._column = 0
+
+    def begin(self, text: str, at: int) -> None:
+        """Take the beginning of a line that is not empty: a fence that is indented ends before one that is not."""
+        if self._column > _INDENT and _columns(_BLANKS.match(text, at)[0]) <= _INDENT:  # type: ignore[index]  # it does
+            self.run, self._column = "", 0
+
+    def read(self, lines: str) -> None:
+        """Read whole lines."""
+        for line in lines.split("\n"):
+            if line.strip():
+                self.begin(line, 0)
+            shown = line[:_LINE_LIMIT].rstrip(" \t\r")
+            found = _FENCE.match(shown)
+            if found is None:
+                continue
+            before, run = found[1], found[2]
+            if self.run:
+                ends = found.end() == len(shown) and run.startswith(self.run) and not before.strip()
+                if ends and _columns(before) <= self._column + _INDENT:
+                    self.run, self._column = "", 0
+            elif run[0] == "~" or len(re.findall("`+", line)) == 1:
+                self.run, self._column = run, _columns(before)
+
+
+def _columns(before: str) -> int:
+    return len(before.expandtabs(4))
