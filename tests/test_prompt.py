@@ -235,6 +235,9 @@ def test_what_authors_wrote_hides_no_example(dialect, style):
         hidden = [{"name": "f", "description": f"{hiding} it", "parameters": {**schema, "required": ["a"]}}]
         prompt = protocol_prompt(hidden, dialect, style=style, examples="inline")
         assert calls_in(prompt.text, dialect, tools=hidden) == [("f", {"a": 1})] * 2, prompt.text
+        if style == "schema":
+            (line,) = (line for line in prompt.text.split("\n") if line.startswith('{"name":"f","description"'))
+            assert hiding in json.loads(line)["parameters"]["properties"]
 
 
 def test_names_hide_and_call_nothing():

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from callmark.dialects import Dialect, dialects, expand
+from callmark.dialects.values import is_json
 
 _THOUGHTS: Final = (
     r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
@@ -69,14 +70,20 @@ def closed(text: str, row: Dialect) -> str:
 
 
 def unopened(line: str, row: Dialect) -> str:
-    """Return one line in which no fence and no thoughts begin or end: a backslash breaks what would do so."""
-    line = _tags((*dialects(), row)).sub(_broken, line)
+    """Return one line in which no fence and no thoughts begin or end: a backslash breaks what would do so, in JSON an
+    escape.
+    """
+    line = _tags((*dialects(), row)).sub(_escaped if is_json(line) else _broken, line)
     found = _FENCE.match(line)
     return f"{line[: found.start(2) + 1]}\\{line[found.start(2) + 1 :]}" if found else line
 
 
 def _broken(tag: re.Match[str]) -> str:
     return f"{tag[0][0]}\\{tag[0][1:]}"
+
+
+def _escaped(tag: re.Match[str]) -> str:
+    return f"\\u{ord(tag[0][0]):04x}{tag[0][1:]}"
 
 
 def _is(tag: re.Match[str], kind: str) -> bool:
