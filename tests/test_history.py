@@ -141,6 +141,8 @@ def test_roles_are_merged_on_request():
         {"role": "user", "content": [{"type": "text", "text": "a\n\nb"}, {"type": "image"}]},
         {"role": "assistant", "content": "c"},
     ]
+    named = [{"role": "user", "name": name, "content": name} for name in "ab"]
+    assert render_history(named, merge_roles=True) == [{"role": "user", "content": "a\n\nb"}]
 
 
 def test_misuse_raises():
@@ -256,6 +258,9 @@ def test_what_was_said_before_native_calls_is_guarded():
     assert said("<seed:think>hm") == "<\\seed:think>hm\n[CALL: f({})]"
     assert said("<seed:think>hm", "qwen_xml").startswith("<seed:think>hm\n</seed:think>\n<tool_call>")
     assert said("<think><|inner_prefix|>", "apertus").startswith("<\\think><\\|inner_prefix|>\n<|tools_prefix|>")
+    assert said("```\n~~~\nx") == "```\n~~~\nx\n```\n[CALL: f({})]"
+    assert said("``` `\nx") == "``` `\nx\n[CALL: f({})]"
+    assert said("<|open|>message<|sep|>a", "kimi_k3").startswith("<|open|>message<|sep|>a\n<|open|>tools")
     assert said("```\n<think>") == "```\n<think>\n```\n[CALL: f({})]"
     assert said("`a <think>") == "`a <\\think>\n[CALL: f({})]"
     assert said("```\n<think>a</think>\n```") == "```\n<think>a</think>\n```\n[CALL: f({})]"

@@ -36,7 +36,7 @@ from callmark.writing.examples import example_arguments
 from callmark.writing.prompt import CHOICES, estimate_tokens
 from callmark.writing.results import header_pattern
 from callmark.writing.signatures import STYLES, described, signature
-from callmark.writing.toolset import ToolSpec, tool_specs
+from callmark.writing.toolset import ToolSpec, resolved, tool_specs
 from writing import toolsets
 
 GOLDEN = Path(__file__).parent / "prompts"
@@ -142,6 +142,28 @@ def test_examples_are_made_for_patterns(pattern, expected):
     schema = {"properties": {"a": {"type": "string", "pattern": pattern}}, "required": ["a"]}
     found = example_arguments(ToolSpec("f", "", schema))
     assert found == (None if expected is None else {"a": expected})
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "array", "contains": {"const": 7}, "items": {"type": "integer"}}, [7]),
+        ({"type": "array", "minItems": 33}, None), ({"type": "string", "pattern": "^é+$", "minLength": 21}, None),
+        ({"type": "integer", "minimum": 3, "multipleOf": 0}, None),
+        ({"type": "object", "required": [f"k{n}" for n in range(1001)]}, None),  # more parts than are tried
+        (False, None),
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_examples_are_sought_no_longer_than_so(schema, expected):
+    (spec,) = tool_specs({"f": {"properties": {"a": schema}, "required": ["a"]}})
+    assert example_arguments(spec) == (None if expected is None else {"a": expected})
+
+
+def test_types_of_all_sorts_have_a_name():
+    (spec,) = tool_specs({"f": {"properties": {"a": False, "b": {"type": "object", "additionalProperties": True}}}})
+    assert signature(spec) == 'f({"a"?: never, "b"?: Record<string, any>})'
+    assert resolved({"$ref": "#"}, {"$ref": "#"}) == {}
 
 
 def test_examples_of_patterns_are_as_long_as_they_must():

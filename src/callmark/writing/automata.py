@@ -199,9 +199,6 @@ def _append_steps(items: list[Any], steps: list[Step]) -> bool:
                 continue  # what may stand first may be missing too
             chars = _set(sub[0][1]) if sub[0][0] is sre.IN else Chars(((chr(sub[0][1]), chr(sub[0][1])),))
             steps += [(chars, False)] * least + [(chars, True)]
-        elif op is sre.SUBPATTERN:
-            if not _append_steps(list(value[3]), steps):
-                return False
         elif op is sre.ASSERT:
             return _append_steps(list(value[1]), steps) and False
         else:
