@@ -123,7 +123,7 @@ def test_render_takes_the_calls_of_other_apis(call):
 
 def test_tools_may_come_from_standard_input():
     assert run("prompt", "-", text=json.dumps(TOOLS)).stdout.decode() == protocol_prompt(TOOLS).text + "\n"
-    assert run("lint", "-", text="[]").returncode == 0
+    assert run("lint", "-", text=json.dumps(TOOLS)).returncode == 1
 
 
 def test_options_of_a_grammar_of_calls_want_tools():
@@ -169,6 +169,8 @@ def test_lint_says_what_to_do(tools, tmp_path):
     clean = run("lint", good)
     assert (clean.stdout, clean.returncode) == (b"", 0)
     assert run("lint", tools).returncode == 1
+    none = run("lint", "-", text="[]")
+    assert (none.stdout, none.returncode) == (b"no-tools\t\texpected at least one tool, found none\n", 1)
 
 
 def codes(schema, name="f", description="Does it."):

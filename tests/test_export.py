@@ -327,6 +327,7 @@ def property_of(schema, **more):
         ({"type": "array", "prefixItems": [{"const": 1}, {"const": "x"}], "items": False}, ['[1, "x"]'], ["[1]"]),
         ({"type": "array", "prefixItems": [{"const": 1}], "minItems": 2}, ['[1, "x"]'], ["[1]"]),
         ({"type": "array", "maxItems": 0}, ["[]"], ["[1]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "maxItems": 1}, ["[1]"], ["[1, 2]", "[]"]),
         ({"type": ["string", "null"]}, ["null", '"x"'], ["1"]),
         ({"anyOf": [{"const": 1}, {"const": "x"}]}, ["1", '"x"'], ["2"]),
         ({"oneOf": [{"const": 1}]}, ["1"], ["2"]),
@@ -445,6 +446,9 @@ def test_structural_tags_of_sections_and_without_text(choice):
     section = section if choice == "required" else section["content"]
     assert (section["begin"], section["end"]) == ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
     assert section["content"]["tags"][0]["begin"] == "<|tool_call_begin|>functions.get_weather:"
+    endless = json.loads(export_grammar(TOOLS, "llama", **options).text)["format"]
+    endless = endless if choice == "required" else endless["content"]
+    assert endless["elements"][0] == {"type": "const_string", "value": "<|python_tag|>"}
     constrained = export_grammar({"f": {"properties": {"a": {"type": "array", "uniqueItems": True}}}}, **options)
     assert constrained.unenforced == ("f.a: uniqueItems",)
 
@@ -500,6 +504,16 @@ def test_free_text_knows_the_openers_of_ones_own_dialect():
     for text in ("@1a!f", "-pre@00xxx!g-"):
         assert not llguidance_accepts(grammar, text), text
     assert "t0" in export_grammar(["f"], own, "gbnf", tool_choice="none").text
+
+
+def test_free_text_does_not_go_on_with_a_call_that_nothing_closes():
+    shown = render_calls([WrittenCall("get_weather", {"city": "Oslo"})], "llama")
+    grammar = export_grammar(TOOLS, "llama").text
+    for behind in ('; {"parameters": {}, "name": "g"}', ";{}", "\n ;\n{"):
+        assert not llguidance_accepts(grammar, shown + behind)
+    for behind in (";", "; then {}", " {}", "\n"):
+        assert llguidance_accepts(grammar, shown + behind)
+        assert len(calls_in(shown + behind, "llama")) == 1
 
 
 @each_dialect

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -88,6 +89,21 @@ def test_unknown_ids_and_names_are_kept():
     )
 
 
+def test_results_come_in_the_order_of_the_calls_that_they_answer():
+    chat = [
+        {"role": "assistant", "content": None, "tool_calls": [call("look", "{}", None), call("turn", "{}", None)]},
+        {"role": "tool", "name": "turn", "content": "two"},
+        {"role": "tool", "name": "look", "content": "one"},
+        {"role": "assistant", "content": None, "tool_calls": [call("f", "{}", "x"), call("g", "{}", "y")]},
+        {"role": "assistant", "content": None, "tool_calls": [call("g", "{}", "y"), call("f", "{}", "x")]},
+        {"role": "tool", "tool_call_id": "x", "content": "four"},
+        {"role": "tool", "tool_call_id": "y", "content": "three"},
+    ]
+    texts = [message["content"] for message in render_history(chat) if message["role"] == "user"]
+    assert texts == ["Result of look:\none\n\nResult of turn:\ntwo",
+                     "Result of g (y):\nthree\n\nResult of f (x):\nfour"]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("given_arguments", "expected"),
     [
@@ -125,6 +141,8 @@ def test_roles_are_merged_on_request():
         {"role": "user", "content": [{"type": "text", "text": "a\n\nb"}, {"type": "image"}]},
         {"role": "assistant", "content": "c"},
     ]
+    named = [{"role": "user", "name": name, "content": name} for name in "ab"]
+    assert render_history(named, merge_roles=True) == [{"role": "user", "content": "a\n\nb"}]
 
 
 def test_misuse_raises():
@@ -159,14 +177,22 @@ REFUSING = (  # some values
     *("qwen_xml", "glm", "hunyuan", "dsml", "invoke", "minimax_m3", "minicpm5", "kimi_k3"),
     *("gemma4", "functiongemma"),
 )
+CONTEXTS = (
+    "```", "~~~", "````", "~~~~", "\n", "\n", "\n", " ", "  ", "     ", "\t", "- ", "1. ", "10. ", "> ", "x", "`a`",
+    "`", "<think>", "</think>", "[THINK]", "[/THINK]", "<mm:think>", "</mm:think>", "<|inner_prefix|>", "\r\n",
+    "\x85", "<|open|>think<|sep|>", "<|channel|>analysis<|message|>",
+)  # fmt: skip
+"""What opens and closes fences, quotes and thoughts, in pieces."""
+OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if tag[:3] in ("<mm", "</m", "<|o", "<|c", "<|i")))
 prose = st.sampled_from(
     [
-        "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so", "`f", "``` `",
+        "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so",
+        "`f", "``` `",
         "a ```", "<think>hm", "<think>a<thinking>b</thinking>", "[THINK]hm[/THINK]ok", "<Thought>\n```", "</think>so",
         "[CALL: look(", '[CALL: look({"a": "', "[CALL", '<tool_call>{"name": "look", "arguments": {}}</tool_call>',
         "<tool_call>\n<function=look>\n<parameter=a>", "Action: look\nAction Input: {", "Action", "[look(at='", "[1]",
     ]
-) | hostile_strings  # fmt: skip
+) | hostile_strings | st.lists(st.sampled_from(CONTEXTS), max_size=12).map("".join)  # fmt: skip
 """What an assistant says before it calls: with fences, thoughts and markers that are open, or complete."""
 
 
@@ -199,7 +225,8 @@ def test_history_goes_there_and_back(dialect, said, calls, contents, language):
     assert back[0] == chat[0]
     assert back[-1] == chat[-1]
     kept = "".join((back[1]["content"] or "").split())
-    assert set("".join(said.split())) - set(kept) <= set("<")  # of JSON, as an escape
+    shown = OWN_TAGS.sub("", said)  # thoughts come back between tags that all know
+    assert set("".join(shown.split())) - set(kept) <= set("<")  # of JSON, as an escape
     if said in ("Well.", "```\nx\n```", "[THINK]hm[/THINK]ok", "[1]"):
         assert back[1]["content"] == said
     assert [message["role"] for message in back[2:-1]] == ["tool"] * len(calls)
@@ -220,15 +247,28 @@ def test_history_goes_there_and_back(dialect, said, calls, contents, language):
 
 
 def test_what_was_said_before_native_calls_is_guarded():
-    def said(text, **more):
-        chat = [{"role": "assistant", "content": text, "tool_calls": [call("f")], **more}]
-        return render_history(chat)[0]["content"]
+    def said(text, dialect="call"):
+        chat = [{"role": "assistant", "content": text, "tool_calls": [call("f")]}]
+        return render_history(chat, dialect)[0]["content"]
 
     assert said("So:\n```py\nx") == "So:\n```py\nx\n```\n[CALL: f({})]"
     assert said("<think>a [THINK]b") == "<think>a [THINK]b\n[/THINK]\n</think>\n[CALL: f({})]"
+    assert said("1. ```py\n   x") == "1. ```py\n   x\n```\n[CALL: f({})]"
+    assert said("- a\n     ```py\n     x") == "- a\n     ```py\n     x\n[CALL: f({})]"  # ends with its item
+    assert said("<seed:think>hm") == "<\\seed:think>hm\n[CALL: f({})]"
+    assert said("<seed:think>hm", "qwen_xml").startswith("<seed:think>hm\n</seed:think>\n<tool_call>")
+    assert said("<think><|inner_prefix|>", "apertus").startswith("<\\think><\\|inner_prefix|>\n<|tools_prefix|>")
+    assert said("```\n~~~\nx") == "```\n~~~\nx\n```\n[CALL: f({})]"
+    assert said("``` `\nx") == "``` `\nx\n[CALL: f({})]"
+    assert said("<|open|>message<|sep|>a", "kimi_k3").startswith("<|open|>message<|sep|>a\n<|open|>tools")
+    assert said("```\n<think>") == "```\n<think>\n```\n[CALL: f({})]"
+    assert said("`a <think>") == "`a <\\think>\n[CALL: f({})]"
+    assert said("```\n<think>a</think>\n```") == "```\n<think>a</think>\n```\n[CALL: f({})]"
+    assert said("<think>\n```\n</think>```\nx") == "<think>\n```\n</think>```\nx\n```\n[CALL: f({})]"
     assert said("I write [CALL: g()].") == "I write [\\CALL: g()].\n[CALL: f({})]"
     image = {"type": "image"}
     assert said([{"type": "text", "text": "~~~"}, image])[:2] == [{"type": "text", "text": "~~~\n~~~"}, image]
+    assert said([{"type": "text", "text": "ok"}, image])[2] == {"type": "text", "text": "\n[CALL: f({})]"}
     assert render_history([{"role": "assistant", "content": "~~~ [CALL: g()]"}])[0]["content"] == "~~~ [CALL: g()]"
 
 

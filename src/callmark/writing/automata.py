@@ -133,8 +133,10 @@ Step: TypeAlias = tuple[Chars, bool]
 
 
 def opener_steps(row: Dialect) -> list[list[Step]]:
-    """Return how the markers of a dialect begin, each as steps."""
+    """Return how the markers of a dialect begin, each as steps; and what leads on to a further call where none ends."""
     patterns = [form.head if form.alone else form.opener for form in row.forms]
+    endless = (form for form in row.forms if form.opener and form.separator and not form.closer)
+    patterns += [form.separator + form.head for form in endless]
     found: list[list[Step]] = []
     for pattern in patterns:
         for way in _ways(list(_parser.parse(expand(pattern)))):
@@ -197,9 +199,6 @@ def _append_steps(items: list[Any], steps: list[Step]) -> bool:
                 continue  # what may stand first may be missing too
             chars = _set(sub[0][1]) if sub[0][0] is sre.IN else Chars(((chr(sub[0][1]), chr(sub[0][1])),))
             steps += [(chars, False)] * least + [(chars, True)]
-        elif op is sre.SUBPATTERN:
-            if not _append_steps(list(value[3]), steps):
-                return False
         elif op is sre.ASSERT:
             return _append_steps(list(value[1]), steps) and False
         else:

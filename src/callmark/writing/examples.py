@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from re import _constants as sre  # as in `infixes`
+from re import _parser
 from typing import Any, Final
 
+from callmark.dialects.sources import one_character
 from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 
 _DEPTHS: Final = (6, 24)  # a schema may hold itself: the first way out is taken
 _WAYS: Final = 6  # values that are tried for one part of an example; the parts are tried one by one, not together
 _TRIES: Final = 1000  # parts of one schema that are tried: what has no example by then is taught without
-_PATTERNED_LIMIT: Final = 20  # characters of a text that is made for a pattern, which may take exponential time
+_PATTERNED_LIMIT: Final = 20  # characters of a text that is tried against a pattern, which may take exponential time
+_FIXED_LIMIT: Final = 64  # the same of a pattern that has no choices, and so takes no longer than the text
+_LIKELY: Final = "aA1 -_." + "".join(map(chr, range(33, 127)))  # characters that are tried for a set
 
 _FORMATS: Final = {
     "date": "2024-05-17", "time": "09:30:00Z", "date-time": "2024-05-17T09:30:00Z", "email": "anna@example.com",
@@ -110,7 +115,7 @@ class _Maker:
 
     def _arrays(self, schema: Schema, key: str, depth: int) -> Iterator[Any]:
         least = schema.get("minItems", 0)
-        if not isinstance(least, int) or least > 32:
+        if least > 32:
             return
         head = []
         for inner in schema.get("prefixItems", []):
@@ -158,6 +163,7 @@ class _Maker:
 def _strings(schema: Schema, key: str) -> Iterator[str]:
     if "pattern" in schema:
         yield from _PATTERNED
+        yield from _matching(schema["pattern"], schema.get("minLength", 0))
     words = re.sub(r"[_\-.\s]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key)).strip().lower()
     kind = str(schema.get("format", schema.get("contentEncoding")))
     text = _FORMATS.get(kind, f"some {words or 'text'}")
@@ -166,14 +172,56 @@ def _strings(schema: Schema, key: str) -> Iterator[str]:
         yield text[: max(most, 0)].ljust(least, "x")
 
 
+def _matching(pattern: str, length: int) -> Iterator[str]:
+    """Yield texts that a pattern probably matches: its first choices, repeated no more than need be."""
+    try:
+        parsed = list(_parser.parse(pattern))
+    except (re.error, RecursionError, OverflowError):
+        return
+    for more in (0, 1, length):
+        text, is_fixed = _first_choices(parsed, min(more, _PATTERNED_LIMIT))
+        if text and text.isprintable() and len(text) <= (_FIXED_LIMIT if is_fixed else _PATTERNED_LIMIT):
+            yield text
+
+
+def _first_choices(items: Any, more: int) -> tuple[str, bool]:
+    """Return a text for a parsed pattern, and whether it is the only shape that the pattern has.
+
+    What may be repeated is so `more` times. What is none of characters, groups and repetitions is passed over.
+    """
+    text, is_fixed = "", True
+    for op, value in items:
+        source = one_character(op, value)
+        if source is not None:
+            members = [member for member in value if member[0] in (sre.LITERAL, sre.RANGE)] if op is sre.IN else []
+            firsts = (code if isinstance(code, int) else code[0] for _, code in members)
+            likely = (char for char in (*_LIKELY, *map(chr, firsts)) if re.fullmatch(source, char))
+            text += chr(value) if op is sre.LITERAL else next(likely, "")
+            continue
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            least, most, sub = value
+            inner, is_inner_fixed = _first_choices(sub, more)
+            piece = inner * min(max(least, min(more, most)), _FIXED_LIMIT + 1)
+            is_inner_fixed = is_inner_fixed and least == most
+        elif op is sre.SUBPATTERN:
+            piece, is_inner_fixed = _first_choices(value[3], more)
+        elif op is sre.BRANCH:
+            piece, is_inner_fixed = _first_choices(value[1][0], more)[0], False
+        else:
+            piece, is_inner_fixed = "", op is sre.AT
+        text = (text + piece)[: _FIXED_LIMIT + 1]
+        is_fixed = is_fixed and is_inner_fixed
+    return text, is_fixed
+
+
 def _numbers(schema: Schema) -> Iterator[Any]:
     step = schema.get("multipleOf", 1)
     for bound in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):
         limit = schema.get(bound)
-        if isinstance(limit, int | float):
+        if limit is not None:
             sign = -1 if "ax" in bound else 1
             whole = int(limit) if abs(limit) < 2**53 else limit
             yield from (limit, whole, limit + sign * 0.5)
-            if isinstance(step, int | float) and step > 0:
+            if step > 0:
                 yield from (limit // step * step, (limit // step + sign) * step)
     yield from (2, 1, 0, 10, step)

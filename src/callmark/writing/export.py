@@ -23,7 +23,6 @@ from callmark.writing.automata import (
     Node,
     Ref,
     Rep,
-    Seq,
     alt,
     maybe,
     opener_steps,
@@ -183,6 +182,11 @@ class _Export:
 
     def _call(self, spec: ToolSpec, number: int, lead: str, skipped: int) -> Node:
         """Return one call without its first characters, and with `lead` before it: a lexer wants both at once."""
+        begin, inner, end = self._pieces(spec, number, lead, skipped)
+        return seq(begin, *inner, end)
+
+    def _pieces(self, spec: ToolSpec, number: int, lead: str, skipped: int) -> tuple[str, list[Node | str], str]:
+        """Return how such a call begins, what stands in it, and how it ends."""
         writing = self._writing
         places = {
             "name": spec.name,
@@ -194,11 +198,11 @@ class _Export:
         places["id"] = fill(writing.default_id, places)
         head, _, tail = writing.call.partition("{arguments}")
         index = Rep(Chars((("0", "9"),)), 1, 3)
-        written = lead + fill(head, places)[skipped:]
-        before = [piece for part in written.split("\0") for piece in (index, part)][1:]
+        begin, *more = (lead + fill(head, places)[skipped:]).split("\0")
         if number not in self._bodies:
             self._bodies[number] = self._arguments(spec, number, fill(tail, places) + writing.closer)
-        return seq(*before, self._bodies[number], fill(tail, places))
+        inner = [piece for part in more for piece in (index, part)]
+        return begin, [*inner, self._bodies[number]], fill(tail, places)
 
     def _arguments(self, spec: ToolSpec, number: int, behind: str) -> Node:
         """Return the arguments of one tool; `behind` is what follows them."""
@@ -313,13 +317,10 @@ class _Export:
 
     def _tag(self, spec: ToolSpec, number: int, opener: str) -> dict[str, Any]:
         """Return the tag of one tool's calls: its literal beginning, behind `opener`, its end, and what is between."""
-        call = self._call(spec, number, "", 0)
-        begin, *inner, end = (*call.items,) if isinstance(call, Seq) else (call,)
-        if not isinstance(begin, Lit) or not isinstance(end, Lit):
-            raise AssertionError("a call begins with its head and ends with its tail")
+        begin, inner, end = self._pieces(spec, number, "", 0)
         rules = {name: rule for name, rule in self.rules.items() if name.startswith(f"v{number}")}
-        content = {"type": "grammar", "grammar": gbnf(Seq(tuple(inner)), rules)}
-        return {"type": "tag", "begin": opener + begin.text, "content": content, "end": end.text}
+        content = {"type": "grammar", "grammar": gbnf(seq(*inner), rules)}
+        return {"type": "tag", "begin": opener + begin, "content": content, "end": end}
 
 
 def _tags_beside(tags: list[dict[str, Any]], separator: str, *, at_least_one: bool, single: bool) -> dict[str, Any]:

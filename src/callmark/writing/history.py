@@ -7,23 +7,20 @@ text, and results become one message of the user's role, in the order of the cal
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from callmark.dialects import Dialect
+from callmark.dialects import Dialect, select
 from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.languages import Language
 from callmark.writing.calls import render_calls
+from callmark.writing.contexts import closed
 from callmark.writing.messages import checked_message
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import render_result
 
 Message: TypeAlias = dict[str, Any]
-
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)  # as reading sees them: properties hold the two together
-_THOUGHTS = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
 
 
 class _Result(NamedTuple):
@@ -52,22 +49,23 @@ def render_history(
 
     Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
     `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
-    those of unknown calls come last, with their own ids. Arguments that are no JSON object are written as
-    `{"_raw": text}`. What stands beside native calls is guarded, so that the calls behind it are read and nothing else:
-    markers in it are broken, an open code fence and open thoughts are closed. Other content stays as it is, parts
-    included.
+    those of unknown calls come last, with their own ids; results without an id go by name. Arguments that are no JSON
+    object are written as `{"_raw": text}`. What stands beside native calls is guarded, so that the calls behind it are
+    read and nothing else: markers in it are broken, an open code fence and open thoughts are closed. Other content
+    stays as it is, parts included.
 
     merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate
 
     Raises UsageError where the dialect cannot express a call, and for a message that is none.
     """
+    (row,) = select(dialect)
     result: list[Message] = []
-    names: dict[str, str] = {}
+    names: dict[str, str] = {}  # by id, or where there is none by name, in the order of the calls
     waiting: list[_Result] = []
 
     def write_results() -> None:
         order = {call_id: number for number, call_id in enumerate(names)}
-        waiting.sort(key=lambda found: order.get(found.id, len(order)))
+        waiting.sort(key=lambda found: order.get(found.id or found.name, len(order)))
         texts = [
             render_result(names.get(found.id, found.name) or "?", found.content, id=found.id or None, language=language)
             for found in waiting
@@ -91,10 +89,12 @@ def render_history(
         kept = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
         calls = _calls(message, parts)
         if calls or found:
-            names.update({call.id: call.name for call in calls if call.id})
+            for call in calls:  # an id may come again: then it is the later call's
+                names.pop(call.id or call.name, None)
+                names[call.id or call.name] = call.name
             others = [part for part in parts if _kind(part) not in ("tool_use", "tool_result")]
-            text = render_calls(calls, dialect, nonce=nonce, tools=tools)
-            kept["content"] = _joined(others if parts else content, text)
+            text = render_calls(calls, row, nonce=nonce, tools=tools)
+            kept["content"] = _joined(others if parts else content, text, row)
         result.append(kept)
     write_results()
     return _merged(result) if merge_roles else result
@@ -146,37 +146,29 @@ def _plain(content: Any) -> Any:
     return "" if content is None else content
 
 
-def _joined(content: Any, text: str) -> Any:
+def _joined(content: Any, text: str, row: Dialect) -> Any:
     """Return content with calls, if there are any, on a line of their own behind it."""
     if isinstance(content, list):
         if not all(_kind(part) == "text" for part in content):
-            return [*map(_guarded_part, content), {"type": "text", "text": text}] if text else content
+            if not text:
+                return content
+            parts = [_guarded_part(part, row) for part in content]
+            begun = any(_kind(part) == "text" for part in content)
+            return [*parts, {"type": "text", "text": f"\n{text}" if begun else text}]
         content = "".join(str(part.get("text", "")) for part in content)
-    return f"{_guarded(content.rstrip())}\n{text}" if content and text else (text or content)
+    return f"{_guarded(content.rstrip(), row)}\n{text}" if content and text else (text or content)
 
 
-def _guarded_part(part: Any) -> Any:
-    return {**part, "text": _guarded(str(part.get("text", "")))} if _kind(part) == "text" else part
+def _guarded_part(part: Any, row: Dialect) -> Any:
+    return {**part, "text": _guarded(str(part.get("text", "")), row)} if _kind(part) == "text" else part
 
 
-def _guarded(text: str) -> str:
+def _guarded(text: str, row: Dialect) -> str:
     """Return what was said before native calls such that these are read behind it, and nothing in it is.
 
     Markers in it are broken, and a code fence or thoughts that were never closed are closed.
     """
-    text = neutralized_inside(f"{text}\n").removesuffix("\n")  # a line break is what follows
-    fence = ""
-    for line in text.split("\n"):
-        found = _FENCE.match(line)
-        if fence:
-            if found and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-        elif found and ("~" in found[1] or "`" not in found[2]):
-            fence = found[1]
-    opened: list[str] = []
-    for tag in _THOUGHTS.finditer(text):
-        opened = opened[:-1] if "/" in tag[0] else [*opened, f"{tag[0][0]}/{tag[0][1:]}"]
-    return "\n".join([text, *([fence] if fence else []), *reversed(opened)])
+    return closed(neutralized_inside(f"{text}\n", dialects=row).removesuffix("\n"), row)  # a line break follows
 
 
 def _merged(messages: list[Message]) -> list[Message]:

@@ -33,6 +33,8 @@ def lint(tools: Any) -> tuple[Finding, ...]:
     """
     specs = tool_specs(tools)
     findings = []
+    if not specs:
+        findings.append(Finding("no-tools", "", "expected at least one tool, found none"))
     if len(specs) > TOOLS_LIMIT:
         message = f"expected at most {TOOLS_LIMIT} tools at a time, found {len(specs)}: offer those that are needed"
         findings.append(Finding("too-many-tools", "", message))

@@ -51,8 +51,8 @@ class _Printer(ABC):
                 return " | ".join(map(self.text, items))
             case Rep(item, least, most):
                 return _repeated(self._inner(item), least, most)
-            case Ref(name):
-                return name
+            case _:
+                return node.name
 
     def _named(self, text: str) -> str:
         if text not in self._names:

@@ -17,6 +17,7 @@ from callmark.dialects.rendering import WrittenCall, fill
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
 from callmark.writing.calls import render_calls
+from callmark.writing.contexts import unopened
 from callmark.writing.examples import example_arguments
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import header, render_result
@@ -153,7 +154,6 @@ class _Writer:
         self._calls = self._example_calls()
         writing = dialect.writing or Writing(call="")
         body = dialect.forms[writing.form].body
-        self._pairs = writing.pairs
         self._in_marks = not writing.parameter  # but in tags
         self._in_json = self._in_marks and not writing.pairs and body != "braces"
 
@@ -183,7 +183,7 @@ class _Writer:
         first = self._calls[:1]
         marker = self._rendered(first[0], self._tools) if first else ""
         intro = words.schemas if style == "schema" else words.optional if self._has_optional() else words.tools
-        listed = f"{intro}\n{described(self._specs, style, words, pairs=self._pairs)}"
+        listed = f"{intro}\n{described(self._specs, style, words, self._dialect)}"
         turns = self._turns()
         wanted = bool(marker) and self._choice != "none"
         text = fill(
@@ -216,7 +216,7 @@ class _Writer:
             words.only,
             words.result.replace("{header}", self._header()),
             words.parallel if self._parallel and not named else words.single,
-            words.named.replace("{name}", self._choice) if named else getattr(words, self._choice),
+            self._shown(words.named.replace("{name}", self._choice)) if named else getattr(words, self._choice),
             words.reasoning if self._reasoning else "",
             words.nonce.replace("{nonce}", self._nonce) if self._nonce else "",
         ]
@@ -231,7 +231,11 @@ class _Writer:
 
     def _header(self) -> str:
         name = self._calls[0].name if self._calls else self._specs[0].name
-        return neutralized_inside(header(self._words, name, ""))
+        return self._shown(header(self._words, name, ""))
+
+    def _shown(self, text: str) -> str:
+        """Return a line with what others wrote in it such that it is no call, and hides none."""
+        return unopened(neutralized_inside(text, dialects=self._dialect), self._dialect)
 
     def _turns(self) -> tuple[dict[str, str], ...]:
         """Return examples: words without a call, then the whole loop: a request, the call, its result, the answer.
@@ -247,12 +251,12 @@ class _Writer:
         for call in self._calls:
             values = ", ".join(f"{key}: {_plain(value)}" for key, value in call.arguments.items())
             places = {"name": call.name, "values": f"{values}{words.stop}" if values else ""}
-            thought = f"{fill(words.thought, places)}\n" if self._reasoning else ""
+            thought = f"{self._shown(fill(words.thought, places))}\n" if self._reasoning else ""
             contents += [
-                ("user", neutralized_inside(" ".join(fill(words.request, places).split()))),
+                ("user", self._shown(" ".join(fill(words.request, places).split()))),
                 ("assistant", thought + self._rendered(call, self._tools)),
-                ("user", render_result(call.name, words.done, language=words)),
-                ("assistant", neutralized_inside(fill(words.answer, places))),
+                ("user", "\n".join(map(self._shown, render_result(call.name, words.done, language=words).split("\n")))),
+                ("assistant", self._shown(fill(words.answer, places))),
             ]
         return tuple({"role": role, "content": content} for role, content in contents)
 

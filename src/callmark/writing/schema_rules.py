@@ -64,6 +64,14 @@ def writable(listed: list[Any], write: Callable[[Any], str]) -> list[str]:
     return texts
 
 
+def _span(schema: Schema) -> range:
+    """Return the integers between small bounds, which are written out, none where a schema says something else."""
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if schema.get("type") == "integer" and isinstance(least, int) and isinstance(most, int):
+        return range(least, most + 1) if most - least < _ENUMERATED else range(0)
+    return range(0)
+
+
 def _bounded(
     closers: Iterable[str], closed: tuple[Range, ...], escapes: tuple[Node, ...], least: int, most: int | None
 ) -> Node:
@@ -157,14 +165,6 @@ class Values:
         """Note what is not enforced at a place."""
         self.unenforced += [f"{self._tool}{where}: {keyword}" for keyword in keywords if not keyword.startswith("x-")]
 
-    @staticmethod
-    def _said_by_number(schema: Schema) -> set[str]:
-        """Return the keywords on numbers that are enforced: a small range of integers, and a sign."""
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if schema.get("type") == "integer" and isinstance(least, int) and isinstance(most, int):
-            return {"minimum", "maximum"} if 0 <= most - least < _ENUMERATED else set()
-        return {"minimum"} if least == 0 else set()
-
     def _reference(self, schema: Schema, where: str) -> Node:
         self.tell(where, sorted(schema.keys() - ANNOTATIONS - {"$ref"}))
         name = self._named.get(schema["$ref"])
@@ -176,7 +176,8 @@ class Values:
 
     def ways(self, schema: Schema, where: str) -> list[Schema]:
         """Return the schemas of which a resolved one is a union, and note what of it no grammar says."""
-        self.tell(where, sorted(schema.keys() - _ENFORCED - self._said_by_number(schema)))
+        bounds = {"minimum", "maximum"} if _span(schema) else {"minimum"} if schema.get("minimum") == 0 else set()
+        self.tell(where, sorted(schema.keys() - _ENFORCED - bounds))
         self.tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
         return branches(schema, self.root)
 
@@ -195,15 +196,16 @@ class Values:
             case _:
                 return self.object(schema, where)
 
-    def _number(self, kind: str, schema: Schema) -> Node:
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if kind == "integer" and {"minimum", "maximum"} <= self._said_by_number(schema) and least is not None:
-            return alt(str(number) for number in range(least, most + 1))  # type: ignore[operator]  # both are integers
-        sign = [] if least is not None and least >= 0 else [maybe("-")]
+    @staticmethod
+    def _number(kind: str, schema: Schema) -> Node:
+        if span := _span(schema):
+            return alt(map(str, span))
+        sign = [] if schema.get("minimum", -1) >= 0 else [maybe("-")]
         return seq(*sign, _WHOLE, *([_FRACTION] if kind == "number" else []))
 
     def _array(self, schema: Schema, where: str) -> Node:
-        head = [self.value(inner, f"{where}[{n}]") for n, inner in enumerate(schema.get("prefixItems", ()))]
+        first = schema.get("prefixItems", [])[: schema.get("maxItems")]
+        head = [self.value(inner, f"{where}[{n}]") for n, inner in enumerate(first)]
         least = max(schema.get("minItems", 0) - len(head), 0)
         most = max(schema.get("maxItems", max(ITEMS_LIMIT, least)) - len(head), least)
         comma = seq(",", maybe(" "))
@@ -217,8 +219,8 @@ class Values:
             else:
                 rest = seq(item, times(seq(comma, item), max(least - 1, 0), most - 1))
                 items = rest if least else maybe(rest)
-        first = [piece for number, node in enumerate(head) for piece in ([comma] * bool(number) + [node])]
-        return seq("[", *first, items, "]")
+        begun = [piece for number, node in enumerate(head) for piece in ([comma] * bool(number) + [node])]
+        return seq("[", *begun, items, "]")
 
     def object(self, schema: Schema, where: str) -> Node:
         """Return an object with the schema's properties, in its order."""

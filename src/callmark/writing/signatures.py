@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
+from callmark.dialects import Dialect
 from callmark.languages import Language
+from callmark.writing.contexts import unopened
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 
@@ -32,11 +34,12 @@ _MEMBERS: Final = 24  # of an enumeration, and properties of an object
 _SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 
 
-def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, *, pairs: bool = False) -> str:
-    """Return what describes the tools; `pairs`: with signatures for a dialect that writes `key=value`.
+def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, row: Dialect) -> str:
+    """Return what describes the tools, in signatures as the dialect writes calls.
 
-    What the tools' authors wrote is neutralized: no description is a call.
+    What the tools' authors wrote is neutralized: no description is a call, or hides one that stands behind it.
     """
+    pairs = row.writing is not None and row.writing.pairs
     match style:
         case "schema":
             lines = [_as_schema(spec) for spec in specs]
@@ -52,7 +55,7 @@ def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, *, 
             lines = [_line(spec, _SENTENCE.split(_one_line(spec.description))[0], pairs) for spec in specs]
         case _:
             lines = [_line(spec, "", pairs) for spec in specs]
-    return "\n".join(map(neutralized_inside, lines))
+    return "\n".join(unopened(neutralized_inside(line, dialects=row), row) for line in lines)
 
 
 def signature(spec: ToolSpec, *, pairs: bool = False) -> str:

@@ -1,0 +1,135 @@
+"""Keeps what others wrote from hiding the calls that stand behind it: in an open code fence, or in open thoughts.
+
+Reading takes no call from either. The rules of fences are those of `reading.contexts`, and the tags around thoughts are
+those of the dialects' rows and the usual ones; properties hold both sides together.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from callmark.dialects import Dialect, dialects, expand
+from callmark.dialects.values import is_json
+
+_THOUGHTS: Final = (
+    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
+    r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
+)
+_ITEMS: Final = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind marks of list items
+_FENCE = re.compile(rf"({_ITEMS})(`{{3,}}+|~{{3,}}+)")
+_BLANKS = re.compile("[ \t]*+")
+_QUOTE = re.compile(rf"{_ITEMS}>")
+_CODE = re.compile("`|~~~")
+_INDENT: Final = 3  # columns: a fence that is indented by more ends with its list item
+_LINE_LIMIT: Final = 256  # characters of a line that are looked at
+
+
+def closed(text: str, row: Dialect) -> str:
+    """Return a text with what closes its code fence or its thoughts, so that a call on the next line is read.
+
+    Whoever listens for that dialect alone, or for all: tags that only others know are broken.
+    """
+    tags = _tags((row,))
+    text = _tags(dialects()).sub(lambda tag: tag[0] if tags.fullmatch(tag[0]) else _broken(tag), text)
+    opened: list[str] = []  # closers of the thoughts that are open
+    fence = _Fence()
+    at = 0  # where the current line begins; `looked` is how far it was looked at, `done` how far the text is written
+    looked = 0
+    is_code = False  # whether that line is a quote, or holds what may be code
+    pieces = []
+    done = 0
+    for tag in tags.finditer(text):
+        start, end = tag.span()
+        if not opened:
+            line = text.rfind("\n", looked, start) + 1
+            if line:
+                fence.read(text[at : line - 1])
+                fence.begin(text, line)
+                at = looked = line
+                is_code = False
+            is_code = is_code or _CODE.search(text, looked, start) is not None or _QUOTE.match(text, at) is not None
+            looked = start
+            if fence.run or is_code:  # there it is text, or would be if not for this backslash
+                pieces += [text[done:start], tag[0] if fence.run else _broken(tag)]
+                done = end
+                continue
+        if _is(tag, "c"):
+            opened = opened[:-1]
+        elif _is(tag, "o"):
+            opened.append(f"{tag[0][0]}/{tag[0][1:]}")
+        fence, at, looked, is_code = _Fence(), end, end, False  # behind a tag a new line begins
+    if not all((found := tags.fullmatch(closer)) and _is(found, "c") for closer in opened):
+        return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
+    fence.read(f"{text[at:]}\n.")  # behind which a line that is not indented follows
+    text = "".join([*pieces, text[done:]])
+    if opened:
+        return "\n".join([text, *reversed(opened)])
+    return f"{text}\n{fence.run}" if fence.run else text
+
+
+def unopened(line: str, row: Dialect) -> str:
+    """Return one line in which no fence and no thoughts begin or end: a backslash breaks what would do so, in JSON an
+    escape.
+    """
+    line = _tags((*dialects(), row)).sub(_escaped if is_json(line) else _broken, line)
+    found = _FENCE.match(line)
+    return f"{line[: found.start(2) + 1]}\\{line[found.start(2) + 1 :]}" if found else line
+
+
+def _broken(tag: re.Match[str]) -> str:
+    return f"{tag[0][0]}\\{tag[0][1:]}"
+
+
+def _escaped(tag: re.Match[str]) -> str:
+    return f"\\u{ord(tag[0][0]):04x}{tag[0][1:]}"
+
+
+def _is(tag: re.Match[str], kind: str) -> bool:
+    return any(value is not None and name.startswith(kind) for name, value in tag.groupdict().items())
+
+
+@lru_cache(maxsize=64)
+def _tags(rows: tuple[Dialect, ...]) -> re.Pattern[str]:
+    """Return the pattern of all tags; what opens thoughts has a group `o` and a number, what closes them `c`."""
+    patterns = dict.fromkeys([*_THOUGHTS, *(tag for row in rows for tag in row.tags)])
+    numbered = (
+        expand(pattern).replace("(?P<opens>", f"(?P<o{number}>").replace("(?P<closes>", f"(?P<c{number}>")
+        for number, pattern in enumerate(patterns)
+    )
+    return re.compile("|".join(numbered))
+
+
+class _Fence:
+    """The fence in which a line stands behind those that were read: its run, "" for none."""
+
+    def __init__(self) -> None:
+        self.run = ""
+        self._column = 0
+
+    def begin(self, text: str, at: int) -> None:
+        """Take the beginning of a line that is not empty: a fence that is indented ends before one that is not."""
+        if self._column > _INDENT and _columns(_BLANKS.match(text, at)[0]) <= _INDENT:  # type: ignore[index]  # it does
+            self.run, self._column = "", 0
+
+    def read(self, lines: str) -> None:
+        """Read whole lines."""
+        for line in lines.split("\n"):
+            if line.strip():
+                self.begin(line, 0)
+            shown = line[:_LINE_LIMIT].rstrip(" \t\r")
+            found = _FENCE.match(shown)
+            if found is None:
+                continue
+            before, run = found[1], found[2]
+            if self.run:
+                ends = found.end() == len(shown) and run.startswith(self.run) and not before.strip()
+                if ends and _columns(before) <= self._column + _INDENT:
+                    self.run, self._column = "", 0
+            elif run[0] == "~" or len(re.findall("`+", line)) == 1:
+                self.run, self._column = run, _columns(before)
+
+
+def _columns(before: str) -> int:
+    return len(before.expandtabs(4))
