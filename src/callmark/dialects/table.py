@@ -19,6 +19,7 @@ _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags wit
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
 
 
@@ -73,7 +74,9 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<tool_call>{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}</tool_call>",
-                loose_tail=r"{ws}(?P<wrong></(?:tool_calls|tools?|function_calls?|function)>)|(?={ws}<tool_call>)",
+                loose_tail=(
+                    r"{ws}(?P<wrong></(?:tool_calls|tools?|function_calls?|function)>)|(?={ws}<tool_call>)|" + _FURTHER
+                ),
             ),
         ),
         variants=(
@@ -580,8 +583,18 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="envelope",
                 tail=r"{ws}<\|action_end\|>",
             ),
-            Form(head=r"<longcat_tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</longcat_tool_call>"),
-            Form(head=r"<dots_function_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</dots_function_call>"),
+            Form(
+                head=r"<longcat_tool_call>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}</longcat_tool_call>",
+                loose_tail=_FURTHER,
+            ),
+            Form(
+                head=r"<dots_function_call>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}</dots_function_call>",
+                loose_tail=_FURTHER,
+            ),
             Form(
                 head=r"<\|message_model\|>[\w.:/\-]{0,128}+<\|content_invoke_tool_json\|>{ws}(?=\{)",
                 body="envelope",
