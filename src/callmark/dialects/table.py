@@ -129,7 +129,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 loose_parameters=(r"{ws}<parameter[ \t]{1,16}+name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",),
                 value_end="</parameter>",
                 nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
-                unclosed=r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>\r?\n|</function>{ws}(?:</tool_call>|<function=))",
+                unclosed=(
+                    r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
+                    r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
+                ),
                 trim=True,
                 tail=r"{ws}</function>",
                 loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
@@ -430,6 +433,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<parameter name=[\"']?(?P<key>[^<>\"'\r\n]{1,256}+)[\"']?>",
                 value_end="</parameter>",
+                unclosed=(
+                    rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
+                    r"|<parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
+                    r"(?:<parameter name=|</invoke>))"
+                ),
                 tail=r"{ws}</invoke>",
                 loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|<invoke name=))",
                 closer=rf"</{_INVOKES}>",
@@ -716,6 +724,58 @@ BUILTIN: tuple[Dialect, ...] = (
             call="commentary to=functions.{name} <|constrain|>json<|message|>{arguments}",
             separator="<|call|><|start|>assistant<|channel|>",
             closer="<|call|>",
+        ),
+    ),
+    Dialect(
+        name="beam",
+        title='<|start|>assistant to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="k">…<|call|>',
+        models="Beam",
+        source=_SOURCE + ": beam",
+        forms=(
+            Form(
+                head=(
+                    r"<\|start\|>assistant{ws}to={name}<\|channel\|>(?:analysis|commentary)"
+                    r"{ws}<\|constrain\|>xml{ws}<\|message\|>"
+                ),
+                body="parameters",
+                parameter=r"{ws}<rfl:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                value_end="</rfl:parameter>",
+                trim=True,
+                tail=r"{ws}<\|(?:call|end)\|>",
+            ),
+        ),
+        tags=(
+            r"<\|channel\|>analysis(?P<opens>)<\|message\|>",
+            r"<\|end(?P<closes>)\|>",
+            r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}<\|message\|>",
+        ),
+        writing=Writing(
+            call=(
+                "<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>"
+            ),
+            parameter='<rfl:parameter name="{key}">\n{value}\n</rfl:parameter>',
+            separator="",
+        ),
+    ),
+    Dialect(
+        name="solar_open2",
+        title="<|tool_call:start|>f<|tool_arg:start|>key<|tool_arg:value|>value<|tool_arg:end|><|tool_call:end|>",
+        models="Solar Open2",
+        source=_SOURCE + ": solar_open2",
+        forms=(
+            Form(
+                head=r"<\|tool_call:start\|>{ws}{name}(?={ws}<\|tool_(?:arg:start|call:end)\|>)",
+                body="parameters",
+                parameter=r"{ws}<\|tool_arg:start\|>{key}<\|tool_arg:value\|>",
+                value_end=r"<\|tool_arg:end\|>",
+                unclosed=r"<\|tool_arg:start\|>[^<>\r\n]{1,256}+<\|tool_arg:value\|>",
+                tail=r"{ws}<\|tool_call:end\|>",
+            ),
+        ),
+        writing=Writing(
+            call="<|tool_call:start|>{name}\n{arguments}<|tool_call:end|>",
+            parameter="<|tool_arg:start|>{key}<|tool_arg:value|>{value}<|tool_arg:end|>",
+            separator="",
         ),
     ),
     Dialect(

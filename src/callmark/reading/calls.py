@@ -62,8 +62,8 @@ class CallReading:
 
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error",
-        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_mode", "_name",
-        "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
+        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_mode",
+        "_name", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
         "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 

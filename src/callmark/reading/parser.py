@@ -34,8 +34,8 @@ from callmark.reading.calls import (
 )
 from callmark.reading.contexts import Context
 from callmark.reading.embedded import DONE, HELD, OPEN
-from callmark.reading.objects import ObjectReader
 from callmark.reading.envelope import EnvelopeReader
+from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
     DEFAULT_LIMITS,
     NOTICES,
