@@ -178,6 +178,13 @@ class CallReading:
             parameters=self._parameters(),
         )
 
+    def _open_string(self) -> int:
+        """Return the position of the quote behind which the text of the arguments ends, -1 where they are in none."""
+        reader = self._reader
+        if isinstance(reader, ObjectReader) and reader.state[1]:
+            return reader.start + last_token(self._so_far()[reader.start - self._start :])
+        return reader.sound if isinstance(reader, ValueReader) and reader.in_string else -1
+
     def _hand_over(self, reader: ObjectReader | PairsReader) -> None:
         """Let the general reader go on: from here on the arguments are no plain JSON, or no plain pairs."""
         if isinstance(reader, PairsReader):

@@ -33,6 +33,7 @@ from callmark.reading.calls import (
     Reader,
 )
 from callmark.reading.contexts import Context
+from callmark.reading.diagnosis import unclosed_string
 from callmark.reading.embedded import DONE, HELD, OPEN
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader
@@ -312,7 +313,9 @@ class Parser(SectionReading):
             place = self._base + self._at
             self._complete(self._current(), size, (Repair("missing-closer", Span(place, place)),))
         else:
-            self._error = ("unclosed-marker", "the rest of the marker", self._base + size)
+            string = self._open_string()
+            rest = "the rest of the marker" if string < 0 else unclosed_string(string - self._start)
+            self._error = ("unclosed-marker", rest, self._base + size)
             self._malformed(size, *self._error[:2], "the end of the text")
         self._section = None
         self._leave(size)

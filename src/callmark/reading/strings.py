@@ -212,7 +212,7 @@ class StringReader:
         inside = None if self._follows is None else around.inside(self._quote, self._follows, self._refuses)
         if inside is None or self._controls is not _CONTROL_ESCAPE:
             return at
-        end = inside(buffer, at).end()
+        end = inside(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
         if end > at:
             piece = buffer[at:end]
             place = base + at

@@ -366,6 +366,11 @@ class ValueReader:
         return not self._stack and self.status == OPEN
 
     @property
+    def in_string(self) -> bool:
+        """Whether a string is read, which begins at `sound`."""
+        return self._mode == STRING
+
+    @property
     def inside(self) -> bool:
         """Whether more members of the arguments could follow."""
         return self._live
