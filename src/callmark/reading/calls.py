@@ -399,7 +399,7 @@ class CallReading:
                 self._events += [Notice(Span(place, place + 1), *told) for told in [self._over_limit()] if told]
                 return True
             entry = further(self._entry)
-            found = entry.match(buffer, ending.stop)
+            found = entry.pattern.match(buffer, ending.stop)
             if found is None:
                 raise AssertionError("the brace of another call is there")
             self._begin(entry, found)

@@ -20,6 +20,7 @@ from callmark.events import (
     Event,
     Malformed,
     Notice,
+    Repair,
     Span,
     Text,
 )
@@ -327,7 +328,8 @@ class Parser(SectionReading):
         if self._mode == IN_CALL and isinstance(self._reader, EnvelopeReader):
             self._reader.final = True
             self._in_call()
-        return self._mode == IN_TAIL
+        tail = self._entry.patterns.tail
+        return self._mode == IN_TAIL and tail is not None and tail.may_match(self._buffer, self._at)
 
     # In text: looking for an entry.
 
