@@ -157,7 +157,7 @@ results = st.one_of(
 
 REFUSING = (  # some values
     *("qwen_xml", "glm", "hunyuan", "dsml", "invoke", "minimax_m3", "minicpm5", "kimi_k3"),
-    *("gemma4", "functiongemma"),
+    *("gemma4", "functiongemma", "beam", "solar_open2"),
 )
 prose = st.sampled_from(
     [
