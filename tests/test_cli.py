@@ -543,6 +543,11 @@ def test_explain_says_where_there_is_nothing_to_say() -> None:
     )
 
 
+def test_explain_says_where_there_is_no_call() -> None:
+    result = run("explain", text="Hello.")
+    assert (result.returncode, result.stdout.decode()) == (1, "There is no call, and nothing looks like one.\n")
+
+
 def test_explain_takes_the_options_of_reading() -> None:
     text = "[CALL: f({'a': 1})] `[CALL: g()]`"
     assert [record["code"] for record in records(run("explain", "--json", text=text).stdout)] == [

@@ -65,10 +65,31 @@ def test_a_broken_marker_is_found_where_it_breaks():
 
 
 def test_a_cut_marker_is_found_at_the_end():
-    (found,) = findings('[CALL: f({"a": "x\ny')
+    (found,) = findings('[CALL: f({"a": [\n1')
     assert (found.line, found.column, found.seen) == (2, 2, "the end of the text")
     assert [(found.line, found.column) for found in findings("[CALL: f(a=1,\n\n")] == [(1, 14)]
     assert found.done == "not read as a call: a marker that the end of the text cuts is never one"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "f", "arguments": {"a": "x}}</tool_call>\nDone.',
+        "[CALL: f(b=1, a=\"x)] and",
+        "[CALL: f({'a': \"x})]",
+    ],
+)
+def test_a_string_without_an_end_is_found_where_it_begins(text):
+    (found,) = [found for found in findings(text) if found.kind == "malformed"]
+    assert (found.code, text[found.column - 1 :].partition("\n")[0]) == ("unclosed-marker", found.seen)
+    assert found.seen.startswith(('"x', '"{'))
+    assert found.expected == "a quote that ends the string which begins here"
+
+
+def test_the_name_of_a_tool_is_a_clue():
+    (found,) = findings("Now `f` and then f(a=1).", tools=["g", "f"])
+    assert (found.column, found.expected) == (18, "the marker around it: [CALL: f(...)]")
+    assert findings("Now `f` and then (a=1), half(2).", tools=["f"]) == ()
 
 
 def test_a_problem_without_a_place_is_found_where_its_marker_begins():
@@ -132,6 +153,10 @@ BARE = '{"name": "f", "arguments": {}}'
         ('So: {"name": "f", "arguments": {}}', "hermes", (1, 5), '{"name": "f", "arguments": {}}', CLUES[1][2]),
         ("done </tool_call>", "hermes", (1, 6), "</tool_call>", CLUES[2][2]),
         ('ok\n\nf({"a": 1})', "call", (3, 1), 'f({"a": 1})', CLUES[3][2]),
+        ('{"tool": "f", "input": {}}', "hermes", (1, 1), '{"tool": "f", "input": {}}', CLUES[1][2]),
+        ("&lt;tool_call&gt;{}", "hermes", (1, 1), "&lt;tool_call&gt;{}", CLUES[4][2]),
+        ('[TOOL_CALL] {"name": "f"}', "hermes", (1, 1), '[TOOL_CALL] {"name": "f"}', CLUES[5][2]),
+        ("so <toolcall>f</toolcall>", "hermes", (1, 4), "<toolcall>f</toolcall>", CLUES[5][2]),
     ],
 )
 def test_a_near_miss_is_told_with_what_it_lacks(text, dialect, place, seen, expected):
@@ -142,7 +167,7 @@ def test_a_near_miss_is_told_with_what_it_lacks(text, dialect, place, seen, expe
 
 
 def test_every_clue_tells_of_something():
-    assert len(CLUES) == 4
+    assert len(CLUES) == 6
     assert {dialect for _, dialect, _ in CLUES} == {"call", "hermes"}
 
 

@@ -175,7 +175,7 @@ results = st.one_of(
 
 REFUSING = (  # some values
     *("qwen_xml", "glm", "hunyuan", "dsml", "invoke", "minimax_m3", "minicpm5", "kimi_k3"),
-    *("gemma4", "functiongemma"),
+    *("gemma4", "functiongemma", "beam", "solar_open2"),
 )
 CONTEXTS = (
     "```", "~~~", "````", "~~~~", "\n", "\n", "\n", " ", "  ", "     ", "\t", "- ", "1. ", "10. ", "> ", "x", "`a`",

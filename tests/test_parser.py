@@ -9,7 +9,10 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import callmark
 from callmark import (
     ArgumentsDelta,
     Call,
@@ -751,3 +754,48 @@ def test_a_key_that_is_there_twice_is_named(text, key):
 def test_what_is_wrong_in_an_escaped_object_has_one_place_in_every_chunking(text):
     for size in (1, 2, 3, 5):
         assert joined(in_chunks([text[at : at + size] for at in range(0, len(text), size)])) == joined(whole(text))
+
+
+# What tolerant reading needs seldom.
+
+
+def test_the_limit_of_calls_holds_inside_of_a_wrapper_too():
+    text = '<tool_call>{"name": "f"}{"name": "g"}{"name": "h"}</tool_call> [CALL: i()]'
+    for calls in (1, 2):
+        parsed = callmark.parse(text, limits=callmark.Limits(calls=calls))
+        assert [call.name for call in parsed.calls] == ["f", "g"][:calls]
+        (told,) = parsed.problems
+        assert (told.code, told.span.start) == ("too-many-calls", parsed.calls[-1].span.end)
+        assert parsed.text == text[told.span.start :]
+
+
+def test_quotes_inside_are_mended_where_no_pattern_tells_what_may_follow():
+    row = callmark.Dialect(
+        name="behind",
+        title="",
+        models="",
+        source="",
+        forms=(callmark.Form(head=r"<x>{ws}(?=\{)", body="envelope", tail=r"{ws}(?<!y)</x>"),),
+    )
+    said = 'a "b" c "d" e "f" g'
+    (call,) = callmark.parse(f'<x>{{"name": "f", "arguments": {{"t": "{said}"}}}}</x>', dialects=row).calls
+    assert call.arguments == {"t": said}
+    assert [repair.code for repair in call.repairs] == ["inner-quotes"] * 6
+
+
+BESIDE_QUOTES = [
+    *"\"\"\"''', :=;.{}[]()é<",
+    *("word", "12", "\\n", '\\\\"', "x" * 40, "true", ", ", '": ', "</tool_call>", "=1", "你"),
+]
+IN_QUOTES = [
+    ('<tool_call>{"name": "f", "arguments": {"t": "a "b" c "d" ', '"}}</tool_call>'),
+    ("[CALL: f({'t': 'don't a 'b' c ", "'})]"),
+    ('[CALL: f(t="a "b" c "d" ', '", n=1)]'),
+    ('[CALL: f({"t": ["a "b" c "d" ', '", 2]})]'),
+]
+
+
+@given(st.lists(st.sampled_from(BESIDE_QUOTES), max_size=25).map("".join), st.sampled_from(IN_QUOTES))
+def test_a_string_full_of_quotes_is_read_alike_in_every_chunking(said, around):
+    text = said.join(around)
+    assert joined(by_characters(text)) == joined(whole(text))

@@ -243,8 +243,8 @@ def show_dialects(dialects: Sequence[Dialect]) -> None:
     Console(markup=False, emoji=False, highlight=False).print(table)
 
 
-def show_findings(text: str, findings: Sequence[Finding], source: str) -> None:
-    """Print what there is to say about `text`, which came from `source`, on standard output."""
+def show_findings(text: str, findings: Sequence[Finding], source: str, *, calls: bool) -> None:
+    """Print what there is to say about `text`, which came from `source`, on standard output; `calls`: it holds some."""
     transcript = Transcript(None)
     transcript.show(text, ())
     for finding in findings:
@@ -254,7 +254,8 @@ def show_findings(text: str, findings: Sequence[Finding], source: str) -> None:
         others = f", or {', '.join(codes[1:])}" if codes[1:] else ""
         hint = f"More: callmark explain --code {codes[0]}{others}"
     else:
-        hint = "Every call is well-formed, and nothing else looks like one." if not findings else ""
+        nothing = "Every call is well-formed, and nothing else" if calls else "There is no call, and nothing"
+        hint = "" if findings else f"{nothing} looks like one."
     transcript.say(hint)
 
 

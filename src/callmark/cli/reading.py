@@ -179,6 +179,7 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
         return
     from callmark.display import show_findings
     from callmark.reading.findings import findings
+    from callmark.reading.whole import parse
 
     text = "".join(chunks(file))
     found = findings(text, **options)
@@ -186,7 +187,8 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
         with standard_output() as output:
             output.writelines(msgspec.json.encode(finding) + b"\n" for finding in found)
     else:
-        show_findings(text, found, "standard input" if file == "-" else click.format_filename(file))
+        source = "standard input" if file == "-" else click.format_filename(file)
+        show_findings(text, found, source, calls=bool(not found and parse(text, **options).calls))
     ctx.exit(0 if found else 1)
 
 

@@ -69,7 +69,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
-                `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else
+                `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;
+                where a group `more` took part, that is the body of another call, which has neither head nor opener
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is

@@ -19,6 +19,7 @@ _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags wit
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
 
 
@@ -73,7 +74,9 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<tool_call>{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}</tool_call>",
-                loose_tail=r"{ws}(?P<wrong></(?:tool_calls|tools?|function_calls?|function)>)|(?={ws}<tool_call>)",
+                loose_tail=(
+                    r"{ws}(?P<wrong></(?:tool_calls|tools?|function_calls?|function)>)|(?={ws}<tool_call>)|" + _FURTHER
+                ),
             ),
         ),
         variants=(
@@ -126,7 +129,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 loose_parameters=(r"{ws}<parameter[ \t]{1,16}+name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",),
                 value_end="</parameter>",
                 nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
-                unclosed=r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>\r?\n|</function>{ws}(?:</tool_call>|<function=))",
+                unclosed=(
+                    r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
+                    r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
+                ),
                 trim=True,
                 tail=r"{ws}</function>",
                 loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
@@ -427,6 +433,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<parameter name=[\"']?(?P<key>[^<>\"'\r\n]{1,256}+)[\"']?>",
                 value_end="</parameter>",
+                unclosed=(
+                    rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
+                    r"|<parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
+                    r"(?:<parameter name=|</invoke>))"
+                ),
                 tail=r"{ws}</invoke>",
                 loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|<invoke name=))",
                 closer=rf"</{_INVOKES}>",
@@ -580,8 +591,18 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="envelope",
                 tail=r"{ws}<\|action_end\|>",
             ),
-            Form(head=r"<longcat_tool_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</longcat_tool_call>"),
-            Form(head=r"<dots_function_call>{ws}(?=\{)", body="envelope", tail=r"{ws}</dots_function_call>"),
+            Form(
+                head=r"<longcat_tool_call>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}</longcat_tool_call>",
+                loose_tail=_FURTHER,
+            ),
+            Form(
+                head=r"<dots_function_call>{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}</dots_function_call>",
+                loose_tail=_FURTHER,
+            ),
             Form(
                 head=r"<\|message_model\|>[\w.:/\-]{0,128}+<\|content_invoke_tool_json\|>{ws}(?=\{)",
                 body="envelope",
@@ -703,6 +724,58 @@ BUILTIN: tuple[Dialect, ...] = (
             call="commentary to=functions.{name} <|constrain|>json<|message|>{arguments}",
             separator="<|call|><|start|>assistant<|channel|>",
             closer="<|call|>",
+        ),
+    ),
+    Dialect(
+        name="beam",
+        title='<|start|>assistant to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="k">…<|call|>',
+        models="Beam",
+        source=_SOURCE + ": beam",
+        forms=(
+            Form(
+                head=(
+                    r"<\|start\|>assistant{ws}to={name}<\|channel\|>(?:analysis|commentary)"
+                    r"{ws}<\|constrain\|>xml{ws}<\|message\|>"
+                ),
+                body="parameters",
+                parameter=r"{ws}<rfl:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                value_end="</rfl:parameter>",
+                trim=True,
+                tail=r"{ws}<\|(?:call|end)\|>",
+            ),
+        ),
+        tags=(
+            r"<\|channel\|>analysis(?P<opens>)<\|message\|>",
+            r"<\|end(?P<closes>)\|>",
+            r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}<\|message\|>",
+        ),
+        writing=Writing(
+            call=(
+                "<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>"
+            ),
+            parameter='<rfl:parameter name="{key}">\n{value}\n</rfl:parameter>',
+            separator="",
+        ),
+    ),
+    Dialect(
+        name="solar_open2",
+        title="<|tool_call:start|>f<|tool_arg:start|>key<|tool_arg:value|>value<|tool_arg:end|><|tool_call:end|>",
+        models="Solar Open2",
+        source=_SOURCE + ": solar_open2",
+        forms=(
+            Form(
+                head=r"<\|tool_call:start\|>{ws}{name}(?={ws}<\|tool_(?:arg:start|call:end)\|>)",
+                body="parameters",
+                parameter=r"{ws}<\|tool_arg:start\|>{key}<\|tool_arg:value\|>",
+                value_end=r"<\|tool_arg:end\|>",
+                unclosed=r"<\|tool_arg:start\|>[^<>\r\n]{1,256}+<\|tool_arg:value\|>",
+                tail=r"{ws}<\|tool_call:end\|>",
+            ),
+        ),
+        writing=Writing(
+            call="<|tool_call:start|>{name}\n{arguments}<|tool_call:end|>",
+            parameter="<|tool_arg:start|>{key}<|tool_arg:value|>{value}<|tool_arg:end|>",
+            separator="",
         ),
     ),
     Dialect(

@@ -38,7 +38,7 @@ from callmark.reading.options import NOTICES, Limits
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.pieces import Pieces
-from callmark.reading.scanner import Entry, Plan, Search
+from callmark.reading.scanner import Entry, Plan, Search, further
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
 
@@ -62,8 +62,8 @@ class CallReading:
 
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error",
-        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limits", "_mode", "_name",
-        "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
+        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_mode",
+        "_name", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
         "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
@@ -87,6 +87,7 @@ class CallReading:
         self._index = 0  # of the next call
         self._calls = 0
         self._explained = 0
+        self._limit_told = False
         self._section: Entry | None = None
         self._sole = ""  # the run of the fence whose only content must be the call that is read
         self._sole_events: list[Event] = []
@@ -176,6 +177,13 @@ class CallReading:
             tolerant=self._tolerant,
             parameters=self._parameters(),
         )
+
+    def _open_string(self) -> int:
+        """Return the position of the quote behind which the text of the arguments ends, -1 where they are in none."""
+        reader = self._reader
+        if isinstance(reader, ObjectReader) and reader.state[1]:
+            return reader.start + last_token(self._so_far()[reader.start - self._start :])
+        return reader.sound if isinstance(reader, ValueReader) and reader.in_string else -1
 
     def _hand_over(self, reader: ObjectReader | PairsReader) -> None:
         """Let the general reader go on: from here on the arguments are no plain JSON, or no plain pairs."""
@@ -385,6 +393,16 @@ class CallReading:
                 self._break_end(at)
             return True
         self._complete(reader, ending.stop, ending.repairs)
+        if ending.more:
+            if self._calls >= self._limits.calls:
+                place = base + ending.stop
+                self._events += [Notice(Span(place, place + 1), *told) for told in [self._over_limit()] if told]
+                return True
+            entry = further(self._entry)
+            found = entry.pattern.match(buffer, ending.stop)
+            if found is None:
+                raise AssertionError("the brace of another call is there")
+            self._begin(entry, found)
         return True
 
     def _complete(self, reader: Reader, end: int, repairs: tuple[Repair, ...] = ()) -> None:
@@ -429,6 +447,13 @@ class CallReading:
     def _unknown(self, span: Span, name: str) -> None:
         message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"
         self._events.append(Notice(span, "unknown-tool", message))
+
+    def _over_limit(self) -> tuple[str, str] | tuple[()]:
+        """Return the Notice that says that the limit of calls is reached; () where it was said."""
+        if self._limit_told:
+            return ()
+        self._limit_told = True
+        return "too-many-calls", f"the limit of {self._limits.calls} calls is reached: later markers are text"
 
     def _leave(self, end: int) -> None:
         """Go on behind a call at index `end`."""

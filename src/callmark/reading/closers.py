@@ -28,11 +28,19 @@ _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_BLANKS}[^\s,:=)\]}}，：＝）］】｝])"
 
 
+_STOPS: Final = (
+    r"(?=[ \t\r\n]{0,64}+(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
+    r"|<(?:end_of_turn|eos)>|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>))"
+)
+"""The end of a model's turn, as the token that says it: hosts leave it in the text, and nothing can follow it."""
+
+
 class Ending(NamedTuple):
-    """How a marker ends: the index behind it, and what was changed for that."""
+    """How a marker ends: the index behind it, what was changed for that, and whether another call stands in it."""
 
     stop: int
     repairs: tuple[Repair, ...]
+    more: bool
 
 
 class Endings:
@@ -74,8 +82,9 @@ class Endings:
                     self._add("missing-closer", rest, tail, missing=missing)
                 elif bracket is not None:
                     self._add("missing-closer", rest, _NO_MEMBERS, missing=missing)
-            if only_tail and form.loose_tail:
-                self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(form.loose_tail)}")))
+            if only_tail:
+                for loose in filter(None, (form.loose_tail, _STOPS)):
+                    self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 
     def _add_other(
         self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]
@@ -109,7 +118,7 @@ class Endings:
                 Repair("full-width-punctuation", Span(base + wide.start(), base + wide.end()))
                 for wide in _WIDE.finditer(buffer, *found.span("closers"))
             ]
-            return Ending(found.end(), tuple(changed))
+            return Ending(found.end(), tuple(changed), groups.get("more") is not None)
         return None
 
     def may_end(self, buffer: str, at: int) -> bool:

@@ -180,6 +180,11 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
         '<tool_call>look\n{"at": 1}\n</tool_call>',
         {"tolerance": "salvage", "tools": ["look"]},
     ),
+    "doubled-braces": (
+        "Perhaps the prompt shows its example with doubled braces: templates want them, models copy them.",
+        '<tool_call>{{"name": "look", "arguments": {"at": 1}}}</tool_call>',
+        {},
+    ),
     "key-spelling": (
         _READ,
         '<tool_call>{"name": "look", "params": {"at": 1}}</tool_call>',
@@ -220,7 +225,7 @@ WANTED: Final[Mapping[str, str]] = {
     "full-width-punctuation": "ASCII punctuation",
     "curly-quotes": "straight double quotes",
     "single-quotes": "double quotes",
-    "python-literal": "true, false, null or an array",
+    "python-literal": "true, false, null, an array or a number of JSON",
     "bare-key": "a key in double quotes",
     "bare-value": "a string in double quotes",
     "colon-for-equals": '"="',
@@ -233,6 +238,7 @@ WANTED: Final[Mapping[str, str]] = {
     "missing-opener": "what opens the marker or its arguments",
     "missing-closer": "what closes the value or the marker",
     "extra-closer": "one bracket less",
+    "doubled-braces": "one brace",
     "equals-for-colon": '":"',
     "wrong-closer": "the closer of the same kind as the opener",
     "string-arguments": "the arguments as an object",

@@ -99,8 +99,8 @@ class Contexts:
             self._line = ""
             if raw.endswith("\n"):
                 return
-        if not self._line:
-            self._line = "."
+        if not self._line or "~" in self._line:  # tildes on both sides of a marker are no fence
+            self._line += "."
 
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over, where something begins."""

@@ -28,7 +28,7 @@ def explain(
     Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete. But it
     knows signs only: where the reader knows what is wrong with them, its words are better.
     """
-    if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT:
+    if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT and string_begin(expected) is None:
         from callmark.reading import grammar  # lark takes 90 ms to import
 
         try:
@@ -41,6 +41,21 @@ def explain(
         return expected
     named = found if " " in found or found == "more" else f"'{found}'" if '"' in found else f'"{found}"'
     return f"expected {expected}, found {named}, {at} characters into the marker"
+
+
+def unclosed_string(at: int) -> str:
+    """Return what is expected where a text ends in a string that begins at index `at` of its marker."""
+    return f"the end of the string that begins {at} characters into the marker"
+
+
+def string_begin(expected: str) -> int | None:
+    """Return the index of the marker at which the string begins whose end is expected; None for anything else.
+
+    >>> string_begin(unclosed_string(9))
+    9
+    """
+    found = re.fullmatch("the end of the string that begins ([0-9]+) characters into the marker", expected)
+    return int(found[1]) if found else None
 
 
 def shown(char: str) -> str:

@@ -22,15 +22,20 @@ _ASIDE = frozenset(("id", "type"))
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
 _OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
+_OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
+"""The same for the name."""
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
 
 class EnvelopeReader(ValueReader):
-    """As ValueReader; `start` and `end` are the span of the member that holds the arguments."""
+    """As ValueReader; `start` and `end` are the span of the member that holds the arguments.
+
+    `final` says that no more text comes: a brace at its end is the envelope's, and not one too many.
+    """
 
     __slots__ = (
         "_arguments_keys", "_beside", "_key", "_key_span", "_name_keys", "_other", "_other_name", "_others", "_role",
-        "_roles", "_visible",
+        "_roles", "_visible", "final",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +45,7 @@ class EnvelopeReader(ValueReader):
         super().__init__(
             form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, any_container=any_container
         )
+        self.final = False  # whether no more text comes
         self._outer = "E"
         self._outside = 1
         self._live = False
@@ -89,7 +95,9 @@ class EnvelopeReader(ValueReader):
             self._key_span = Span(self.sound, self.sound + size)
             if role:
                 self._roles.add(role)
-            elif self._tolerant and key.lower() in self._name_keys and self._other_name is None:
+            elif self._tolerant and self._other_name is None and (
+                key.lower() in self._name_keys or key.lower() in _OTHER_NAME_KEYS
+            ):
                 role = "other name"
             elif key not in _ASIDE:
                 self._beside = True
@@ -135,7 +143,7 @@ class EnvelopeReader(ValueReader):
         doubled = self._around.doubled
         if frame == "E" and self._tolerant and len(self._stack) == 1 and doubled is not None:
             one_more = follows(doubled, buffer, at)
-            if one_more is None:
+            if one_more is None and not self.final:
                 return at
             if one_more:
                 self._repair("extra-closer", base + at, base + at + 1)
@@ -151,7 +159,10 @@ class EnvelopeReader(ValueReader):
                 if self._beside:
                     return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
                 self.out.append("{}")
+        end = self.end
         stop = super()._close(frame, at, base, written=written)
+        if not self._stack:  # the arguments ended before
+            self.end = end
         if self._live and self._stack and self._stack[-1] == "E":
             self._live = False
             if self._withheld and self._other is not None:

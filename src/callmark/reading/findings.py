@@ -20,7 +20,8 @@ from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
 from callmark.reading.codes import WANTED
-from callmark.reading.diagnosis import mismatch, said
+from callmark.reading.diagnosis import mismatch, said, string_begin
+from callmark.reading.schemas import known_tools
 from callmark.reading.whole import Parsed, parse
 
 Kind = Literal["malformed", "notice", "repair", "near-miss"]
@@ -38,13 +39,19 @@ CLUES: Final[tuple[tuple[str, str, str], ...]] = (
         "the square brackets around it: [CALL: name(...)]",
     ),
     (
-        r'\{\s{0,64}"(?:name|tool_name|function)"\s{0,64}:\s{0,64}"[^"\n]{1,128}"\s{0,64},'
-        r'\s{0,64}"(?:arguments|parameters|args|input)"',
+        r"""(?i)\{\s{0,64}["'](?:name|tool|tool_name|function|function_name|action)["']\s{0,64}:\s{0,64}"""
+        r"""["'][^"'\n]{1,128}["']\s{0,64},\s{0,64}["'](?:arguments|parameters|params|args|(?:(?:tool|action)_)?input)["']""",
         "hermes",
         "the tags around it: <tool_call> and </tool_call>",
     ),
     (r"</(?:tool_call|function_calls?|function|invoke)>", "hermes", "an opening tag with a body that belongs to it"),
     (r"^[ \t]*[^\W\d][\w.:/\-]{0,127}\(\s{0,64}\{", "call", "the marker around it: [CALL: name({...})]"),
+    (r"&lt;(?:tool_call|function[_=]|invoke )", "hermes", "the signs < and > in the tags, not their entities"),
+    (
+        r"(?i)[<\[][ \t]?(?:tool|function)[ _-]?(?:calls?|use)\b",
+        "hermes",
+        "a dialect's own opener, such as <tool_call>, and a body that belongs to it",
+    ),
 )
 """What looks like a call without an opener: pattern, the dialect that comes nearest, and what is missing."""
 
@@ -121,6 +128,11 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             if problem.code == "unclosed-marker":
                 at = problem.span.start + len(problem.raw.rstrip())  # where the model wrote last
                 done = "not read as a call: a marker that the end of the text cuts is never one"
+                string = string_begin(expected)
+                if string is not None:
+                    at = problem.span.start + string
+                    seen = _excerpt(text, Span(at, len(text)))
+                    expected = "a quote that ends the string which begins here"
         line, column = lines.place(at)
         yield Finding(
             kind="notice" if isinstance(problem, Notice) else "malformed",
@@ -166,6 +178,7 @@ class _Miss(NamedTuple):
 def _near_misses(text: str, lines: _Lines, options: dict[str, Any]) -> Iterator[Finding]:
     """Yield what looks most like a call: one finding, or none."""
     miss = _of_another_dialect(text, options) or _along_a_grammar(text, options) or _by_clues(text)
+    miss = miss or _by_name(text, options.get("tools"))
     if miss is None:
         return
     titles = {dialect.name: dialect.title for dialect in (*dialects(), *select(options.get("dialects")))}
@@ -225,6 +238,15 @@ def _by_clues(text: str) -> _Miss | None:
         if found is not None:
             start = found.end() - len(found[0].lstrip())
             return _Miss(start, start, dialect, missing)
+    return None
+
+
+def _by_name(text: str, tools: Any) -> _Miss | None:
+    """Return the first place where the name of a tool that was given stands before a parenthesis or a brace."""
+    for name in known_tools(tools) or ():
+        found = re.search(rf"(?<!\w){re.escape(name)}`?\s{{0,64}}[({{]", text)
+        if found is not None:
+            return _Miss(found.start(), found.start(), "call", f"the marker around it: [CALL: {name}(...)]")
     return None
 
 

@@ -14,6 +14,7 @@ All patterns are bounded: nothing waits for more than some 700 characters, most 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
@@ -42,6 +43,9 @@ WIDE: Final = {
 }  # fmt: skip
 """Full-width punctuation, and what it stands for between tokens."""
 
+_QUICK: Final = r"(?=[ ]{0,2}[0-9A-Za-z_.\-]{1,32}+(?![\w.\-])[ ]?[\"']?[ ]?[^ \t\r\n:：=＝,，}｝\])）\"'“”„‘’/#+;])|"
+"""Behind a quote, words as they stand in prose: nothing that a pattern here knows, unless a tail begins with one."""
+
 NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{KEY_PATTERN}{_BLANKS}[:：])")
 NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
 NEXT_PAIR: Final = Pattern(rf"{KEY_PATTERN}{_BLANKS}=[^=]")
@@ -57,6 +61,7 @@ COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
+COMMA: Final = Pattern(rf"{_BLANKS}[,，]")
 BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
 
 _OPENERS: Final = (
@@ -134,6 +139,29 @@ class Lookahead:
         self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._opener = Watched(Pattern(openers))
         self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
+        letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
+        shut = Pattern(tail or "(?!)")
+        self._quick = "" if any(shut.match(char, 0) or shut.may_match(char, 0) for char in letters) else _QUICK
+        self._inside: dict[tuple[str, Pattern, Pattern | None], Callable[..., re.Match[str] | None] | None] = {}
+
+    def inside(self, quote: str, ends: Pattern, refuses: Pattern | None) -> Callable[..., re.Match[str] | None] | None:
+        """Match what stands in a string without any doubt, once a `quote` in it was taken for a character.
+
+        It passes by each further quote of which nothing that `ends` or `refuses` knows is there, or may be once more
+        text has come: a string that is full of them costs one match. None where that cannot be put into a pattern.
+        """
+        key = quote, ends, refuses
+        if key not in self._inside:
+            asked = [ends, COMMA, self._alarm.pattern, *([] if refuses is None else [refuses])]
+            unfinished = [pattern.unfinished for pattern in asked]
+            behind = "|".join(anonymous(pattern.text) for pattern in asked if pattern is not self._alarm.pattern)
+            waits = "|".join(map(str, unfinished[:2] + unfinished[3:]))
+            begins = self._alarm.begins
+            self._inside[key] = None if None in unfinished else re.compile(
+                rf"(?:[^{quote}\\\x00-\x1f\ud800-\udfff{begins}]++|\\[\"\\/nrt]"
+                rf"|(?!{self._alarm.pattern.text}|{unfinished[2]})[{begins}]|{quote}(?:{self._quick}(?!{behind}|{waits})))*+"
+            ).match
+        return self._inside[key]
 
     def opener(self, buffer: str, start: int, end: int) -> Alarm | None:
         """Return the first place from `start` up to `end` where a marker begins, or may begin."""
@@ -149,22 +177,27 @@ class Watched:
 
     def __init__(self, pattern: Pattern) -> None:
         """Take a pattern that begins with a character of ASCII, as every opener and tail of the table does."""
-        self._pattern = pattern
+        self.pattern = pattern
+
+    @cached_property
+    def begins(self) -> str:
+        """The characters with which it may begin, for a class of characters."""
+        pattern = self.pattern
+        begins = [char for char in map(chr, range(33, 127)) if pattern.may_match(char, 0) or pattern.match(char, 0)]
+        return "".join(map(re.escape, begins))
 
     @cached_property
     def _begins(self) -> re.Pattern[str]:
-        pattern = self._pattern
-        begins = [char for char in map(chr, range(33, 127)) if pattern.may_match(char, 0) or pattern.match(char, 0)]
-        return re.compile("[" + "".join(map(re.escape, begins)) + "]")
+        return re.compile(f"[{self.begins}]")
 
     def find(self, buffer: str, start: int, end: int) -> Alarm | None:
         """Return the first place from `start` up to `end` where the pattern matches, or may once more text is there."""
         found = self._begins.search(buffer, start, end)
         while found is not None:
             at = found.start()
-            if self._pattern.match(buffer, at) is not None:
+            if self.pattern.match(buffer, at) is not None:
                 return Alarm(at, certain=True)
-            if len(buffer) - at < HOLD_LIMIT and self._pattern.may_match(buffer, at):
+            if len(buffer) - at < HOLD_LIMIT and self.pattern.may_match(buffer, at):
                 return Alarm(at, certain=False)
             found = self._begins.search(buffer, at + 1, end)
         return None

@@ -20,6 +20,7 @@ from callmark.events import (
     Event,
     Malformed,
     Notice,
+    Repair,
     Span,
     Text,
 )
@@ -33,7 +34,9 @@ from callmark.reading.calls import (
     Reader,
 )
 from callmark.reading.contexts import Context
+from callmark.reading.diagnosis import unclosed_string
 from callmark.reading.embedded import DONE, HELD, OPEN
+from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
     DEFAULT_LIMITS,
@@ -79,10 +82,10 @@ class Parser(SectionReading):
         "__weakref__",
         "_guarded",
         "_hit",
-        "_limit_told",
         "_nonce",
         "_policies",
         "_reasoning_depth",
+        "_salvages",
     )  # fmt: skip
 
     def __init__(
@@ -104,12 +107,12 @@ class Parser(SectionReading):
         super().__init__(plan(dialects, tolerance), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
         self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
         self._nonce = nonce
+        self._salvages = tolerance == "salvage"
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
         self._reasoning_depth = 1 if starts_in_reasoning else 0
         if starts_in_reasoning:
             self._channel = "reasoning"
         self._hit = -1  # index of an entry that `feed` has found in the buffer
-        self._limit_told = False
 
     @property
     def steps(self) -> int:
@@ -303,14 +306,30 @@ class Parser(SectionReading):
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
+        whole = self._salvages and self._wants_closer()
         size = len(self._buffer)
         if self._mode == IN_OVERFLOW:
             self._show(size)
+        elif whole:
+            place = self._base + self._at
+            self._complete(self._current(), size, (Repair("missing-closer", Span(place, place)),))
         else:
-            self._error = ("unclosed-marker", "the rest of the marker", self._base + size)
+            string = self._open_string()
+            rest = "the rest of the marker" if string < 0 else unclosed_string(string - self._start)
+            self._error = ("unclosed-marker", rest, self._base + size)
             self._malformed(size, *self._error[:2], "the end of the text")
         self._section = None
         self._leave(size)
+
+    def _wants_closer(self) -> bool:
+        """Whether a call of a tool that was given is there with all its arguments, up to the marker's closer."""
+        if self._tools is None or self._name not in self._tools:
+            return False
+        if self._mode == IN_CALL and isinstance(self._reader, EnvelopeReader):
+            self._reader.final = True
+            self._in_call()
+        tail = self._entry.patterns.tail
+        return self._mode == IN_TAIL and tail is not None and tail.may_match(self._buffer, self._at)
 
     # In text: looking for an entry.
 
@@ -446,10 +465,7 @@ class Parser(SectionReading):
                 return NOTICES[context]
         if self._calls >= self._limits.calls:
             self._sole = ""
-            if self._limit_told:
-                return ()
-            self._limit_told = True
-            return "too-many-calls", f"the limit of {self._limits.calls} calls is reached: later markers are text"
+            return self._over_limit()
         return None
 
     # Behind a call that must be alone in its fence.

@@ -17,6 +17,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from callmark.dialects import Dialect, Form, select
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
@@ -394,6 +396,14 @@ def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
     strict = [Entry("head", head.head, opener.dialect, head) for head in heads]
     loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
     return (*strict, *loose)
+
+
+@lru_cache(maxsize=64)
+def further(entry: Entry) -> Entry:
+    """Return what another call begins with in the marker of `entry`: only its body is there."""
+    form = replace(entry.form, head=r"(?=\{)", loose_heads=(), repairs=("missing-opener",))
+    compiled = patterns(form)
+    return Entry("loose", compiled.head, entry.dialect, compiled)
 
 
 @lru_cache(maxsize=64)

@@ -32,6 +32,11 @@ DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, whic
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null", **PYTHON_LITERALS}
+_LOOSE_NUMBER = re.compile(
+    r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]{1,64}+)"
+    r"|(?P<whole>0|[1-9][0-9]{0,2}+(?:_[0-9]{3}){1,16}+|[1-9][0-9]*+)?"
+    r"(?:\.(?P<fraction>[0-9]*+))?(?P<exponent>[eE][+-]?[0-9]++)?)"
+)
 _ANY_INTEGER = re.compile(r"([+-]?)([0-9]++)")
 
 
@@ -40,6 +45,26 @@ def holdable(number: str) -> bool:
     if "e" in number or "E" in number or "." in number:
         return isfinite(float(number))
     return len(number) <= DIGITS_LIMIT + number.startswith("-")
+
+
+def loose_number(word: str) -> str:
+    """Return the JSON text of a number that JSON does not know, but Python and JavaScript do; "" for anything else.
+
+    >>> [loose_number(word) for word in (".5", "+1", "1.", "-0x1F", "1_000", "007", ".", "1_0")]
+    ['0.5', '1', '1.0', '-31', '1000', '', '', '']
+    """
+    found = _LOOSE_NUMBER.fullmatch(word)
+    if found is None:
+        return ""
+    sign = found["sign"].rstrip("+")
+    if found["hex"]:
+        return f"{sign}{int(found['hex'], 16)}"
+    whole, fraction = found["whole"], found["fraction"]
+    if not (whole or fraction):
+        return ""
+    point = "" if fraction is None else f".{fraction or 0}"
+    number = f"{sign}{(whole or '0').replace('_', '')}{point}{found['exponent'] or ''}"
+    return number if holdable(number) else ""
 
 
 def scalar(word: str, declared: Types | None) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 
 from callmark.events import Repair, Span
 from callmark.reading.embedded import DEAD, DONE, OPEN
-from callmark.reading.lookahead import Alarm, Lookahead, follows
+from callmark.reading.lookahead import COMMA, Alarm, Lookahead, follows
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
 
@@ -40,8 +40,8 @@ _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _ANOTHER = Pattern(r'[ \t\r\n]{1,64}+"')  # a string behind a string, of which no pair of quotes was inside so far
+_MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
 _COMMAS: Final = frozenset(",，")
-_COMMA = Pattern(r"[ \t\r\n]{0,64}+[,，]")
 _RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
@@ -167,6 +167,8 @@ class StringReader:
             at = stop
         run, ends, around = _RUNS[quote], _ENDS[quote], self._around
         while True:
+            if self._inner >= _MANY_INNER and quote in "\"'" and around is not None:
+                at = self._pass_inner(around, buffer, at, base)
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
             alarm = self._alarm(around, buffer, at, end) if around is not None else None
             if alarm is not None:
@@ -204,6 +206,22 @@ class StringReader:
             else:
                 return self._die("lone-surrogate", "a character", at)
             at = stop
+
+    def _pass_inner(self, around: Lookahead, buffer: str, at: int, base: int) -> int:
+        """Pass by what is in the string without any doubt, quotes included, and return the next index."""
+        inside = None if self._follows is None else around.inside(self._quote, self._follows, self._refuses)
+        if inside is None or self._controls is not _CONTROL_ESCAPE:
+            return at
+        end = inside(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
+        if end > at:
+            piece = buffer[at:end]
+            place = base + at
+            for part in piece.replace("\\\\", "\0\0").replace('\\"', "\0\0").split(self._quote)[:-1]:
+                place += len(part) + 1
+                self._inner += 1
+                self._repair("inner-quotes", place - 1, place)
+            self._put(to_double(piece))
+        return end
 
     def _alarm(self, around: Lookahead, buffer: str, at: int, end: int) -> Alarm | None:
         """Return where from index `at` to `end` something may stand that the string should not go beyond."""
@@ -248,7 +266,7 @@ class StringReader:
         if refused is False and not self._inner and char == '"':
             refused = follows(_ANOTHER, buffer, at + 1)
         if refused is False and not self._inner % 2:
-            refused = follows(_COMMA, buffer, at + 1)
+            refused = follows(COMMA, buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:

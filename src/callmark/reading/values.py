@@ -37,7 +37,7 @@ from callmark.reading.lookahead import (
     lookahead,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
+from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, loose_number
 from callmark.reading.strings import CURLY, TRIPLE, StringReader
 
 STRUCTURE, STRING, _WORD, _ESCAPED = range(4)  # mode
@@ -47,7 +47,8 @@ KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer firs
 
 # Frames of the stack. JSON: O(bject), A(rray). Python: d(ict), l(ist), t(uple). B(races) with s(equence).
 # E: an envelope's outermost object, F: an object around that (see `envelope`). R: the argument list (see `arguments`).
-_CLOSER = {"O": "}", "F": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
+# D: the outer one of two braces where one is meant.
+_CLOSER = {"O": "}", "F": "}", "D": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
 _KEYED = frozenset("OdBEFR")
 _BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
 
@@ -183,7 +184,7 @@ class ValueReader:
             char = buffer[at]
             if char in " \t\r\n":
                 end = _BLANK.match(buffer, at).end()  # type: ignore[union-attr]  # one blank is there
-                if self._live and stack and stack[-1] not in "RE":
+                if self._live and stack and stack[-1] not in "RED":
                     (self._pending or self.out).append(buffer[at:end])
                 at = end
                 self._gap = True
@@ -218,7 +219,7 @@ class ValueReader:
     def _read_token(self, char: str, state: int, frame: str, buffer: str, at: int, base: int) -> int:
         """Read the token at index `at`, which begins with what counts as `char`; `at` where more text must tell."""
         if state == NEXT:
-            if char == ",":
+            if char == "," and frame != "D":
                 return self._comma(frame, at, base)
             if char == _CLOSER[frame]:
                 return self._read_closer(frame, buffer, at, base)
@@ -337,7 +338,7 @@ class ValueReader:
 
     def _close(self, frame: str, at: int, base: int, *, written: bool = False) -> int:
         """The bracket `frame` is closed at index `at`; `written`: its closer has come out already."""
-        if self._live and not written and frame not in "EFR":
+        if self._live and not written and frame not in "DEFR":
             self.out.append("]" if frame == "t" else _CLOSER[frame])
         self.sound = base + at
         self._stack.pop()
@@ -363,6 +364,11 @@ class ValueReader:
     def blank(self) -> bool:
         """Whether nothing was read so far."""
         return not self._stack and self.status == OPEN
+
+    @property
+    def in_string(self) -> bool:
+        """Whether a string is read, which begins at `sound`."""
+        return self._mode == STRING
 
     @property
     def inside(self) -> bool:
@@ -463,6 +469,10 @@ class ValueReader:
                 return self._begin_escaped(sign, at, base)
             if sign.startswith(buffer[at:]):
                 return at
+        if buffer[at] == "{" and self._tolerant and self._state == FIRST_KEY and self._stack[-2:-1] != ["D"]:
+            self._repair("doubled-braces", base + at, base + at + 1)
+            self._stack.insert(-1, "D")
+            return at + 1
         braces = self._flavour == "braces"
         if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
@@ -731,8 +741,11 @@ class ValueReader:
                 self._die("bad-number", "a finite number of at most 4,300 digits", at)
         elif word not in ("true", "false", "null"):
             text = PYTHON_LITERALS.get(word, "")
-            if text and (self._flavour == "python" or self._tolerant):
-                if self._flavour != "python":
+            known = text and self._flavour == "python"
+            if not text and self._tolerant:
+                text = loose_number(word)
+            if text and (known or self._tolerant):
+                if not known:
                     self._repair("python-literal", self._word_start, base + at)
             elif self._is_bare_value(word):
                 self._repair("bare-value", self._word_start, base + at)
