@@ -192,11 +192,14 @@ def test_little_is_withheld(text, chosen):
     laws.check_little_is_withheld(text, **chosen)
 
 
-def may_begin(text: str) -> bool:
-    """Return whether `text` may become an opener, a head or a reasoning tag: asked of `regex`, by each pattern."""
+def may_begin(text: str, *, in_section: bool) -> bool:
+    """Return whether `text` may become an opener, a head or a reasoning tag: asked of `regex`, by each pattern.
+
+    Behind an opener a call may also begin with a head that is none elsewhere.
+    """
     forms = [form for dialect in select(None) for form in (*dialect.forms, *dialect.variants) if not form.salvage]
     wanted = [r"<(?:/)?(?i:think|thinking|thought|reasoning)>"]
-    wanted += [text for form in forms for text in (form.opener, form.head * form.alone) if text]
+    wanted += [text for form in forms for text in (form.opener, form.head * (form.alone or in_section)) if text]
     wanted += [text for form in forms for text in (*form.loose_heads, *form.loose_openers)]
     found = (regex.match(expand(pattern), text, partial=True) for pattern in wanted)
     return any(match is not None and match.partial for match in found)
@@ -205,17 +208,20 @@ def may_begin(text: str) -> bool:
 @given(st.lists(st.sampled_from(HOSTILE) | st.text(max_size=3), max_size=8).map("".join))
 @example("a [1] b[")
 @example("<tool_call> in prose [CALL me]")
+@example("<|tool_call_start|>[f(")
 def test_outside_a_marker_only_a_possible_opener_is_withheld(text):
     parser = Parser()
     emitted = 0
+    in_section = False
     for position, char in enumerate(text, 1):
         for found in parser.feed(char):
             if isinstance(found, CallStart | Malformed):
                 return
             if isinstance(found, Text | Markup):
                 emitted = found.span.end
+                in_section = isinstance(found, Markup)
         held = text[emitted:position]
-        if held and not may_begin(held):
+        if held and not may_begin(held, in_section=in_section):
             ended = parse(text[:position]).problems
             assert any(isinstance(found, Malformed) and found.span.start == emitted for found in ended), held
 

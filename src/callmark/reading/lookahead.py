@@ -32,11 +32,12 @@ _QUOTED_KEY: Final = (
     r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _BLANKS + "[:：=＝]"
 )
 _COMMENT: Final = r"(?:/[/*]|#)"
-_ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|(?:true|false|null|True|False|None|{KEY_PATTERN}){_BLANKS}[,\]])"
+_WORD: Final = "(?:true|false|null|True|False|None)"
+_ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}{_BLANKS}[,\])]|{KEY_PATTERN}{_BLANKS}[,\]])"
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
-_MEMBER: Final = rf"""[\w.\-]{{1,64}}+["']{_BLANKS}[:：]{_BLANKS}(?:["'\[{{0-9\-]|true|false|null|True|False|None)"""
+_MEMBER: Final = rf"""[\w.\-]{{1,64}}+["']{_BLANKS}[:：]{_BLANKS}(?:["'\[{{0-9\-]|{_WORD})"""
 
 WIDE: Final = {
     "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
