@@ -585,6 +585,8 @@ def test_a_dialect_from_a_file_is_read_like_any_other(arrow, tmp_path):
         ('body = "json"', 'body = "parameters"', "parameters"),
         ("=> {name} ", "=> ", "head: expected the abbreviation"),
         ("=> {name} ", "=> ({name} ", "head: no valid pattern"),
+        ("=> {name} ", "=> {name}{blank}", r"head: expected \{.*, found \{blank\}"),
+        ('body = "json"', 'body = "json"\nrepairs = ["missing-closer"]', "expected `repairs` in each of `variants`"),
         ('begins = "="', 'begins = "="\nalone = false', "opener"),
         ("[[forms]]", "[[forms", "toml"),
         ("[[forms]]", "[[shapes]]", "forms|shapes"),
@@ -624,6 +626,19 @@ def test_a_file_that_is_no_utf8_is_wrong(tmp_path):
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_dialect(tmp_path / "none.toml")
+
+
+def test_a_dialect_has_forms():
+    with pytest.raises(DialectError, match="expected at least one form, found none"):
+        Dialect(name="none", title="", models="", source="", forms=())
+
+
+def test_more_beginnings_than_are_remembered_are_told_apart():
+    text = "".join(f"[f{number}(a=1)] <tool_c{number} " for number in range(1200))
+    options = {"dialects": ["pythonic", "hermes", "call"], "limits": Limits(calls=2000)}
+    expected = parse(text, **options)
+    assert [call.name for call in expected.calls] == [f"f{number}" for number in range(1200)]
+    assert joined(by_characters(text, **options)) == joined(expected.events)
 
 
 def test_a_pattern_that_does_not_compile_raises_where_it_is_used():
