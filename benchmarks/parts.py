@@ -73,7 +73,7 @@ class Scale(NamedTuple):
 
 
 def quick(seed: int) -> Scale:
-    """A run of less than a minute, by a reader that meets its targets."""
+    """A run of a minute and a half with the peers, by a reader that meets its targets."""
     return Scale(
         seed=seed,
         recovery_chunks=(64,),
