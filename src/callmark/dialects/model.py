@@ -15,7 +15,7 @@ what all dialects share, so that white space and names mean the same everywhere:
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -28,6 +28,12 @@ _ABBREVIATIONS = {
     "{name}": r"(?P<name>[^\W\d][\w.:/\-]{0,127}+)",
     "{key}": r"(?P<key>[^<>\r\n]{1,256}+)",
 }
+
+THOUGHT_TAGS: Final = (
+    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
+    r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
+)
+"""What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
 
 _BRACE = r"(?=\{)"  # what stands behind the heads of many forms
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'

@@ -20,6 +20,7 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form, select
+from callmark.dialects.model import THOUGHT_TAGS
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
@@ -44,10 +45,7 @@ _REASONING: Final = Dialect(
     models="reasoning models",
     source="DeepSeek-R1, Qwen3 and others",
     forms=(Form(head="", body="envelope"),),
-    tags=(
-        r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
-        r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
-    ),
+    tags=THOUGHT_TAGS,
 )
 
 

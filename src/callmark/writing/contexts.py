@@ -1,7 +1,7 @@
 """Keeps what others wrote from hiding the calls that stand behind it: in an open code fence, or in open thoughts.
 
-Reading takes no call from either. The rules of fences are those of `reading.contexts`, and the tags around thoughts are
-those of the dialects' rows and the usual ones; properties hold both sides together.
+Reading takes no call from either. The tags around thoughts are those that reading knows. The rules of fences are those
+of `reading.contexts`, said once more, as rooms do not know each other: a property holds both sides together.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from functools import lru_cache
 from typing import Final
 
 from callmark.dialects import Dialect, dialects, expand
+from callmark.dialects.model import THOUGHT_TAGS
 from callmark.dialects.values import is_json
 
-_THOUGHTS: Final = (
-    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
-    r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
-)
 _ITEMS: Final = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind marks of list items
 _FENCE = re.compile(rf"({_ITEMS})(`{{3,}}+|~{{3,}}+)")
 _BLANKS = re.compile("[ \t]*+")
@@ -93,7 +90,7 @@ def _is(tag: re.Match[str], kind: str) -> bool:
 @lru_cache(maxsize=64)
 def _tags(rows: tuple[Dialect, ...]) -> re.Pattern[str]:
     """Return the pattern of all tags; what opens thoughts has a group `o` and a number, what closes them `c`."""
-    patterns = dict.fromkeys([*_THOUGHTS, *(tag for row in rows for tag in row.tags)])
+    patterns = dict.fromkeys([*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)])
     numbered = (
         expand(pattern).replace("(?P<opens>", f"(?P<o{number}>").replace("(?P<closes>", f"(?P<c{number}>")
         for number, pattern in enumerate(patterns)
