@@ -306,7 +306,7 @@ class Parser(SectionReading):
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
-        whole = self._salvages and self._wants_closer()
+        whole = self._salvages and self._reached_closer()
         size = len(self._buffer)
         if self._mode == IN_OVERFLOW:
             self._show(size)
@@ -321,8 +321,8 @@ class Parser(SectionReading):
         self._section = None
         self._leave(size)
 
-    def _wants_closer(self) -> bool:
-        """Whether a call of a tool that was given is there with all its arguments, up to the marker's closer."""
+    def _reached_closer(self) -> bool:
+        """Read on to the text's end; return whether a call of a given tool lacks nothing there but its closer."""
         if self._tools is None or self._name not in self._tools:
             return False
         if self._mode == IN_CALL and isinstance(self._reader, EnvelopeReader):
