@@ -11,7 +11,7 @@ from callmark.errors import UsageError
 from callmark.running.forks import Forking
 from callmark.running.loop_guard import LONGEST_SECONDS, seconds_left
 from callmark.tools.foreign import attempt
-from callmark.tools.requirements import require
+from callmark.tools.misuse import require
 from callmark.tools.results import Failure
 
 State = Literal["closed", "open", "half-open"]

@@ -9,7 +9,7 @@ from typing import Literal
 from callmark.errors import UsageError
 from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
-from callmark.tools.requirements import require
+from callmark.tools.misuse import require
 from callmark.tools.results import Failure
 
 Mode = Literal["read", "write"]

@@ -33,8 +33,8 @@ from callmark.running.signals import Bell, Cancel, unless
 from callmark.running.workers import complete, side_by_side
 from callmark.tools.context import Invocation
 from callmark.tools.foreign import Outcome, attempt, attempt_async
+from callmark.tools.misuse import require
 from callmark.tools.registry import Asked, Registry, copied
-from callmark.tools.requirements import require
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from callmark.errors import CallmarkError, UsageError
 from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
-from callmark.tools.requirements import require
+from callmark.tools.misuse import require
 from callmark.tools.results import canonical
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from callmark.errors import UsageError
 from callmark.running.forks import Forking
-from callmark.tools.requirements import require
+from callmark.tools.misuse import require
 from callmark.tools.results import Failure
 
 LONGEST_SECONDS: Final = 10**9  # some thirty years; in much longer times there are no milliseconds to wait for

@@ -16,7 +16,7 @@ from callmark.errors import CallmarkError, UsageError
 from callmark.running.signals import Bell, Cancel, leave_behind, unless
 from callmark.running.workers import is_async, off_loop
 from callmark.tools.foreign import attempt
-from callmark.tools.requirements import require
+from callmark.tools.misuse import require
 from callmark.tools.shapes import Host
 
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream

@@ -31,8 +31,8 @@ from callmark.running.settings import Settings
 from callmark.running.signals import Cancel, unless
 from callmark.running.wording import Wording
 from callmark.tools.context import Invocation, apart
+from callmark.tools.misuse import require
 from callmark.tools.registry import Registry
-from callmark.tools.requirements import require
 from callmark.tools.results import Failure, Result
 from callmark.tools.shapes import native
 from callmark.tools.tool import Tool

@@ -14,7 +14,7 @@ from callmark.errors import NotPermittedError, ToolError, ToolsError
 from callmark.tools.checking import Checker, Engine
 from callmark.tools.context import Invocation, is_reserved
 from callmark.tools.foreign import Outcome, attempt, attempt_async
-from callmark.tools.requirements import require
+from callmark.tools.misuse import require
 from callmark.tools.tool import Body, Mode, Tool, tool
 
 Asked = Callable[[Invocation], Any]  # a tool's `should_register`
