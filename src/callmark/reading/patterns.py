@@ -8,6 +8,7 @@ for patterns from which none can be derived (a user's look-behind, say) the `reg
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
@@ -31,15 +32,15 @@ PATIENCE: Final = 500
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
-class _Waiting:
+class _Waiting(ABC):
     """What tells of a held text whether it is still too short, without a closer look."""
 
     _asked = 0
 
-    @cached_property
+    @property
+    @abstractmethod
     def waiting(self) -> Callable[[str], object] | None:
         """Tells of a short text that begins where the pattern may match whether more text must come to decide."""
-        raise NotImplementedError
 
     @property
     def waits(self) -> Callable[[str], object] | None:
