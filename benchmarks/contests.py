@@ -204,6 +204,8 @@ class Arena:
     def versions(self) -> dict[str, Any]:
         """Return what each process says of its versions; a process that does not start is unavailable."""
         found: dict[str, Any] = {}
+        for worker in self.workers.values():
+            worker.start()
         for name, worker in list(self.workers.items()):
             try:
                 hello = worker.ask("hello", limit=60)

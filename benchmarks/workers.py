@@ -27,11 +27,15 @@ class FailedError(Exception):
 
 
 class Worker:
-    """One process that serves readers by the protocol of `peers/worker.py`. Started with the first request."""
+    """One process that serves readers by the protocol of `peers/worker.py`. Started with the first request, or before.
+
+    One that was ended for being slow is started again at once: what it imports must not be waited for.
+    """
 
     def __init__(self, name: str, launch: Launch, longest_seconds: float = LONGEST_SECONDS) -> None:
         self.name, self.launch, self.longest_seconds = name, launch, longest_seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._greeted = False  # whether it has imported what it needs
         self._complaints: IO[bytes] | None = None
         self._texts: dict[str, dict[str, Any]] = {}
         self._loaded: set[str] = set()
@@ -44,16 +48,17 @@ class Worker:
     def forget(self) -> None:
         """Drop all texts, here and there."""
         self._texts.clear()
-        self._loaded.clear()
-        if self._process is not None:
+        if self._loaded:  # a process that was just started again holds none
+            self._loaded.clear()
             self._ask({"op": "forget"}, self.longest_seconds)
 
     def ask(self, op: str, *, limit: float | None = None, **request: Any) -> Answer:
         """Return the answer to one request. Raises TooSlowError or FailedError."""
         key = request.get("key")
-        if self._process is None:
-            self._start()
+        self.start()
+        if not self._greeted:
             self._ask({"op": "hello"}, STARTING_SECONDS)  # what it imports is not part of any answer
+            self._greeted = True
         if key is not None and key not in self._loaded:
             self._ask({"op": "load", "key": key, **self._texts[key]}, self.longest_seconds)
             self._loaded.add(key)
@@ -75,6 +80,7 @@ class Worker:
             self._complaints.close()
             self._complaints = None
         self._loaded.clear()
+        self._greeted = False
         self._rest = b""
 
     def _last_words(self) -> str:
@@ -84,7 +90,10 @@ class Worker:
         lines = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
         return lines[-1][:300] if lines else "without a word"
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the process if there is none; return without waiting for it."""
+        if self._process is not None:
+            return
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
             self.launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints,
@@ -110,6 +119,7 @@ class Worker:
                 left = deadline - monotonic()
                 if left <= 0 or not selector.select(left):
                     self.close()
+                    self.start()
                     raise TooSlowError(f"longer than {limit:g} s")
                 piece = os.read(process.stdout.fileno(), 1 << 20)
                 if not piece:
