@@ -97,6 +97,8 @@ def _closed(
 
 def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read `key=value` pairs whose values are JSON, simple Python strings and containers, or bare words."""
+    if buffer.startswith(")", at):
+        return _closed(parts, buffer, at, "", "", "{}", {})
     pieces: list[str] = []
     longs: dict[int, tuple[str, str, JsonValue]] = {}  # long values are decoded once: key, JSON and value by place
     start = at
@@ -149,11 +151,15 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     values: dict[str, JsonValue] = {}
     start = at
     simple = parts.simple.match if form.encoding == "raw" and not parts.whole else _none
-    while True:
+    told = parameters is not None or parts.typed
+    last = None
+    while last is None:
         found = simple(buffer, at)
         if found is not None:
-            key, text = key_of(found, form), found["value"]
-            at = found.end()
+            key, text, last = found.group("key", "value", "last")
+            if form.key_encoding != "raw":
+                key = key_of(found, form)
+            at = found.end() if last is None else found.start("last")
         else:
             found = parts.between.match(buffer, at)
             if found is None:
@@ -175,11 +181,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
                 end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
-        if key in values:
-            return at
-        if not (text.isascii() and key.isascii()) and (lone_surrogate(text) or lone_surrogate(key)):
-            return at
-        types, is_json = declared(found, key, parameters)
+        types, is_json = declared(found, key, parameters) if told else (None, False)
         if len(text) <= HOLD:
             json, values[key] = plain_value(text, types, depth_limit - 1)
         elif is_long_json(text, types, is_json):
@@ -188,8 +190,10 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             json = encode(text)
             values[key] = text
         pieces.append(f"{quoted(key)}:{json}")
-    json = "{" + ",".join(pieces) + "}"
-    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, values)
+    source = buffer[start:at].strip(_BLANK)
+    if len(values) < len(pieces) or lone_surrogate(source) is not None:
+        return at
+    return _closed(parts, buffer, at, "", source, "{" + ",".join(pieces) + "}", values)
 
 
 def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: int) -> Read | int:

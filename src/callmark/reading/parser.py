@@ -412,8 +412,13 @@ class Parser(SectionReading):
                 self._section = entry
                 self._between = entry.section is not None and not entry.section.separated
                 self._mode = IN_SECTION
-            else:
-                self._begin(entry, found)
+                more = self._in_section(final)
+                if self._mode != IN_TEXT:
+                    return more
+                self._shown = passed = at = self._at
+                hit = -1
+                continue
+            self._begin(entry, found)
             return True
 
     def _known(self, found: re.Match[str]) -> bool:

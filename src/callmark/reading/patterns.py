@@ -251,7 +251,8 @@ class Patterns:
     value_end  of `parameters`: what ends a value, in words
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
     simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
-               it if structure follows
+               it, and the tail (group `last`) if it is the last one
+    typed      of `parameters`: whether tags may say what a value is (groups `text` and `json`)
     """
 
     def __init__(self, form: Form) -> None:
@@ -309,7 +310,9 @@ class Patterns:
             inside = "|".join(map(anonymous, rest[:-1]))
             lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
             value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
-            self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}")
+            last = f"(?P<last>{anonymous(tail)})?+" if tail else "(?P<last>(?!))?+"
+            self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}{last}")
+            self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
 
 
 class Section:
