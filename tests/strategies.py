@@ -32,8 +32,9 @@ NASTY = (
 """Pieces of text; most mean something to some dialect."""
 
 _PLAIN = [piece for piece in NASTY if not re.search(r"[\"'\\\x00-\x1f\ud800-\udfff]", piece)]
+_PLAIN += ["<think>", "</think>"] * 2  # laws want each kind in one string of a hundred
 _ESCAPES = ["\\n", '\\"', "\\\\", "\\/", "\\t", "\\u00e9", "\\u005d", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0000"]
-_ESCAPES += ["\\n"] * 2  # laws want them in one string of a hundred
+_ESCAPES += ["\\n"] * 2
 _KEYS = ["city", "days", "a", "name", "id", "arguments", "parameters", "true", "ключ", "键", "a-b.c_1", "_", "é"]
 _NAMES = ["get_weather", "f", "pack.skill", "extension:tool", "weather/get", "天气", "_x", "function", "functions.f"]
 
