@@ -1,8 +1,8 @@
 """What all tests share: where they import from, and how hard Hypothesis tries.
 
 Profiles, chosen with `HYPOTHESIS_PROFILE`: "dev" (the default: a suite that one runs while working), "ci" (the default
-where `CI` is set) and "long" (for a night, or after a change to the scanner). The first two try the same examples every
-time, so that a failure is the change's own; "long" tries new ones each time.
+where `CI` is set), "few" (where coverage is measured) and "long" (for a night, or after a change to the scanner). "long"
+tries new examples each time, the others the same ones, so that a failure is the change's own.
 """
 
 from __future__ import annotations
@@ -29,5 +29,6 @@ settings.register_profile(
     "dev", max_examples=30, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
 )
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=50)
+settings.register_profile("few", settings.get_profile("dev"), max_examples=5)
 settings.register_profile("long", settings.get_profile("dev"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
