@@ -1,8 +1,8 @@
 """What all tests share: where they import from, and how hard Hypothesis tries.
 
 Profiles, chosen with `HYPOTHESIS_PROFILE`: "dev" (the default: a suite that one runs while working), "ci" (the default
-where `CI` is set), "few" (where coverage is measured) and "long" (for a night, or after a change to the scanner). "long"
-tries new examples each time, the others the same ones, so that a failure is the change's own.
+where `CI` is set), "few" (where coverage is measured) and "long" (for a night, or after a change to the scanner). Only
+"long" tries new examples each time: a failure of the others is the change's own.
 """
 
 from __future__ import annotations
