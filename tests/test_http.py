@@ -178,11 +178,66 @@ def test_what_a_page_loads_without_saying_its_origin_is_refused_too(server):
         assert ask(server, "GET", "/health", None, {"Sec-Fetch-Site": site}).status == 200
 
 
-@pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/", "https://*.example.org"])
+@pytest.mark.parametrize("origin", [
+    "*", "example.org", "https://example.org/", "https://*.example.org", "https://example.org/app", "https://a b",
+    "https://me@example.org", "https://example.org:99999", "https://example.org:x", "https://example.org?", "https://",
+    "https://bücher.example", "https://[::1", "https://[::g]", "https://example.org\n", "null ", "",
+])  # fmt: skip
 def test_origins_are_explicit(origin):
     with pytest.raises(callmark.UsageError, match="origins: expected"):
         Gate(origins=[origin])
-    assert Gate(origins=["null", "chrome-extension://abc", "http://localhost:8000"])
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("HTTPS://Example.ORG:443", "https://example.org"),
+        ("http://localhost:080", "http://localhost"),
+        ("http://LocalHost:8000", "http://localhost:8000"),
+        ("https://example.org:80", "https://example.org:80"),
+        ("http://[0:0:0:0:0:0:0:1]:5000", "http://[::1]:5000"),
+        ("chrome-extension://abc", "chrome-extension://abc"),
+        ("safari-web-extension://0E3A-4E5C", "safari-web-extension://0E3A-4E5C"),
+        ("file://", "file://"),
+        ("null", "null"),
+    ],
+)
+def test_origins_are_taken_as_browsers_write_them(given, sent):
+    found = []
+
+    async def asked(origin: str) -> None:
+        async def send(message: Any) -> None:
+            found.append((message["type"], dict(message.get("headers", ()))))
+
+        async def hello(scope: Any, receive: Any, send: Any) -> None:
+            await PlainTextResponse("Hello")(scope, receive, send)
+
+        made: Any = hello
+        for layer in reversed(Gate(origins=[given]).middleware()):
+            made = layer.cls(made, *layer.args, **layer.kwargs)
+        headers = [(b"host", b"localhost"), (b"origin", origin.encode())]
+        await made({"type": "http", "method": "GET", "path": "/", "headers": headers}, None, send)
+
+    asyncio.run(asked(sent))
+    assert found[0][1][b"access-control-allow-origin"] == sent.encode()
+    found.clear()
+    asyncio.run(asked(sent + "x"))
+    assert b"access-control-allow-origin" not in found[0][1]
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [("Box", "box:80"), ("2001:DB8::0:5", "[2001:db8::5]:8765"), ("[2001:db8::5]", "[2001:db8::5]"), ("::", "[::]")],
+)
+def test_names_of_a_server_are_taken_as_clients_write_them(given, sent):
+    with served(Gate(hosts=[given])) as server:
+        assert ask(server, "GET", "/health", None, {"Host": sent}).status == 200
+
+
+@pytest.mark.parametrize("name", ["box:8000", "http://box", "a b", "", "[::g]", "*", "bücher"])
+def test_names_of_a_server_are_names(name):
+    with pytest.raises(callmark.UsageError, match="hosts: expected"):
+        Gate(hosts=[name])
 
 
 def test_a_token_is_wanted():

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
+import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -30,6 +32,9 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 OPEN_PATHS: Final = ("/health",)  # without a token: nothing is told there
 ELSEWHERE: Final = ("cross-site", "same-site")  # in Sec-Fetch-Site: another port of this machine is the same site
 BEARER: Final = "bearer."  # before a token among a WebSocket's protocols: a page can set no header
+_PORTS: Final = {"http": 80, "https": 443}
+_NAME: Final = re.compile(r"[A-Za-z0-9_.~-]+")
+_ORIGIN: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>\[[^\]]*\]|[^:\[]*)(?::(?P<port>[0-9]{1,5}))?")
 PROTOCOL: Final = "callmark"  # the WebSocket protocol that is chosen where one is asked for
 
 
@@ -54,17 +59,25 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     streaming: Collection[str] = ("/parse/stream",)
 
     def __post_init__(self) -> None:
-        for origin in self.origins:
-            if origin != "null" and ("*" in origin or "://" not in origin or origin.endswith("/")):
-                raise UsageError(f"origins: expected scheme://host or scheme://host:port, found {origin!r:.80}")
+        _ = self.sent_origins, self.sent_hosts  # now, and not with the first request
         if not self.token.isascii() or any(char.isspace() for char in self.token):
             raise UsageError("token: expected ASCII characters without blanks")
+
+    @property
+    def sent_origins(self) -> tuple[str, ...]:
+        """The origins as browsers write them."""
+        return tuple(map(_origin, self.origins))
+
+    @property
+    def sent_hosts(self) -> tuple[str, ...]:
+        """The hosts as clients write them, but for a port; those of the loopback first."""
+        return (*LOOPBACK, *map(_host, self.hosts))
 
     def middleware(self) -> list[Middleware]:
         """Return the checks, the outermost first. CORS is between them, so that a page can read why it was refused."""
         cors = Middleware(
             CORSMiddleware,
-            allow_origins=list(self.origins),
+            allow_origins=self.sent_origins,
             allow_methods=["*"],
             allow_headers=["*"],
             allow_private_network=True,
@@ -78,8 +91,8 @@ class _Door:
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app = app
-        self._hosts = {host.lower() for host in (*LOOPBACK, *gate.hosts)}
-        self._origins = frozenset(gate.origins)
+        self._hosts = frozenset(gate.sent_hosts)
+        self._origins = frozenset(gate.sent_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
@@ -173,6 +186,38 @@ def _name(host: str) -> str:
     """Return the name in a header Host: without its port, in lower case."""
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdigit() else host).lower()
+
+
+def _origin(given: str) -> str:
+    """Return an origin as browsers write it, who know no capitals and no port that goes without saying."""
+    if given in ("null", "file://"):  # the second is what programs send whose pages are files
+        return given
+    found = _ORIGIN.fullmatch(given)
+    host = _written(found["host"]) if found else ""
+    port = int(found["port"] or 0) if found else 0
+    if found is None or not host or port > 65_535:
+        raise UsageError(f"origins: expected scheme://host or scheme://host:port, found {given!r:.80}")
+    scheme = found["scheme"].lower()
+    if scheme not in _PORTS:  # an extension's: its host is a name that is taken as it is
+        return f"{scheme}://{found['host']}"
+    return f"{scheme}://{host}:{port}" if port and port != _PORTS[scheme] else f"{scheme}://{host}"
+
+
+def _host(given: str) -> str:
+    host = _written(f"[{given}]" if given.count(":") > 1 and "[" not in given else given)
+    if not host:
+        raise UsageError(f"hosts: expected a name or an address, without a port, found {given!r:.80}")
+    return host
+
+
+def _written(host: str) -> str:
+    """Return a host as clients write it, "" where it is none."""
+    if not host.startswith("["):
+        return host.lower() if _NAME.fullmatch(host) else ""
+    try:
+        return f"[{ipaddress.IPv6Address(host[1:-1])}]" if host.endswith("]") else ""
+    except ValueError:
+        return ""
 
 
 def failure(error: ServingError) -> Response:
