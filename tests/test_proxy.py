@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.client
 import json
 import logging
@@ -706,6 +707,28 @@ def test_no_comment_stands_in_the_middle_of_an_event():
     with raw_upstream(half) as address, proxied(address, mode="native", keep_alive_seconds=0.05) as proxy:
         told = httpx.post(f"{proxy}/v1/chat/completions", json=STREAM, timeout=20, trust_env=False)
         assert PIECE.decode() in told.text
+
+
+@pytest.mark.parametrize("header", [b"content-length: %d" % (2 * len(PIECE)), b"content-encoding: gzip"])
+@pytest.mark.parametrize("begun", [0, 1])
+def test_comments_stand_in_a_stream_however_it_is_sent(header, begun):
+    heard = threading.Event()
+    body = gzip.compress(PIECE * 2) if b"gzip" in header else PIECE * 2
+    at = begun * (len(body) // 2 if b"gzip" in header else len(PIECE))
+
+    def handle(line, over):
+        line.sendall(HEAD.replace(b"\r\n\r\n", b"\r\n%b\r\n\r\n" % header) + body[:at])
+        heard.wait(20)
+        line.sendall(body[at:])
+
+    with raw_upstream(handle) as address, proxied(address, mode="native", keep_alive_seconds=0.05) as proxy:
+        text = ""
+        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=STREAM, timeout=30, trust_env=False) as response:
+            for piece in response.iter_text():
+                text += piece
+                if ": keep-alive" in text:
+                    heard.set()
+    assert text.replace(": keep-alive\n\n", "") == (PIECE * 2).decode()
 
 
 @pytest.mark.parametrize(

@@ -266,8 +266,10 @@ async def _streamed(
 
 
 def _as_it_is(response: httpx.Response) -> Answer:
-    events = "text/event-stream" in response.headers.get("content-type", "")
-    return Answer(response.status_code, told(response), pieces_of(response, raw=True), events)
+    """Return an answer as it is. Events are unpacked and of any length: comments may have to stand between them."""
+    if "text/event-stream" in response.headers.get("content-type", ""):
+        return Answer(response.status_code, _plain(response), pieces_of(response), events=True)
+    return Answer(response.status_code, told(response), pieces_of(response, raw=True))
 
 
 async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
