@@ -70,6 +70,7 @@ GUARDED = {
     "opentelemetry": {"running"},
     "click": {"cli"},
     "rich": {"display"},
+    "anyio": {"serving"},
     "httpx": {"serving"},
     "starlette": {"serving"},
     "uvicorn": {"serving"},
@@ -209,7 +210,7 @@ def test_heavy_imports_are_late_and_in_their_room(module):
         assert package not in FORBIDDEN_IMPORTS
         if package in GUARDED:
             assert module.room in GUARDED[package], f"line {found.line}: {found.name}"
-            late = package not in ("click", "rich", "httpx", "starlette")
+            late = package not in ("anyio", "click", "rich", "httpx", "starlette")
             assert not (late and found.at_once), f"line {found.line}: {found.name} is imported with the module"
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import httpx
 import pytest
@@ -23,8 +23,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from callmark.cli import main
+from callmark.serving import relay as relays
 from callmark.serving.relay import Relay
-from callmark.serving.upstream import EVENT_LIMIT, Connection, EventDecoder, UpstreamError, failure
+from callmark.serving.upstream import EVENT_LIMIT, Connection, EventDecoder, UpstreamError, failure, pieces_of
 from callmark.serving.upstreams import Upstream, make_config
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 
@@ -475,12 +476,15 @@ def raw_upstream(handle):
         def talk(line):
             with line:
                 line.settimeout(20)
-                data = b""
-                while b"\r\n\r\n" not in data:
+                data, rest = b"", 1
+                while rest > 0:  # what is unread when a connection is closed resets it, and what was sent may be lost
                     piece = line.recv(65536)
                     if not piece:
                         return
                     data += piece
+                    head, end, body = data.partition(b"\r\n\r\n")
+                    length = re.search(rb"(?i)content-length: ([0-9]+)", head)
+                    rest = (int(length[1]) if length else 0) - len(body) if end else 1
                 if data.startswith(b"POST /v1/chat"):
                     handle(line, over)
 
@@ -709,12 +713,16 @@ def test_no_comment_stands_in_the_middle_of_an_event():
         assert PIECE.decode() in told.text
 
 
-@pytest.mark.parametrize("header", [b"content-length: %d" % (2 * len(PIECE)), b"content-encoding: gzip"])
-@pytest.mark.parametrize("begun", [0, 1])
-def test_comments_stand_in_a_stream_however_it_is_sent(header, begun):
+@pytest.mark.parametrize(
+    ("header", "body", "at"),
+    [
+        (b"content-length: %d" % (2 * len(PIECE)), PIECE * 2, 0),
+        (b"content-length: %d" % (2 * len(PIECE)), PIECE * 2, len(PIECE)),
+        (b"content-encoding: gzip", gzip.compress(PIECE * 2), 0),
+    ],
+)
+def test_comments_stand_in_a_stream_however_it_is_sent(header, body, at):
     heard = threading.Event()
-    body = gzip.compress(PIECE * 2) if b"gzip" in header else PIECE * 2
-    at = begun * (len(body) // 2 if b"gzip" in header else len(PIECE))
 
     def handle(line, over):
         line.sendall(HEAD.replace(b"\r\n\r\n", b"\r\n%b\r\n\r\n" % header) + body[:at])
@@ -827,6 +835,50 @@ def established(address):
             fields = row.split()
             count += int(fields[2].rpartition(":")[2], 16) == port and fields[3] == "01"
     return count
+
+
+def test_a_client_that_goes_away_at_any_moment_leaves_no_connection():
+    """Also while a connection is being closed: who is interrupted there must close it all the same."""
+    open_ones = set()
+
+    async def talk(reader, writer):
+        open_ones.add(writer)
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(WHOLE) + WHOLE)
+            await reader.read()  # until the proxy closes it
+        open_ones.discard(writer)
+        writer.close()
+
+    async def visits():
+        async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+            connection = Connection(Upstream(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+
+            @asynccontextmanager
+            async def opened():
+                async with connection.request("GET", connection.api("/x"), [], b"") as response:
+                    yield relays.Answer(200, [], pieces_of(response))
+
+            async def gone(steps):
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                return {"type": "http.disconnect"}
+
+            async def send(message):
+                pass
+
+            for steps in [*range(40), *range(8, 24)] * 5:
+                relay = Relay(opened(), events=False, keep_alive_seconds=9, client_timeout_seconds=9)
+                await relay({}, lambda steps=steps: gone(steps), send)
+            for _ in range(200):
+                if not open_ones:
+                    break
+                await asyncio.sleep(0.05)
+            left = len(open_ones)
+            await connection.close()
+            return left
+
+    assert asyncio.run(visits()) == 0
 
 
 def test_a_mistake_of_ours_is_raised():

@@ -7,12 +7,12 @@ headers hold goes to the upstream and nowhere else: the log has the model, the m
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -36,6 +36,7 @@ from callmark.serving.upstream import (
     pieces_of,
     read_all,
     refuses_tools,
+    together,
     told,
 )
 from callmark.serving.upstreams import ProxyConfig, Upstream
@@ -120,8 +121,9 @@ class Proxy:
 
         @asynccontextmanager
         async def merged() -> AsyncGenerator[Answer, None]:
-            asked = [self._listed(self._connection(each), request) for each in self.config.upstreams]
-            found = await asyncio.gather(*asked, return_exceptions=True)
+            found = await together(
+                *(partial(self._listed, self._connection(each), request) for each in self.config.upstreams)
+            )
             errors = [each for each in found if isinstance(each, UpstreamError)]
             if len(errors) == len(found):
                 raise errors[0]
@@ -130,10 +132,13 @@ class Proxy:
 
         return self._relay(merged(), self._connection(self.config.upstreams[0]), events=False)
 
-    async def _listed(self, connection: Connection, request: Request) -> list[Any]:
+    async def _listed(self, connection: Connection, request: Request) -> list[Any] | UpstreamError:
         url = connection.api("/models")
-        async with connection.request("GET", url, connection.headers(request.headers.items()), b"") as response:
-            found = _object(await read_all(pieces_of(response))).get("data") if response.is_success else None
+        try:
+            async with connection.request("GET", url, connection.headers(request.headers.items()), b"") as response:
+                found = _object(await read_all(pieces_of(response))).get("data") if response.is_success else None
+        except UpstreamError as error:
+            return error
         return found if isinstance(found, list) else []
 
     async def _other(self, request: Request) -> Response:

@@ -8,10 +8,11 @@ status is 200, and what goes wrong later is an error event.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import anyio
 import msgspec
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -63,7 +64,8 @@ class Relay(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer, until it or the client is at its end."""
         line = _Line(send, self._client_timeout)
-        work = asyncio.ensure_future(self._work(line))
+        wanted = anyio.CancelScope()  # not the task's own: httpcore's closing withstands this one alone
+        work = asyncio.ensure_future(_within(wanted, self._work(line)))
         watchers = [asyncio.ensure_future(_gone(receive)), asyncio.ensure_future(line.stalled())]
         if self._events:
             watchers.append(asyncio.ensure_future(line.keep_alive(self._keep_alive)))
@@ -71,11 +73,12 @@ class Relay(Response):
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (work, *watchers):
+            wanted.cancel()
+            for task in watchers:
                 task.cancel()
             await asyncio.gather(*watchers, return_exceptions=True)  # a comment to a client that is gone may fail
             await asyncio.wait((work,))
-        if not work.cancelled() and (error := work.exception()) is not None and not isinstance(error, OSError):
+        if (error := work.exception()) is not None and not isinstance(error, OSError):
             raise error
 
     async def _work(self, line: _Line) -> None:
@@ -99,6 +102,11 @@ class Relay(Response):
                 await line.start(error.status, [JSON_HEADER], events=False)
                 await line.send(body)
         await line.end()
+
+
+async def _within(scope: anyio.CancelScope, work: Coroutine[Any, Any, None]) -> None:
+    with scope:
+        await work
 
 
 def _as_event(body: bytes) -> bytes:
