@@ -89,6 +89,9 @@ def test_codes_are_listed():
         words = " ".join(schema["description"] for schema in schemas.values())
         assert not re.search(r"[A-Z]+_[A-Z]+|>>>|\bNone\b", words)
     assert OPENRPC["components"]["schemas"]["Failure"]["properties"]["kind"]["enum"] == list(ERROR_KINDS)
+    problem = openapi()["components"]["schemas"]["Problem"]["properties"]["code"]
+    assert problem["enum"] == list(KINDS)
+    assert "no stream of this name is open (404)" in problem["description"]
 
 
 def test_what_a_docstring_says_of_a_field_is_said_of_the_property():
@@ -100,6 +103,25 @@ def test_what_a_docstring_says_of_a_field_is_said_of_the_property():
     result = OPENRPC["components"]["schemas"]["Result"]
     assert result["description"].startswith("The result of one call, in the order of the calls. The ")
     assert result["properties"]["id"]["description"] == result["properties"]["name"]["description"]
+
+
+def words(schema):
+    """Yield the keys of a schema, those of what it is one of included."""
+    for key, part in schema.items():
+        yield key
+        if key == "anyOf":
+            for each in part:
+                yield from words(each)
+
+
+def test_every_parameter_is_described_where_it_stands():
+    """A client is written from the methods; who writes it has no docstring of ours."""
+    given = [*OPENRPC["methods"], *OPENRPC["x-client-methods"]]
+    found = {f"{each['name']}: {part['name']}": part["schema"] for each in given for part in each["params"]}
+    for name in ("Contexts", "Limits", "ClientTool", "SessionSettings", "Guard", "CallToWrite", "Invoked"):
+        found |= {f"{name}.{key}": part for key, part in OPENRPC["components"]["schemas"][name]["properties"].items()}
+    assert len(found) > 100
+    assert [name for name, schema in found.items() if not {"description", "$ref"} & set(words(schema))] == []
 
 
 def test_a_wrong_answer_would_be_seen():

@@ -46,7 +46,13 @@ class Reading(Params, frozen=True, kw_only=True):
         Meta(description="Names of dialects to listen for; null: all whose opener cannot be mistaken for prose."),
     ] = None
     tools: Tools = None
-    tolerance: Tolerance = "lenient"
+    tolerance: Annotated[
+        Tolerance,
+        Meta(
+            description="strict: what the dialect's grammar says; lenient: also what has mistakes that leave no doubt, "
+            "told as `repairs`; salvage: also calls that lack a part of their markers."
+        ),
+    ] = "lenient"
     contexts: Contexts | None = None
     starts_in_reasoning: Annotated[bool, Meta(description="Whether the prompt has opened the reasoning.")] = False
     nonce: Nonce = None
@@ -140,7 +146,10 @@ def list_dialects(state: State, params: Nothing) -> Dialects:
 
 
 class Feedback(Params, frozen=True, kw_only=True):
-    """What went wrong, as reading told it."""
+    """What went wrong, as reading told it.
+
+    problem   an event of `parse` or of a stream
+    """
 
     problem: Malformed | Notice
     dialect: Annotated[str | None, Meta(description="The one that the model shall write; null: the problem's.")] = None
@@ -159,7 +168,10 @@ def feedback(state: State, params: Feedback) -> Written:
 
 
 class Convert(Params, frozen=True, kw_only=True):
-    """A text, and the dialect that its calls shall be written in."""
+    """A text, and the dialect that its calls shall be written in.
+
+    dialects   in which calls are read, as `parse` has it
+    """
 
     text: ModelText
     to: Name
@@ -178,7 +190,10 @@ def convert(state: State, params: Convert) -> Written:
 
 
 class Offer(Params, frozen=True, kw_only=True):
-    """The tools that a model may call, and how."""
+    """The tools that a model may call, and how.
+
+    parallel   whether several calls may stand in one message
+    """
 
     tools: Tools
     dialect: Name = "call"
@@ -188,7 +203,18 @@ class Offer(Params, frozen=True, kw_only=True):
 
 
 class Prompt(Offer, frozen=True, kw_only=True):
-    """The tools, how they are taught, and perhaps the messages that the prompt goes into."""
+    """The tools, how they are taught, and perhaps the messages that the prompt goes into.
+
+    parallel    whether several calls may stand in one message
+    style       how tools are described, from all of the schema to the least
+    reasoning   whether the model is to say first what it needs a call for
+    examples    "turns": as messages; "inline": in the text; "none"
+    template    a layout of one's own, with the places {title}, {tools}, {how}, {rules} and {examples}; null: ours
+    messages    that the prompt is put into; null: none, it is returned alone
+    where       "system": a message of its own; "merged": in the last system message; "user": in the last user message;
+                "depth": a system message with `depth` messages behind it; "both": "system", and a reminder at the end
+    depth       in messages, for "depth"
+    """
 
     style: Style = "signature"
     language: LanguageName = "en"
@@ -225,7 +251,12 @@ def prompt(state: State, params: Prompt) -> Taught:
 
 
 class CallToWrite(Params, frozen=True, kw_only=True):
-    """A call to be written."""
+    """A call to be written.
+
+    name        of the tool
+    arguments   as JSON
+    id          of the call, for dialects that have one
+    """
 
     name: str
     arguments: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -241,7 +272,10 @@ class Writing(Params, frozen=True, kw_only=True):
 
 
 class Render(Writing, frozen=True, kw_only=True):
-    """Calls of one message."""
+    """Calls of one message.
+
+    calls   in their order
+    """
 
     calls: list[CallToWrite]
 
@@ -254,7 +288,12 @@ def render(state: State, params: Render) -> Written:
 
 
 class ResultToWrite(Params, frozen=True, kw_only=True):
-    """What a call came to: text, or a JSON value."""
+    """What a call came to.
+
+    name      of the tool
+    content   text, or a JSON value
+    id        of the call; null: it is not told
+    """
 
     name: str
     content: Any
@@ -269,7 +308,10 @@ def result(state: State, params: ResultToWrite) -> Written:
 
 
 class Restore(Writing, frozen=True, kw_only=True):
-    """A conversation in which calls and results are text."""
+    """A conversation in which calls and results are text.
+
+    messages   of the conversation
+    """
 
     messages: list[Message]
     language: LanguageName = "en"
@@ -282,7 +324,11 @@ def restore(state: State, params: Restore) -> Messages:
 
 
 class History(Restore, frozen=True, kw_only=True):
-    """A conversation with native calls and tool messages."""
+    """A conversation with native calls and tool messages.
+
+    messages      of the conversation
+    merge_roles   whether neighbouring messages of one role become one
+    """
 
     merge_roles: bool = False
 
@@ -294,7 +340,10 @@ def history(state: State, params: History) -> Messages:
 
 
 class Neutralize(Params, frozen=True, kw_only=True):
-    """A text that somebody else wrote."""
+    """A text that somebody else wrote.
+
+    text   of any kind
+    """
 
     text: str
     special_tokens: Annotated[bool, Meta(description="Whether tokens of chat templates are broken too.")] = False
@@ -307,7 +356,12 @@ def neutralize(state: State, params: Neutralize) -> Written:
 
 
 class Grammar(Offer, frozen=True, kw_only=True):
-    """The tools, and the engine that shall be constrained."""
+    """The tools, and the engine that shall be constrained.
+
+    parallel    whether several calls may stand in one message
+    target      the engine, or its form of a grammar
+    free_text   whether text may stand around the calls
+    """
 
     target: Target = "llguidance"
     free_text: bool = True

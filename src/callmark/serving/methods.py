@@ -52,7 +52,10 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Contexts(Params, frozen=True, kw_only=True):
     """What markers in fences, inline code, block quotes and reasoning are: text, or read like any other.
 
-    `sole` reads a fence that holds nothing but the call.
+    fence       in code fences; "sole" reads one that holds nothing but the call
+    code        in inline code
+    quote       in block quotes
+    reasoning   in thinking
     """
 
     fence: ContextPolicy = "text"

@@ -29,6 +29,7 @@ _CODES: Final = {
     "Notice": ("code", NOTICE_CODES),
     "Repair": ("code", REPAIR_CODES),
     "Failure": ("kind", ERROR_KINDS),
+    "Problem": ("code", {code: f"{kind.meaning} ({kind.status})" for code, kind in KINDS.items()}),
 }
 _FIELDS: Final = re.compile(r"^ {4}(\w+(?:, \w+)*) {2,}(.+(?:\n {5,}.+)*)", re.MULTILINE)
 """The rows of a docstring that say what fields are."""
@@ -61,7 +62,7 @@ def openrpc() -> Document:
                 "summary": each.description.partition(". ")[0].rstrip("."),
                 "description": each.description,
                 "paramStructure": "by-name",
-                "params": _params(each.params),
+                "params": _params(each.params, components),
                 "result": {"name": "result", "schema": refs[each.result]},
                 "errors": _errors(),
             }
@@ -76,7 +77,7 @@ def openrpc() -> Document:
                 "description": (asking.params.__doc__ or "").strip(),
                 "notification": asking.result is None,
                 "paramStructure": "by-name",
-                "params": _params(asking.params),
+                "params": _params(asking.params, components),
                 **({} if asking.result is None else {"result": {"name": "result", "schema": refs[asking.result]}}),
             }
             for name, asking in ASKED.items()
@@ -160,13 +161,18 @@ def openapi() -> Document:
 
 
 _RPC: Final = """\
-JSON-RPC 2.0, one message a line over standard input and output, or one a message over the WebSocket `/ws`.
-Parameters are given by name. Spans are half-open and count code points of the text, or UTF-16 units where
-`positions` says so. `x-client-methods` are what the server asks the client, or tells it, while a session runs."""
+JSON-RPC 2.0 in UTF-8, one message a line over standard input and output, or one a message over the WebSocket `/ws`.
+Parameters are given by name; batches are taken. A request is answered before the next one is read, but for
+`session/run`, which is answered when its turn is over. Spans are half-open and count code points of the text, or UTF-16
+units where `positions` says so. `x-client-methods` are what the server asks the client, or tells it, while a session
+runs: messages with a `method`, whose ids are strings of the server's own and are answered as any request is. An error
+has a `data.code`, one of those that are listed with each method."""
 
 _HTTP: Final = """\
 callmark's functions. Spans are half-open and count code points of the text, or UTF-16 units where `positions` says
-so. Streams and sessions are there over the WebSocket `/ws`, which speaks JSON-RPC 2.0 as `/openrpc.json` describes."""
+so. Streams and sessions are there over the WebSocket `/ws`, which speaks JSON-RPC 2.0 as `/openrpc.json` describes.
+Where a token is wanted, it goes into `Authorization: Bearer TOKEN`; a page, whose WebSocket can send no header, offers
+the protocols `callmark` and `bearer.TOKEN`."""
 
 _PARSE_STREAM: Final = """\
 The body is a text in UTF-8 that may come in pieces, with `options` in the query; or JSON Lines, the first of them the
@@ -183,9 +189,9 @@ def _errors() -> list[Document]:
     ]
 
 
-def _params(kind: type[msgspec.Struct]) -> list[Document]:
+def _params(kind: type[msgspec.Struct], components: dict[str, Document]) -> list[Document]:
     """Return the parameters of a method, one by one, as OpenRPC has them."""
-    schema = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")[1][kind.__name__]
+    schema = components[kind.__name__]
     required = schema.get("required", ())
     return [
         {"name": name, "required": name in required, "schema": described}

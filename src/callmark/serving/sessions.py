@@ -50,7 +50,11 @@ SessionName = Annotated[str, Meta(min_length=1, max_length=128, description="The
 
 
 class Generate(msgspec.Struct, frozen=True):
-    """Asks for what the model writes to these messages."""
+    """Asks for what the model writes to these messages.
+
+    session    the name of the session
+    messages   with `role` and `content`, the prompt that teaches the tools included
+    """
 
     session: str
     messages: list[dict[str, Any]]
@@ -63,7 +67,13 @@ class Generated(msgspec.Struct, frozen=True):
 
 
 class Invoked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool is told beside its arguments. `caller` is what the client gave with the session."""
+    """What a tool is told beside its arguments.
+
+    session           the name of the session
+    request_id        of this call alone
+    idempotency_key   the same for every attempt at the same call
+    caller            what the client gave with the session
+    """
 
     session: str
     request_id: str
@@ -76,6 +86,8 @@ class Invoke(msgspec.Struct, frozen=True, kw_only=True):
 
     An error with a `data.code` is meant for the model, its message and `data.hint` too; of any other one the model is
     told that there was one, and it counts as a failure of the tool.
+
+    arguments   valid by the tool's schema
     """
 
     name: Annotated[str, Meta(description="The tool's bare name.")]
@@ -86,7 +98,13 @@ class Invoke(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Approve(msgspec.Struct, frozen=True, kw_only=True):
-    """Asks for consent to a call: `true` or anything else."""
+    """Asks for consent to a call: `true` or anything else.
+
+    session     the name of the session
+    name        the tool's bare name
+    tool        its name with its owner, if it has one
+    arguments   valid by the tool's schema
+    """
 
     session: str
     name: str
@@ -95,7 +113,10 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """Says that nobody waits for the answer to a request any more."""
+    """Says that nobody waits for the answer to a request any more.
+
+    id   of that request
+    """
 
     id: str
 
@@ -108,7 +129,11 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """What happens in a session."""
+    """What happens in a session.
+
+    session   the name of the session
+    event     what was read in the model's text, the result of a call, or a step of the session
+    """
 
     session: str
     event: Event | Result | Step
@@ -136,7 +161,17 @@ ASKED: Final[dict[str, Asking]] = {
 
 
 class ClientTool(Params, frozen=True, kw_only=True):
-    """A tool that lives in the client. A tool of the mode `write` needs consent, unless `approval` says otherwise."""
+    """A tool that lives in the client.
+
+    name              as the model calls it
+    description       what the model is told of it
+    mode              "read": changes nothing; "write": may do so, and needs consent (`tool/approve`)
+    approval          whether it needs consent; null: where the mode is "write"
+    timeout_seconds   after which a call is given up; null: as the session has it
+    polling           to ask again and again is its purpose: repetition is no loop
+    stealth           its result is no reason to let the model go on
+    owner             the extension that it belongs to; "": none
+    """
 
     name: str
     description: str = ""
@@ -152,7 +187,10 @@ class ClientTool(Params, frozen=True, kw_only=True):
 
 
 class SessionReading(Params, frozen=True, kw_only=True):
-    """The options of reading that a session leaves open; null: as a session has them."""
+    """The options of reading that a session leaves open, as `parse` has them; null: as a session has them.
+
+    dialects, tolerance, contexts, starts_in_reasoning, limits   as `parse` has it
+    """
 
     dialects: str | list[str] | None = None
     tolerance: Tolerance | None = None
@@ -162,7 +200,10 @@ class SessionReading(Params, frozen=True, kw_only=True):
 
 
 class SessionPrompt(Params, frozen=True, kw_only=True):
-    """The options of the prompt that a session leaves open; null: as a session has them."""
+    """The options of the prompt that a session leaves open, as `prompt` has them; null: as a session has them.
+
+    style, examples, reasoning, budget, template   as `prompt` has it
+    """
 
     style: Style | None = None
     examples: Examples | None = None
@@ -172,7 +213,16 @@ class SessionPrompt(Params, frozen=True, kw_only=True):
 
 
 class SessionSettings(Params, frozen=True, kw_only=True):
-    """How the connection to the model is used: `callmark.Settings`, for a model that writes text."""
+    """How the connection to a model is used that writes text.
+
+    tools           off: none are offered, and what the model calls is not run
+    only            names of the tools to offer; null: all
+    parallel        off: a message ends with its first call
+    retries         how often, in one turn, the model is told what was wrong and asked again
+    continuations   how often, in one message, it is asked to go on where it was cut off inside a call
+    result_role     the role in which results are told
+    where           the place of the prompt among the messages, as `prompt` has it
+    """
 
     tools: bool = True
     only: list[str] | None = None
@@ -190,7 +240,13 @@ class SessionSettings(Params, frozen=True, kw_only=True):
 
 
 class Guard(Params, frozen=True, kw_only=True):
-    """The limits of the loop guard: `callmark.LoopGuard`."""
+    """The limits of the loop guard, which says no to a model that calls without end.
+
+    calls, seconds   so many calls in so many seconds
+    rounds           messages with calls in a turn
+    turn_calls       calls in a turn
+    repeats          how often the same call, or the same cycle of calls, may come without a new result
+    """
 
     calls: Annotated[int, Meta(ge=1)] = 5
     seconds: Annotated[float, Meta(gt=0)] = 30.0
@@ -200,7 +256,12 @@ class Guard(Params, frozen=True, kw_only=True):
 
 
 class SessionOpen(Params, frozen=True, kw_only=True):
-    """A conversation: its tools, what was said before, and how it is held."""
+    """A conversation: its tools, what was said before, and how it is held.
+
+    tools      that the model may call
+    system     what the system message says, before the tools are taught
+    messages   what was said before
+    """
 
     session: NewName | None = None
     tools: list[ClientTool] = msgspec.field(default_factory=list)
@@ -241,7 +302,10 @@ def _hosted(state: State, name: str) -> Hosted:
 
 
 class SessionRun(Params, frozen=True, kw_only=True):
-    """A session, and what the user says; null: nothing, the messages are as they should be."""
+    """A session, and what the user says.
+
+    text   what the user says; null: nothing, the messages are as they should be
+    """
 
     session: SessionName
     text: str | None = None
@@ -296,7 +360,11 @@ def session_close(state: State, params: SessionRef) -> Nothing:
 
 
 class SessionRegister(Params, frozen=True, kw_only=True):
-    """More tools for a session."""
+    """More tools for a session.
+
+    tools             that are added
+    allow_overwrite   whether they may replace others of their names; off, such a tool is an error
+    """
 
     session: SessionName
     tools: list[ClientTool]
@@ -318,7 +386,10 @@ def session_register(state: State, params: SessionRegister) -> Registered:
 
 
 class SessionUnregister(Params, frozen=True, kw_only=True):
-    """Tools to be removed, by their names with owner; other names are passed over."""
+    """Tools to be removed.
+
+    tools   their names, with owner; other names are passed over
+    """
 
     session: SessionName
     tools: list[str]
@@ -334,7 +405,11 @@ def session_unregister(state: State, params: SessionUnregister) -> Registered:
 
 
 class ModelChunk(Params, frozen=True, kw_only=True):
-    """The next piece of what the model writes. `generation` is the id of the request `model/generate`."""
+    """The next piece of what the model writes.
+
+    generation   the id of the request `model/generate`
+    text         the piece, which may end inside an emoji
+    """
 
     generation: str
     text: str
