@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -977,6 +978,15 @@ def test_the_command_takes_a_file(tmp_path):
             finally:
                 command.send_signal(signal.SIGINT)
         assert "<tool_call>" in scripted.requests[-1]["messages"][0]["content"]
+
+
+def test_what_the_readme_shows_of_the_proxy_is_true():
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    (curl .*/v1/chat/completions (?:.+\n)+)", text, re.MULTILINE)
+    with chain(lambda body: says(CALL)) as (_, client):
+        command = command.replace("http://127.0.0.1:8765", str(client.base_url).rstrip("/"))
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["choices"][0]["message"]["tool_calls"]
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,20 @@ from callmark.serving.proxy import Proxy
 from callmark.serving.upstreams import ProxyConfig, make_config
 
 
+class Server(uvicorn.Server):
+    """One that looks often whether it is to stop: uvicorn's own does so ten times a second, and tests have many."""
+
+    async def main_loop(self) -> None:
+        while not self.should_exit:
+            await asyncio.sleep(0.005)
+
+
 @contextmanager
 def served(app: Any) -> Iterator[str]:
     """Serve an ASGI application and yield its address, without a slash at the end."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(app, log_level="critical", lifespan="on", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:
