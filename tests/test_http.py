@@ -198,6 +198,7 @@ def test_origins_are_explicit(origin):
         ("http://[0:0:0:0:0:0:0:1]:5000", "http://[::1]:5000"),
         ("chrome-extension://abc", "chrome-extension://abc"),
         ("safari-web-extension://0E3A-4E5C", "safari-web-extension://0E3A-4E5C"),
+        ("Capacitor://localhost:8100", "capacitor://localhost:8100"),
         ("file://", "file://"),
         ("null", "null"),
     ],

@@ -198,8 +198,8 @@ def _origin(given: str) -> str:
     if found is None or not host or port > 65_535:
         raise UsageError(f"origins: expected scheme://host or scheme://host:port, found {given!r:.80}")
     scheme = found["scheme"].lower()
-    if scheme not in _PORTS:  # an extension's: its host is a name that is taken as it is
-        return f"{scheme}://{found['host']}"
+    if scheme not in _PORTS:  # an extension's, or a program's: what is behind it is taken as it is
+        return f"{scheme}://{given.partition('://')[2]}"
     return f"{scheme}://{host}:{port}" if port and port != _PORTS[scheme] else f"{scheme}://{host}"
 
 
