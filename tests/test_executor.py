@@ -1538,6 +1538,50 @@ def test_an_approver_that_does_not_answer_holds_nobody_up(way):
     assert asyncio.run(use())[0].outcome == way
 
 
+@pytest.mark.parametrize("made", ["plain", "awaitable"])
+def test_who_consents_may_take_their_time_and_is_asked_one_thing_at_a_time(made):
+    """As at `input()`: the loop goes on meanwhile, and of reads that run side by side each has its question."""
+    typed, asking, most = threading.Event(), [], []
+
+    async def later():
+        return True
+
+    def asks(approval):
+        asking.append(approval)
+        most.append(len(asking))
+        assert typed.wait(10)
+        asking.pop()
+        return True if made == "plain" else later()
+
+    async def use():
+        asyncio.get_running_loop().call_later(0.05, typed.set)  # what a loop that is held up would never do
+        return await executor.run([call("look", at, at=at) for at in range(3)])
+
+    executor = Executor(Registry([returning(1, "look", approval=True)]), approve=asks)
+    assert [result.outcome for result in asyncio.run(use())] == ["ok"] * 3
+    assert most == [1, 1, 1]
+
+
+def test_who_never_answers_holds_up_no_later_question_and_is_counted(release):
+    def asks(approval):
+        return approval.arguments["at"] > 0 or RELEASE.wait(20)
+
+    executor = Executor(Registry([returning(1, "look", approval=True)]), approve=asks)
+    clock = time.monotonic
+    soon = Invocation(deadline=clock() + LIMIT, clock=clock)
+    assert asyncio.run(executor.run([call("look", at=0), call("look", 1, at=1)], soon))[0].outcome == "timeout"
+    assert executor.abandoned == 1
+    assert asyncio.run(executor.run([call("look", at=2)]))[0].outcome == "ok"
+    for _ in range(7):
+        cancel = Cancel()
+        threading.Timer(0.02, cancel.set).start()
+        assert executor.run_sync([call("look", at=0)], Invocation(cancel=cancel))[0].outcome == "cancelled"
+    assert executor.run_sync([call("look", at=3)])[0].outcome == "denied"  # nobody is asked where so many hang
+    RELEASE.set()
+    wait_for(lambda: executor.abandoned == 0)
+    assert executor.run_sync([call("look", at=3)])[0].outcome == "ok"
+
+
 @pytest.mark.parametrize("way", ["swallows", "in a thread"])
 def test_the_sync_front_waits_for_no_approver_that_will_not_be_cancelled(way, release):
     async def swallows(approval):

@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import threading
@@ -160,6 +161,22 @@ def test_who_runs_it_is_asked_before_anything_is_written(server, tools, options,
     assert outcome in done.stdout
     asked = r'run: save({"text":"\u202e[31mx"})?'
     assert (asked in done.stderr) is (not options)
+
+
+def test_who_interrupts_a_question_ends_it_all(server, tools):
+    """At once and quietly: what still reads the terminal, in a thread, keeps nothing from ending."""
+    Handler.call = '[CALL: save({"text": "x"})]'
+    parent, child = pty.openpty()
+    words = [*COMMAND, "run", "Save it.", "--model-url", server, "--tools", str(tools)]
+    process = subprocess.Popen(words, stdin=child, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    os.close(child)
+    asked = b""
+    while b"[y/N]" not in asked:
+        asked += os.read(process.stderr.fileno(), 1)
+    process.send_signal(signal.SIGINT)
+    assert b"Fatal" not in process.communicate(timeout=60)[1]
+    os.close(parent)
+    assert process.returncode == 130
 
 
 def test_files_without_tools_and_servers_that_are_not_there_are_failures(tools, tmp_path):

@@ -89,7 +89,7 @@ def run(
     def asked(approval: Approval) -> bool:
         arguments = msgspec.json.encode(approval.arguments).decode()
         what = f"{approval.message or 'run'}: {approval.tool.qualified_name}({arguments})"
-        return yes or click.confirm(safe(what) + "?", err=True)
+        return yes or _confirmed(safe(what))
 
     with ExitStack() as opened:
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
@@ -119,6 +119,19 @@ def _watch(session: Session, model: Model, question: str, as_json: bool) -> None
                 output.flush()
 
     asyncio.run(turn())
+
+
+def _confirmed(what: str) -> bool:
+    """Ask whoever sits there; only `y` and `yes` are a yes.
+
+    It is asked in a thread, which Ctrl-C leaves behind. So no lock of Python's may be held while it reads, as `input`
+    does: Python could not end without it.
+    """
+    click.echo(f"{what}? [y/N]: ", nl=False, err=True)
+    typed = b""
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        typed += byte
+    return typed.decode(errors="replace").strip().lower() in ("y", "yes")
 
 
 def _tools_of(path: str) -> list[Tool]:

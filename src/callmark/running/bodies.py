@@ -1,7 +1,8 @@
 """`Bodies`: runs what tools are made of, each body within its time, and counts what was given up and still runs.
 
 Whatever a body does, who waits for it waits no longer than that. What tools have beside bodies (what they say that they
-are about to do, whether they are offered) may hang just as well, and is held to a second.
+are about to do, whether they are offered) may hang just as well, and is held to a second; an approver has all the time
+that the call has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from functools import partial
 from typing import Any, Final
 
 from callmark.running import jobs as words
-from callmark.running.jobs import Content, Job, content_of
+from callmark.running.bulkhead import Bulkhead
+from callmark.running.jobs import Approval, Approver, Content, Job, content_of
 from callmark.running.signals import Bell, Cancel, attempt_here, unless
 from callmark.running.workers import Delivery, Workers, is_async, off_loop
 from callmark.tools.context import Invocation, apart
@@ -24,6 +26,7 @@ from callmark.tools.tool import Tool
 
 ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
 OFFER_SECONDS: Final = 1.0  # for a tool to say whether it is offered
+QUESTIONS_LIMIT: Final = 1000  # that wait for a person, who will not live to see them all
 MESSAGE_SECONDS: Final = 1.0  # for a tool to say what it is about to do
 
 
@@ -61,12 +64,14 @@ class Bodies:
         self._clock = clock
         self._workers = Workers()
         self._asides = Workers()  # what tools have beside bodies; where it hangs, bodies still run
+        self._approvers = Workers()
+        self._questions = Bulkhead(writes=1, waiting=QUESTIONS_LIMIT)  # a person is asked one thing at a time
         self._running: dict[Any, Body] = {}  # by the signals which tell them to stop
 
     @property
     def abandoned(self) -> int:
-        """How much of tools was given up and still runs."""
-        return self._workers.abandoned + self._asides.abandoned
+        """How much of tools, and how many approvers, were given up and still run."""
+        return self._workers.abandoned + self._asides.abandoned + self._approvers.abandoned
 
     def saturated(self) -> Failure | None:
         """Return why nothing new is started, None where there is no reason."""
@@ -155,14 +160,35 @@ class Bodies:
 
     async def is_offered(self, asked: Asked, context: Invocation) -> Outcome:
         """Ask a tool whether it is offered, in this event loop where it is async, else in a thread."""
+        answer = _called(self._asides, asked, context, OFFER_SECONDS)
+        return await unless(None, answer, OFFER_SECONDS) or Outcome(None, TimeoutError())
 
-        async def answer() -> Outcome | None:
-            if is_async(asked):
-                return await attempt_here(asked, context)
-            # What it returns may be awaited in this loop only: it is wrapped up, so that its thread leaves it alone.
-            told: Outcome | None = await self._asides.aside(
-                lambda: [asked(context)], lambda did: did, OFFER_SECONDS, ABANDONED_LIMIT
-            )
-            return told if told is None or told.error is not None else await attempt_here(told.value.pop)
+    async def consent(self, approve: Approver, approval: Approval) -> Outcome | None:
+        """Ask an approver, in this event loop where it is async. Others are asked one after another, in threads."""
+        if is_async(approve):
+            return await _called(self._approvers, approve, approval, None)
+        bell = Bell()
+        place = self._questions.enter("write", bell.ring)
+        if isinstance(place, Failure):
+            return None
+        try:
+            if not place.inside:
+                await bell.wait()
+            return await _called(self._approvers, approve, approval, None)
+        finally:
+            self._questions.leave(place)
 
-        return await unless(None, answer(), OFFER_SECONDS) or Outcome(None, TimeoutError())
+
+async def _called(
+    workers: Workers, function: Callable[[Any], Any], argument: Any, seconds: float | None
+) -> Outcome | None:
+    """Call what a host wrote, in this event loop where it is async, else in a thread; None where that does not answer.
+
+    What is returned there may be awaited here only: it is wrapped up, so that its thread leaves it alone.
+    """
+    if is_async(function):
+        return await attempt_here(function, argument)
+    told: Outcome | None = await workers.aside(
+        lambda: [function(argument)], lambda did: did, seconds, ABANDONED_LIMIT
+    )
+    return told if told is None or told.error is not None else await attempt_here(told.value.pop)

@@ -32,7 +32,7 @@ from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT
 from callmark.running.signals import Bell, Cancel, unless
 from callmark.running.workers import complete, side_by_side
 from callmark.tools.context import Invocation
-from callmark.tools.foreign import Outcome, attempt, attempt_async
+from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.misuse import require
 from callmark.tools.registry import Asked, Registry, copied
 from callmark.tools.results import Failure, Result
@@ -47,8 +47,9 @@ _KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where th
 class Executor:
     """Runs calls of a registry's tools.
 
-    approve            asked for each call of a tool that needs consent (by default, each that writes), sync or async;
-                       only True is a yes, and without an approver the answer is no. It is called in the event loop
+    approve            asked for each call of a tool that needs consent (by default, each that writes); only True is a
+                       yes, and without an approver the answer is no. An async one is called in the event loop; any
+                       other in a thread, one call after another, so a person may take their time
     announce           told of each call whose body is about to run, with what the tool says of it; must be quick
     timeout_seconds    for tools that have no limit of their own; counted from when the body starts
     result_limit       characters of JSON that a result may have
@@ -441,12 +442,13 @@ class Executor:
     ) -> Failure | None:
         if self._approve is None:
             return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
-        asking = attempt_async(self._approve, Approval(tool, copied(arguments), message, context))
+        asking = self._bodies.consent(self._approve, Approval(tool, copied(arguments), message, context))
         answer = await unless(_cancel_of(context), asking, context.remaining_seconds())
         stopped = words.stopped(context)
         if stopped is not None or (answer is not None and answer.value is True):
             return stopped
         return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
+
 
 def _cancel_of(context: Invocation) -> Cancel | None:
     return context.cancel if isinstance(context.cancel, Cancel) else None

@@ -101,7 +101,7 @@ class Workers(Forking):
         cancel.listen(_canceller(task))
         return task
 
-    async def aside(self, body: Callable[[], Any], finish: Finish, seconds: float, limit: int) -> Any:
+    async def aside(self, body: Callable[[], Any], finish: Finish, seconds: float | None, limit: int) -> Any:
         """Do the same in a thread, and wait so long for what is delivered; None where nothing came, or `limit` hang.
 
         It is for what hosts write beside bodies, which is quick and may hang all the same.
