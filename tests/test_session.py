@@ -1367,6 +1367,10 @@ def data(**delta: Any) -> str:
     return "data: " + json.dumps({"choices": [{"delta": delta}]})
 
 
+def reason(why: str) -> str:
+    return "data: " + json.dumps({"choices": [{"delta": {}, "finish_reason": why}]})
+
+
 def test_a_session_with_a_server(server):
     Handler.answers += [
         (
@@ -1407,6 +1411,60 @@ def test_a_server_that_does_not_stream_is_read_too(server):
     assert play(Session(Registry()), OpenAIModel(server, "tiny"))[-1].text == "It is 3."
     Handler.answers.append((200, ["event: done", "", "<p>"]))
     assert play(Session(Registry()), OpenAIModel(server, "tiny"))[-1].text == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "cut"),
+    [
+        ([], "cut"),
+        (["data: [DONE]"], None),
+        ([reason("stop")], None),
+        ([reason("stop"), "data: [DONE]"], None),
+        ([reason("length"), "data: [DONE]"], "length"),
+    ],
+)
+def test_an_answer_that_was_cut_is_known_as_such(server, lines, cut):
+    """A connection that is lost looks like the end, where there is no length: neither a reason nor `[DONE]` came."""
+    Handler.answers.append((200, [data(content="It is"), *lines]))
+    events = play(Session(Registry()), OpenAIModel(server, "tiny"))
+    assert [step.text for step in of(Step, events) if step.kind == "cut"] == ([] if cut is None else [cut])
+    assert events[-1].text == "It is"
+
+
+def test_what_was_whole_before_the_cut_runs_and_what_was_not_is_gone_on_with(server):
+    Handler.answers += [
+        (200, [data(content="[CALL: add(a=1, b=2)] [CALL: add(a=1, b="), reason("length")]),
+        (200, [data(content="5)]"), reason("stop")]),
+        (200, [data(content="[CALL: add(a=3, b=4)] Now")]),
+        (200, [data(tool_calls=[{**NATIVE_CALL, "function": {"name": "add", "arguments": '{"a": 1, "b": 2'}}])]),
+        (200, [data(content="3, 6 and 7."), reason("stop")]),
+    ]
+    events = play(Session(Registry([add])), OpenAIModel(server, "tiny"))
+    assert steps(events) == [
+        *("generation", "continuation", "results", "generation", "cut", "results"),
+        *("generation", "cut", "retry", "generation", "answer"),
+    ]
+    assert [result.data for result in of(Result, events)] == [3, 6, 7]
+    assert [problem.code for problem in of(Malformed, events)] == ["bad-arguments"]
+
+
+@pytest.mark.parametrize("tolerance", ["lenient", "salvage"])
+def test_of_a_call_no_beginning_is_another_call(tolerance):
+    """So a message that was cut holds no call with fewer arguments, or shorter ones, than the model meant."""
+    values = {"amount": 12345, "to": "Mia and Bob", "of": [1, 2], "at": -1.5, "in": {"a": {"b": "c d"}}}
+    read = 0
+    for dialect in dialects():
+        text = render_call("pay", values, dialect)
+        for end in range(len(text)):
+            found = parse(text[:end], dialects=dialect, tolerance=tolerance).calls
+            assert all(call.arguments == values for call in found), text[:end]
+            read += len(found)
+    for form in ("[CALL: pay(amount=123, to=Mia, at=1.5)]", "[pay(amount=123, to='M B')]", 'CALL: pay(to="M B")\n'):
+        whole = parse(form, dialects=["call", "pythonic"], tolerance=tolerance).calls
+        for end in range(len(form)):
+            for call in parse(form[:end], dialects=["call", "pythonic"], tolerance=tolerance).calls:
+                assert call.arguments == whole[0].arguments
+    assert read > 50
 
 
 def test_a_server_that_hangs_up_is_not_reached(server):

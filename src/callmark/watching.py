@@ -71,7 +71,7 @@ class Watching:
             case Step(kind="generation", text=text) if text and text != self._system:
                 self._system = text
                 return self._line("system", "bright_black", text)
-            case Step(kind="retry" | "continuation" | "no-tools" as kind, text=text):
+            case Step(kind="retry" | "continuation" | "cut" | "no-tools" as kind, text=text):
                 return self._line(kind, "magenta", text)
             case Step(kind="answer" | "cancelled" as kind):
                 return self._line("end", "cyan", kind)

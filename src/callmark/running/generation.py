@@ -13,7 +13,7 @@ from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, M
 from callmark.reading.parser import Parser
 from callmark.reading.whole import parse
 from callmark.running.models import Model, Request, chunks_of
-from callmark.running.native import Assembler
+from callmark.running.native import WHOLE, Assembler
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
 from callmark.tools.registry import Registry
@@ -65,6 +65,12 @@ class Generation:
         """What of it is for people."""
         return "".join(self._shown)
 
+    @property
+    def cut_by(self) -> str:
+        """Why the server did not send all of the message, in its word; "" where it did, or said nothing of it."""
+        reason = self._assembler.stop_reason
+        return "" if reason.lower() in WHOLE else reason
+
     def cut(self) -> Malformed | None:
         """Return what would be wrong if the text, which ends inside a call, were over; None where it would be read."""
         if not self._open:
@@ -76,6 +82,7 @@ class Generation:
     async def read(self, model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Event, None]:
         """Ask the model, and yield the events of what it answers. A second time, its answer goes on with the first."""
         self._again = self.text[self._read :] if self._open else ""
+        self._assembler.stop_reason = ""
         async with aclosing(chunks_of(model, request, cancel)) as chunks:
             async for chunk in chunks:
                 for event in self._fed(chunk):

@@ -23,6 +23,7 @@ Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
 _WORDS: Final = 500  # characters of what a server says that went wrong
 _FIELDS: Final = (b":", b"event:", b"id:", b"retry:")  # of server-sent events, beside `data:`
+_CUT: Final = {"choices": [{"index": 0, "delta": {}, "finish_reason": "cut"}]}  # says what a lost connection does not
 _END: Final = object()  # behind the last chunk
 _QUEUE_LIMIT: Final = 64  # chunks that a model may be ahead of who reads them
 
@@ -144,8 +145,9 @@ class OpenAIModel:
     native    whether the server takes tools and gives tool calls; otherwise it sees only text
     options   whatever else goes into the request: `temperature`, say
 
-    A server that does not stream, and answers with one JSON object, is read too. Raises ModelError for what the server
-    refuses and for what is neither, OSError where it cannot be reached.
+    A server that does not stream, and answers with one JSON object, is read too. A stream that ends without saying so,
+    by a reason or by `[DONE]`, was cut: it gets an event more, with the reason "cut". Raises ModelError for what the
+    server refuses and for what is neither, OSError where it cannot be reached.
     """
 
     def __init__(
@@ -213,7 +215,7 @@ class OpenAIModel:
 def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[Chunk]:
     """Yield the decoded `data` of server-sent events, until `[DONE]` or the end; where there is none, the whole."""
     other: list[bytes] = []
-    streamed = False
+    streamed = ended = False
     for line in lines:
         if not line.startswith(b"data:"):
             streamed = streamed or line.startswith(_FIELDS)
@@ -224,9 +226,21 @@ def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[C
         data = line[5:].strip()
         if data == b"[DONE]":
             return
-        yield _event(data, words)
+        event = _event(data, words)
+        ended = ended or _is_last(event)
+        yield event
     if not streamed:
         yield _event(b"".join(other).strip(), words)
+    elif not ended:
+        yield _CUT
+
+
+def _is_last(event: Mapping[str, Any]) -> bool:
+    """Return whether an event says why the answer ends."""
+    choices = event.get("choices")
+    return isinstance(choices, list) and any(
+        isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
+    )
 
 
 def _event(data: bytes, words: Callable[[bytes], str]) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
 
     "generation"    a model is asked; `text` are the system messages
     "continuation"  it is asked to go on with a message that was cut off inside a call
+    "cut"           its server did not send all of the message; `text` is the reason in its word ("length", say), or
+                    "cut" where the connection was lost. What came is taken as it is
     "results"       it is told results
     "retry"         it is told what was wrong
     "no-tools"      a guard said no (any: the loop guard, a tool's breaker, the bulkhead): it answers without tools
@@ -56,7 +58,7 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
     "answer"        the turn is over; `text` is what the model answered last
     """
 
-    kind: Literal["generation", "continuation", "results", "retry", "no-tools", "cancelled", "answer"]
+    kind: Literal["generation", "continuation", "cut", "results", "retry", "no-tools", "cancelled", "answer"]
     text: str = ""
 
     def __repr__(self) -> str:
@@ -274,6 +276,8 @@ class Session:
             if cancel.is_set():
                 yield Step("cancelled")
                 return
+            if answer.cut_by:
+                yield Step("cut", answer.cut_by)
             self._counts.calls += len(answer.calls)
             self._counts.malformed += len(answer.problems)
             if not tools_on:
