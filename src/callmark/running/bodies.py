@@ -96,12 +96,13 @@ class Bodies:
         left = context.remaining_seconds()
         seconds = tool.timeout_seconds or self._timeout_seconds
         seconds = seconds if left is None else min(seconds, left)
+        until = self._clock() + seconds
         own = replace(
             context,
             idempotency_key=job.key,
             cancel=cancel,
             clock=self._clock,
-            deadline=self._clock() + seconds,
+            deadline=until,
             messages=apart(list(context.messages)),  # a tool that changes what it is told changes no other's
             caller=apart(context.caller),
         )
@@ -109,7 +110,7 @@ class Bodies:
         bell = Bell()
         cancel.listen(bell.ring)
         delivery = Delivery(bell.ring)
-        inner = Body(inside.get(), place, own)
+        inner = Body(inside.get(), place, replace(own))  # a tool could write into its own one
         token = inside.set(inner)
         self._running[cancel] = inner
         here = tool.runs_in == "loop" and not alone
@@ -125,7 +126,7 @@ class Bodies:
         finally:
             inside.reset(token)
         try:
-            await bell.wait(own.remaining_seconds())  # starting a thread took some of them
+            await bell.wait(max(0.0, until - self._clock()))  # starting a thread took some of them
         finally:
             inner.over = True
             del self._running[cancel]
