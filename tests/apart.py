@@ -7,18 +7,15 @@ import os
 import time
 
 from callmark import Invocation, Tool, ToolError, tool
-from callmark.running.processes import in_process
 
 
-@in_process
-@tool(mode="read")
+@tool(mode="read", runs_in="process")
 def hold(seconds: float) -> int:
     """Keep the interpreter's lock, in one call of code in C."""
     return sum(range(int(seconds * 50_000_000)))
 
 
-@in_process
-@tool(mode="read", name="other")
+@tool(mode="read", name="other", runs_in="process")
 async def later(number: int, context: Invocation) -> dict[str, object]:
     """Say who runs this, and what it is told."""
     await asyncio.sleep(0)
@@ -27,8 +24,7 @@ async def later(number: int, context: Invocation) -> dict[str, object]:
     return {"number": number, "told": told, "process": os.getpid(), "hurry": left is not None and left < 60}
 
 
-@in_process
-@tool(mode="read")
+@tool(mode="read", runs_in="process")
 def fail(how: str) -> object:
     """Fail in some way."""
     match how:
@@ -53,5 +49,5 @@ def square(number: int) -> int:
     return number * number
 
 
-plain = in_process(Tool(name="plain", function=body, mode="read"))
-squared = in_process(tool(name="squared", mode="read")(square))
+plain = Tool(name="plain", function=body, mode="read", runs_in="process")
+squared = tool(name="squared", mode="read", runs_in="process")(square)

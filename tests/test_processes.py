@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ import pytest
 
 import apart
 from callmark import Call, Cancel, Executor, Invocation, Registry, Span, Tool, ToolsError, tool
-from callmark.running.processes import in_process, work
+from callmark.running.processes import work
 
 SECONDS = 30.0  # for a process to start, on a loaded machine
 
@@ -51,6 +52,20 @@ def test_what_holds_the_interpreters_lock_ends_with_its_time():
         time.sleep(0.01)
 
 
+def test_no_limit_of_a_thread_ends_code_that_keeps_the_interpreters_lock():
+    """So who cannot trust what is called in C (a pattern of `re`, say) asks for a process: nothing else helps."""
+    executor = Executor(Registry([replace(apart.hold, runs_in="thread")]), timeout_seconds=0.2)
+    began = time.monotonic()
+    executor.run_sync([call("hold", seconds=2)])
+    assert time.monotonic() - began > 0.2 + 0.25
+
+
+def test_under_review_no_process_is_begun():
+    made = replace(apart.hold, mode="write")
+    (result,) = Executor(Registry([made]), review=True).run_sync([call("hold", seconds=600)])
+    assert result.data == {"ok": None, "simulated": True, "unvalidated": True}
+
+
 def test_a_process_is_told_what_a_thread_is_told_and_answers_as_one():
     context = Invocation(request_id="r", caller={"name": "Mia"}, messages=[{"role": "user", "content": "Hi"}])
     calls = [call("other", number=5), call("plain", 1, a=[1, None]), call("squared", 2, number=7)]
@@ -87,7 +102,7 @@ def test_a_function_that_no_process_can_find_is_misuse():
 
     for made in (tool(local), Tool(name="a", function=lambda arguments, context: 1), Tool(name="a", function=Odd())):
         with pytest.raises(ToolsError, match="expected a function of a module, found one that is nowhere"):
-            in_process(made)
+            replace(made, runs_in="process")
 
 
 class Odd:
@@ -116,5 +131,5 @@ class Wire:
 def test_what_a_process_does(name, decorated, arguments, answer):
     """Here, where it can be looked at."""
     wire = Wire()
-    work(wire, ("apart", name), decorated, arguments, {}, None)
+    work(wire, ("apart", name, decorated), arguments, {}, None)
     assert wire.answer == answer or wire.answer["raised"] == answer

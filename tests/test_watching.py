@@ -96,6 +96,11 @@ def server():
 TOOLS = """
 from callmark import tool
 
+@tool(mode="read", runs_in="process")
+def apart() -> str:
+    "Say where this runs."
+    return __name__
+
 @tool(mode="read")
 def add(a: int, b: int) -> int:
     "Add two numbers."
@@ -125,6 +130,8 @@ def test_a_model_behind_a_server_calls_tools_of_a_file(server, tools, tmp_path):
     assert json.loads(audit.read_text())["outcome"] == "ok"
     native = command("run", "1 + 2?", *options, "--mode", "auto", "--json")
     assert '{"type":"result"' in native.stdout
+    Handler.call = "[CALL: apart()]"
+    assert 'result    apart: "tools"\n' in command("run", "Where?", *options).stdout
 
 
 def test_a_file_of_tools_imports_its_neighbours_and_may_name_a_tool_twice(server, tools):

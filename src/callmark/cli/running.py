@@ -143,7 +143,9 @@ def _tools_of(path: str) -> list[Tool]:
     from callmark.tools.tool import Tool
 
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as `python TOOLS.py` does
-    ran = attempt(runpy.run_path, path)
+    name = os.path.splitext(os.path.basename(path))[0]  # by which processes of tools find it there
+    taken = name in sys.modules or name in sys.stdlib_module_names
+    ran = attempt(runpy.run_path, path, None, None if taken else name)
     if ran.error is not None:
         raise _not_run(path, ran.error)
     found = list(dict.fromkeys(value for value in ran.value.values() if isinstance(value, Tool)))  # by any names, once

@@ -107,6 +107,10 @@ class Bodies:
             caller=apart(context.caller),
         )
         run = body_of(tool, simulate=self._review)
+        if tool.runs_in == "process" and run is tool.function:
+            from callmark.running.processes import in_process  # with multiprocessing, which few need
+
+            run = in_process(tool)
         bell = Bell()
         cancel.listen(bell.ring)
         delivery = Delivery(bell.ring)

@@ -1,7 +1,11 @@
 """Runs a tool's body in a process of its own, which really ends with its time: what no thread does.
 
 A thread can be given up, but code in C that never lets go of the interpreter's lock holds up all the others, and with
-them whoever counts the seconds. The price is a process a call: Python starts anew and imports the tool's module.
+them whoever counts the seconds. The price is a process a call: Python starts anew and imports the tool's module, which
+takes some tenths of a second, and these count.
+
+The function stands in a module, by its name, where the process finds it; arguments, messages and the caller's fields
+are pickled. Of the context it has no signal and no progress. A host that is killed itself leaves it running.
 """
 
 from __future__ import annotations
@@ -11,7 +15,6 @@ import threading
 import time
 from asyncio import CancelledError
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -20,14 +23,14 @@ from typing import Any, Final
 
 import msgspec
 
-from callmark.errors import ToolError, ToolsError
+from callmark.errors import ToolError
 from callmark.running.jobs import content_of, told
 from callmark.running.signals import Cancel
 from callmark.running.workers import Delivery, run_body
 from callmark.tools.context import Invocation
 from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.results import Failure
-from callmark.tools.tool import Body, Tool, tool
+from callmark.tools.tool import Body, Tool, place_of, tool
 
 _LOOK_SECONDS: Final = 0.02  # between two looks whether the call was given up
 _EXIT_SECONDS: Final = 5.0  # for a process that has answered to end by itself
@@ -36,60 +39,41 @@ _LIMIT: Final = 1 << 20  # characters of what comes back; the executor's own lim
 _new = multiprocessing.get_context("spawn")  # a fork would copy locks that other threads hold
 
 
-def in_process(made: Tool) -> Tool:
-    """Return the tool with its body in a process of its own for each call, killed when its time is over.
-
-    The function stands in a module, by its name, where the process finds it; arguments, messages and the caller's
-    fields are pickled. Of the context it has no signal and no progress. A start takes some tenths of a second, which
-    count. A host that is killed itself leaves it running. Raises ToolsError for a function that no other process could
-    find.
-    """
-    body = made.function
-    function = body.args[0] if isinstance(body, partial) else body  # of a decorated one
-    place = (getattr(function, "__module__", "<"), getattr(function, "__qualname__", "<"))
-    if "<" in "".join(place):
-        raise ToolsError(f"tool {made.name}: expected a function of a module, found one that is nowhere: {place[1]}")
-    return replace(made, function=_Apart(body, place, isinstance(body, partial)), runs_in="thread")
-
-
 class _Answer(msgspec.Struct):
     data: Any = None
     failure: Failure | None = None
     raised: str = ""  # what an exception says of itself
 
 
-class _Apart:
-    """A body that runs elsewhere; `inner` is what runs there."""
+def in_process(made: Tool) -> Body:
+    """Return a body that does what the tool's function does, elsewhere."""
+    return partial(_apart, place_of(made))
 
-    def __init__(self, inner: Body, place: tuple[str, str], decorated: bool) -> None:
-        self.inner = inner
-        self._place = place
-        self._decorated = decorated
 
-    def __call__(self, arguments: dict[str, Any], context: Invocation) -> Any:
-        fields = {
-            "request_id": context.request_id,
-            "idempotency_key": context.idempotency_key,
-            "messages": context.messages,
-            "caller": context.caller,
-        }
-        ours, theirs = _new.Pipe(duplex=False)
-        task = (theirs, self._place, self._decorated, arguments, fields, context.remaining_seconds())
-        process = _new.Process(target=work, args=task, daemon=True)
-        with ours:
-            with theirs:
-                process.start()
-            try:
-                while not ours.poll(_LOOK_SECONDS):
-                    if context.cancelled:
-                        process.kill()
-                        raise CancelledError
-                answer = msgspec.json.decode(ours.recv_bytes(), type=_Answer)
-            except EOFError:
-                process.join()
-                raise ToolError("process-ended", f"the tool's process ended with {process.exitcode}") from None
-        threading.Thread(target=_end, args=(process,), daemon=True).start()
-        return _come_back(answer)
+def _apart(place: tuple[str, str, bool], arguments: dict[str, Any], context: Invocation) -> Any:
+    fields = {
+        "request_id": context.request_id,
+        "idempotency_key": context.idempotency_key,
+        "messages": context.messages,
+        "caller": context.caller,
+    }
+    ours, theirs = _new.Pipe(duplex=False)
+    task = (theirs, place, arguments, fields, context.remaining_seconds())
+    process = _new.Process(target=work, args=task, daemon=True)
+    with ours:
+        with theirs:
+            process.start()
+        try:
+            while not ours.poll(_LOOK_SECONDS):
+                if context.cancelled:
+                    process.kill()
+                    raise CancelledError
+            answer = msgspec.json.decode(ours.recv_bytes(), type=_Answer)
+        except EOFError:
+            process.join()
+            raise ToolError("process-ended", f"the tool's process ended with {process.exitcode}") from None
+    threading.Thread(target=_end, args=(process,), daemon=True).start()
+    return _come_back(answer)
 
 
 def _come_back(answer: _Answer) -> Any:
@@ -112,8 +96,7 @@ def _end(process: SpawnProcess) -> None:
 
 def work(
     answers: Connection,
-    place: tuple[str, str],
-    decorated: bool,
+    place: tuple[str, str, bool],
     arguments: dict[str, Any],
     fields: Mapping[str, Any],
     seconds: float | None,
@@ -122,18 +105,18 @@ def work(
     deadline = None if seconds is None else time.monotonic() + seconds
     context = Invocation(**fields, deadline=deadline, clock=time.monotonic)
     delivery = Delivery(lambda: answers.send_bytes(delivery.content))
-    run_body(lambda: _found(place, decorated)(arguments, context), _said, delivery, Cancel())
+    run_body(lambda: _found(*place)(arguments, context), _said, delivery, Cancel())
 
 
-def _found(place: tuple[str, str], decorated: bool) -> Body:
-    """Return the body that a name leads to: a tool's, which may be one that runs apart, or a function."""
-    found: Any = import_module(place[0])
-    for part in place[1].split("."):
+def _found(module: str, name: str, decorated: bool) -> Body:
+    """Return the body that a name leads to: a tool's, or a function."""
+    found: Any = import_module(module)
+    for part in name.split("."):
         found = getattr(found, part)
-    body: Body = found
-    if isinstance(found, Tool) or decorated:
-        body = (found if isinstance(found, Tool) else tool(found)).function
-    return body.inner if isinstance(body, _Apart) else body
+    if decorated and not isinstance(found, Tool):
+        found = tool(found)
+    body: Body = found.function if isinstance(found, Tool) else found
+    return body
 
 
 def _said(outcome: Outcome) -> bytes:

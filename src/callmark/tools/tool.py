@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import NoneType
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, get_args, overload
 
 from callmark.dialects.model import expand
 from callmark.errors import ToolsError
@@ -15,7 +15,7 @@ from callmark.functions import Signature, read_signature
 from callmark.tools.context import Invocation
 
 Mode = Literal["read", "write"]
-Place = Literal["thread", "loop"]
+Place = Literal["thread", "loop", "process"]
 Body = Callable[[dict[str, Any], Invocation], Any]
 
 _FIELDS: Final = (
@@ -50,7 +50,9 @@ class Tool:
     timeout_seconds     None: as the executor has it
     runs_in             "thread": in a thread of its own, an async function in an event loop of its own, so that nothing
                         that it does holds up its host; "loop": in the caller's event loop, for an async function that
-                        uses what belongs to that loop. There no timeout can end a function that blocks
+                        uses what belongs to that loop. There no timeout can end a function that blocks; "process": in
+                        a process for each call, which is killed with its time, as code in C needs that keeps the
+                        interpreter's lock. See `callmark.running.processes`
     owner               the extension that the tool belongs to; "": the host
     tags, metadata      free
     """
@@ -79,7 +81,7 @@ class Tool:
             raise ToolsError(f"tool {self.name}: expected a function, found {type(self.function).__name__}")
         if not isinstance(self.parameters, Mapping):
             raise ToolsError(f"tool {self.name}: expected a JSON Schema, found {type(self.parameters).__name__}")
-        for attribute, allowed in (("mode", ("read", "write")), ("runs_in", ("thread", "loop"))):
+        for attribute, allowed in (("mode", ("read", "write")), ("runs_in", get_args(Place))):
             value = getattr(self, attribute)
             if value not in allowed:
                 raise ToolsError(f"tool {self.name}, {attribute}: expected {' or '.join(allowed)}, found {value!r}")
@@ -93,6 +95,8 @@ class Tool:
             if value is not None and not callable(value):
                 found = type(value).__name__
                 raise ToolsError(f"tool {self.name}, {attribute}: expected a function, found {found}")
+        if self.runs_in == "process":
+            place_of(self)
         object.__setattr__(self, "tags", frozenset(self.tags))
         if self.timeout_seconds is not None and not self.timeout_seconds > 0:
             raise ToolsError(f"tool {self.name}, timeout_seconds: expected more than 0, found {self.timeout_seconds}")
@@ -109,6 +113,20 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"Tool({self.qualified_name}, {self.mode})"
+
+
+def place_of(made: Tool) -> tuple[str, str, bool]:
+    """Return the module and the name by which another process finds a tool's function, and whether `tool` took it.
+
+    Raises ToolsError for a function that none could find.
+    """
+    body = made.function
+    decorated = isinstance(body, partial)
+    function = body.args[0] if isinstance(body, partial) and body.args else body
+    module, name = (getattr(function, attribute, "<") for attribute in ("__module__", "__qualname__"))
+    if "<" in f"{module}{name}":
+        raise ToolsError(f"tool {made.name}: expected a function of a module, found one that is nowhere: {name}")
+    return module, name, decorated
 
 
 def check_name(name: str, owner: str = "") -> None:
