@@ -1284,6 +1284,20 @@ def test_native_names_are_aliases_and_calls_without_ids_get_some():
     assert [message["tool_call_id"] for message in session.messages if message["role"] == "tool"] == ids
 
 
+def test_native_calls_with_one_id_are_several_calls_and_each_is_answered():
+    pieces = [
+        {"index": at, "id": "c", "function": {"name": "add", "arguments": f'{{"a": {at}, "b": 2}}'}} for at in (0, 1)
+    ]
+    for parts in ([pieces], [[piece] for piece in pieces]):
+        chunks = [{"choices": [{"delta": {"tool_calls": part}}]} for part in parts]
+        session = Session(Registry([add]))
+        events = play(session, Script(chunks, "2 and 3.", native_tools="openai"))
+        assert [result.data for result in of(Result, events)] == [2, 3]
+        called = [each["id"] for each in session.messages[1]["tool_calls"]]
+        assert called == [message["tool_call_id"] for message in session.messages if message["role"] == "tool"]
+        assert (called[0], len(set(called))) == ("c", 2)
+
+
 def test_a_model_with_native_tools_may_write_its_call_all_the_same():
     model = Script([fragment(0, "c1", "add", '{"a": 1, "b": 1}', content=CALL)], "3.", native_tools="openai")
     session = Session(Registry([add]))

@@ -160,7 +160,8 @@ class Generation:
                 self.calls.append(event)
                 if native:
                     made_up = sha256(f"{self.place} {event.index}".encode()).hexdigest()[:_ID_LENGTH]
-                    self._ids[event.index] = event.id or made_up
+                    taken = event.id in self._ids.values()  # servers repeat them, and refuse to be told so
+                    self._ids[event.index] = made_up if taken else event.id or made_up
             if isinstance(event, Malformed):
                 self.problems.append(event)
             if isinstance(event, Text) and event.channel == "content":

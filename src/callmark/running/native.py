@@ -143,13 +143,14 @@ class Assembler:
     def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
         """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one.
 
+        Some servers give all calls one id: at another index a name begins another one where the last is all there.
         Where both have an id, or no index, another name is another call. Without a name, it is an id for each fragment,
         unless the arguments are all there: then a name will come.
         """
         slot, own_id, name = _key(piece.get("index")), piece.get("id"), function.get("name")
         newest = list(reversed(self._pending.items()))
         for key, call in newest:
-            if own_id and call.id == own_id:
+            if own_id and call.id == own_id and not (name and slot not in (None, key[0]) and call.is_full()):
                 return key
         for key, call in newest:
             another = name or call.is_full() if own_id and call.id else slot is None and name and call.name
