@@ -48,6 +48,7 @@ from callmark import (
     parse,
     tool,
 )
+from callmark.running import bodies
 from callmark.running.ledger import call_key
 from callmark.running.models import OpenAIModel
 from callmark.running.observing import read_audit_log
@@ -1586,6 +1587,18 @@ def test_who_never_answers_holds_up_no_later_question_and_is_counted(release):
     RELEASE.set()
     wait_for(lambda: executor.abandoned == 0)
     assert executor.run_sync([call("look", at=3)])[0].outcome == "ok"
+
+
+def test_more_questions_than_anybody_answers_are_a_no(monkeypatch):
+    monkeypatch.setattr(bodies, "QUESTIONS_LIMIT", 1)
+    gate = threading.Event()
+    executor = Executor(Registry([returning(1, "look", approval=True)]), approve=lambda approval: gate.wait(10))
+
+    async def use():
+        asyncio.get_running_loop().call_later(0.05, gate.set)
+        return await executor.run([call("look", at, at=at) for at in range(3)])
+
+    assert [result.outcome for result in asyncio.run(use())] == ["ok", "ok", "denied"]
 
 
 @pytest.mark.parametrize("way", ["swallows", "in a thread"])

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -100,13 +101,17 @@ def test_a_function_that_no_process_can_find_is_misuse():
     def local() -> None:
         """Stand nowhere."""
 
-    for made in (tool(local), Tool(name="a", function=lambda arguments, context: 1), Tool(name="a", function=Odd())):
+    functions = [lambda arguments, context: 1, Odd(), Odd().do, partial(print, apart.body)]
+    for made in (tool(local), *(Tool(name="a", function=each) for each in functions)):
         with pytest.raises(ToolsError, match="expected a function of a module, found one that is nowhere"):
             replace(made, runs_in="process")
 
 
 class Odd:
-    """A function without a name."""
+    """A function without a name, and one that no other process has the object of."""
+
+    def do(self, arguments: Any, context: Any) -> None:
+        """Do nothing."""
 
     def __call__(self, arguments: Any, context: Any) -> None:
         """Do nothing."""

@@ -135,7 +135,7 @@ class Executor:
 
     @property
     def abandoned(self) -> int:
-        """How many tools were given up and still run."""
+        """How many tools, and approvers, were given up and still run."""
         return self._bodies.abandoned
 
     @property

@@ -121,10 +121,12 @@ def place_of(made: Tool) -> tuple[str, str, bool]:
     Raises ToolsError for a function that none could find.
     """
     body = made.function
-    decorated = isinstance(body, partial)
-    function = body.args[0] if isinstance(body, partial) and body.args else body
+    function: Any = body
+    decorated = isinstance(body, partial) and body.func is _call
+    if isinstance(body, partial) and decorated:
+        function = body.args[0]
     module, name = (getattr(function, attribute, "<") for attribute in ("__module__", "__qualname__"))
-    if "<" in f"{module}{name}":
+    if "<" in f"{module}{name}" or not isinstance(getattr(function, "__self__", None), type | NoneType):
         raise ToolsError(f"tool {made.name}: expected a function of a module, found one that is nowhere: {name}")
     return module, name, decorated
 
