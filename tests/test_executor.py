@@ -1589,6 +1589,16 @@ def test_who_never_answers_holds_up_no_later_question_and_is_counted(release):
     assert executor.run_sync([call("look", at=3)])[0].outcome == "ok"
 
 
+def test_an_approver_that_runs_calls_itself_does_not_wait_for_its_own_answer():
+    def asks(approval):
+        return approval.tool.name == "ask" or executor.run_sync([call("ask")])[0].data == 1
+
+    executor = Executor(Registry([returning(1, name, approval=True) for name in ("look", "ask")]), approve=asks)
+    soon = Invocation(deadline=time.monotonic() + 10, clock=time.monotonic)
+    assert asyncio.run(executor.run([call("look"), call("look", 1, at=1)], soon))[0].outcome == "ok"
+    assert executor.run_sync([call("look")], soon)[0].outcome == "ok"
+
+
 def test_more_questions_than_anybody_answers_are_a_no(monkeypatch):
     monkeypatch.setattr(bodies, "QUESTIONS_LIMIT", 1)
     gate = threading.Event()

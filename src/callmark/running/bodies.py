@@ -41,6 +41,7 @@ class Body:
 
 
 inside: ContextVar[Body | None] = ContextVar("callmark_body", default=None)
+_asking: ContextVar[bool] = ContextVar("callmark_asking", default=False)
 
 
 class Bodies:
@@ -170,7 +171,7 @@ class Bodies:
 
     async def consent(self, approve: Approver, approval: Approval) -> Outcome | None:
         """Ask an approver, in this event loop where it is async. Others are asked one after another, in threads."""
-        if is_async(approve):
+        if is_async(approve) or _asking.get():  # an approver that runs calls itself never waits for its own answer
             return await _called(self._approvers, approve, approval, None)
         bell = Bell()
         place = self._questions.enter("write", bell.ring)
@@ -179,6 +180,7 @@ class Bodies:
         try:
             if not place.inside:
                 await bell.wait()
+            _asking.set(True)  # in this task, which does nothing else
             return await _called(self._approvers, approve, approval, None)
         finally:
             self._questions.leave(place)
