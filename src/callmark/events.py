@@ -74,6 +74,7 @@ REPAIR_CODES: dict[str, str] = {
     "fenced-body": "a code fence around the body was dropped",
     "neighbour-body": "the body of another dialect was read in this one's wrapper",
     "key-spelling": "the name or the arguments stood under another key, or one level deeper",
+    "flattened-arguments": "arguments that stood beside the name were put together",
     "plain-quotes": "quotes were read where the dialect has a delimiter of its own",
     "triple-quotes": "a string in triple quotes was read",
     "raw-arguments": "nothing could read the arguments; they are kept as text under `_raw`",

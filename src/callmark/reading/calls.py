@@ -170,13 +170,16 @@ class CallReading:
 
     def _general_reader(self) -> ValueReader:
         form = self._entry.form
-        return _GENERAL.get(form.body, ValueReader)(
+        reader = _GENERAL.get(form.body, ValueReader)(
             form,
             self._body,
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
             parameters=self._parameters(),
         )
+        if isinstance(reader, EnvelopeReader) and self._tools:
+            reader.tools = self._tools
+        return reader
 
     def _open_string(self) -> int:
         """Return the position of the quote behind which the text of the arguments ends, -1 where they are in none."""

@@ -190,6 +190,11 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
         '<tool_call>{"name": "look", "params": {"at": 1}}</tool_call>',
         {},
     ),
+    "flattened-arguments": (
+        f"It is read where a given tool of that name has just such parameters. {_READ}",
+        '<tool_call>{"name": "look", "at": 1}</tool_call>',
+        {"tools": {"look": {"type": "object", "properties": {"at": {"type": "integer"}}}}},
+    ),
     "plain-quotes": (_READ, '<|tool_call>call:look{at:"sea"}<tool_call|>', {}),
     "triple-quotes": (_READ, '[CALL: say(text="""one "two" three""")]', {}),
     "raw-arguments": (
@@ -247,6 +252,7 @@ WANTED: Final[Mapping[str, str]] = {
     "fenced-body": "the body without a fence",
     "neighbour-body": "the arguments as the dialect writes them",
     "key-spelling": "the keys of the dialect, at the outermost level",
+    "flattened-arguments": "the arguments as an object of their own",
     "plain-quotes": "the dialect's own string delimiter",
     "triple-quotes": "a string in single or double quotes",
     "raw-arguments": "arguments with names",

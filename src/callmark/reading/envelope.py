@@ -2,12 +2,15 @@
 
 Only members at the outermost level count: an argument called `name` never picks the tool. Of the members only the
 arguments come out. What stands under a key of the arguments in another spelling comes out when the envelope ends,
-because until then the key that the grammar knows may follow, and then the other member means nothing.
+because until then the key that the grammar knows may follow, and then the other member means nothing. So do arguments
+that stand beside the name, without a key of their own: whether they are its arguments is certain only where a tool of
+that name was given, has a parameter for each, and wants no other.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from json.encoder import encode_basestring as quoted
 from typing import Final
 
@@ -30,12 +33,13 @@ _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, 
 class EnvelopeReader(ValueReader):
     """As ValueReader; `start` and `end` are the span of the member that holds the arguments.
 
-    `final` says that no more text comes: a brace at its end is the envelope's, and not one too many.
+    `final` says that no more text comes: a brace at its end is the envelope's, and not one too many. `tools` are the
+    parameters of those that were given, which may stand beside the name.
     """
 
     __slots__ = (
-        "_arguments_keys", "_beside", "_key", "_key_span", "_name_keys", "_other", "_other_name", "_others", "_role",
-        "_roles", "_visible", "final",
+        "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_key", "_key_span", "_mixed",
+        "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "final", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -46,20 +50,27 @@ class EnvelopeReader(ValueReader):
             form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, any_container=any_container
         )
         self.final = False  # whether no more text comes
+        self.tools: Mapping[str, Parameters] = {}
         self._outer = "E"
         self._outside = 1
         self._live = False
         self._name_keys = form.name_keys
         self._arguments_keys = form.arguments_keys
         self._key = ""
-        self._role = ""  # what the current member is: "name", "arguments", "other name", "other", or its key
+        self._role = ""  # what the current member is: "name", "arguments", "other name", "other", "id", or "beside"
         self._roles: set[str] = set()
         self._beside = False  # there are members that belong to arguments, or are them under an unknown key
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, Span] | None = None  # a name under a key in another spelling; that key's span
         self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
         self._others = 0  # how many members may be them
-        self._visible: list[str] = []  # `out`, while they are read
+        self._mixed = False  # whether a member has such a key
+        self._own: set[str] = set()  # keys of members that are no arguments
+        self._flat: list[str] = []  # members beside the name, as JSON
+        self._flat_keys: list[str] = []
+        self._flat_span = self._key_span  # of the first of these keys
+        self._aside: list[str] | None = None  # where the member goes that is read, and may turn out to be no arguments
+        self._visible: list[str] = []  # `out`, while it is read
 
     def _enter(self, name: str | None, inside: bool) -> None:
         self._stack.append("E")
@@ -70,18 +81,31 @@ class EnvelopeReader(ValueReader):
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; as in ValueReader."""
-        if self._withheld and self._other is not None:
-            self.out = self._other[0]
+        if self._aside is not None:
+            self.out = self._aside
         at = super().feed(buffer, at, base)
-        if self._withheld:
+        if self._aside is not None:
             self.out = self._visible
         return at
 
     def close(self, at: int, base: int) -> None:
         """Take all brackets that are open as closed at index `at`."""
-        if self._withheld and self._other is not None:
-            self.out = self._other[0]
+        if self._aside is not None:
+            self.out = self._aside
         super().close(at, base)
+
+    def _put_aside(self, sink: list[str]) -> None:
+        """The value that comes now is written to `sink`: it may turn out to be no arguments."""
+        self._live = self._withheld = True
+        self._visible, self.out = self.out, sink
+        self._aside = sink
+
+    def _end_aside(self) -> None:
+        """A value at the outermost level is over."""
+        if self._aside is not None and self._stack[-1] == "E":
+            self.out = self._visible
+            self._aside = None
+            self._live = self._withheld = False
 
     # Members: what a key says of its value.
 
@@ -95,16 +119,28 @@ class EnvelopeReader(ValueReader):
             self._key_span = Span(self.sound, self.sound + size)
             if role:
                 self._roles.add(role)
-            elif self._tolerant and self._other_name is None and (
+            elif self._tolerant and self.name is None and self._other_name is None and (
                 key.lower() in self._name_keys or key.lower() in _OTHER_NAME_KEYS
             ):
                 role = "other name"
-            elif key not in _ASIDE:
+            elif key in _ASIDE:
+                role = "id" if key == "id" else "type"
+            else:
                 self._beside = True
+                role = "beside"
                 if self._tolerant and (key.lower() in self._arguments_keys or key.lower() in _OTHER_KEYS):
                     role = "other"
-            self._role = role or key
+                    self._mixed = True
+            self._role = role
             self._live = role == "arguments"
+            if role != "beside":
+                self._own.add(key)
+            elif self._tolerant and self.tools and "arguments" not in self._roles:
+                if not self._flat_keys:
+                    self._flat_span = self._key_span
+                self._flat += "," if self._flat_keys else "{", quoted(key), ":"
+                self._flat_keys.append(key)
+                self._put_aside(self._flat)
         elif frame == "F":
             if self._key not in _AROUND:
                 return self._die("bad-arguments", "the arguments in the object that holds the name", at)
@@ -132,9 +168,9 @@ class EnvelopeReader(ValueReader):
         if self._role == "other":
             self._others += 1
             if char == "{" and self._others == 1 and "arguments" not in self._roles:
-                self._live = self._withheld = True
-                self._visible, self.out = self.out, []
-                self._other = self.out, self._key_span, Span(base + at, base + at)
+                written: list[str] = []
+                self._other = written, self._key_span, Span(base + at, base + at)
+                self._put_aside(written)
         if self._live and not self._withheld:
             self.start = base + at
         return super()._open(new, char, frame, at, base)
@@ -156,22 +192,22 @@ class EnvelopeReader(ValueReader):
             if self.name is None:
                 return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
             if "arguments" not in self._roles:
-                if self._beside:
+                if not self._beside:
+                    self.out.append("{}")
+                elif not self._take_flat(base + at + 1):
                     return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
-                self.out.append("{}")
         end = self.end
         stop = super()._close(frame, at, base, written=written)
         if not self._stack:  # the arguments ended before
             self.end = end
-        if self._live and self._stack and self._stack[-1] == "E":
-            self._live = False
-            if self._withheld and self._other is not None:
+        elif self._live and self._stack[-1] == "E":
+            if self._aside is None:
+                self._live = False
+                self.end = base + stop
+            elif self._role == "other" and self._other is not None:
                 written_json, key, place = self._other
                 self._other = written_json, key, Span(place.start, base + stop)
-                self.out = self._visible
-                self._withheld = False
-            else:
-                self.end = base + stop
+            self._end_aside()
         return stop
 
     def _take_others(self) -> None:
@@ -188,6 +224,16 @@ class EnvelopeReader(ValueReader):
             self.start, self.end = place.start, place.end
             self._roles.add("arguments")
             self._insert("key-spelling", key)
+
+    def _take_flat(self, end: int) -> bool:
+        """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
+        parameters = self.tools.get(self.name or "")
+        if parameters is None or self._mixed or not parameters.takes(self._flat_keys, without=self._own):
+            return False
+        self.out += *self._flat, "}"
+        self.end = end
+        self._insert("flattened-arguments", self._flat_span)
+        return True
 
     def _escaped_reader(self) -> ValueReader:
         if self._stack[-1] != "E":
@@ -207,6 +253,8 @@ class EnvelopeReader(ValueReader):
     def _choose_sink(self, at: int, base: int) -> bool:
         if self._stack[-1] not in "EF":
             return super()._choose_sink(at, base)
+        if self._aside is not None:
+            return super()._choose_sink(at, base)
         self._sink = None
         if self._is_key or self._role != "arguments":
             self._word = []
@@ -219,6 +267,11 @@ class EnvelopeReader(ValueReader):
         else:
             self._die_in_role(at)
         return True
+
+    def _end_string(self, at: int, base: int) -> int:
+        at = super()._end_string(at, base)
+        self._end_aside()
+        return at
 
     def _capture(self, sink: list[str], piece: str) -> None:
         self._size += len(piece)
@@ -250,6 +303,7 @@ class EnvelopeReader(ValueReader):
     def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
             super()._take_literal(word, text, at, base)
+            self._end_aside()
         elif self._role == "name" and text == quoted(word) and len(word) <= 128:
             self.name = word
         elif text != "null" or self._role == "name" or not self._tolerant:

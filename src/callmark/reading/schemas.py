@@ -19,7 +19,7 @@ Parameters that `properties` does not name are declared by `additionalProperties
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from json.encoder import encode_basestring as quoted
 from math import isfinite
@@ -118,6 +118,19 @@ class Parameters:
             schema = self._properties.get(key, self._schema.get("additionalProperties"))
             self._types[key] = declared_types(schema, self._schema) or None
         return self._types[key]
+
+    def takes(self, keys: Collection[str], *, without: Collection[str]) -> bool:
+        """Return whether an object of just these keys is certainly meant for the tool.
+
+        Each is one of its parameters, none that it requires is missing, and none of `without`, which may be taken for
+        something else, is one of them.
+        """
+        required = self._schema.get("required")
+        wanted = required if isinstance(required, list) else []
+        known = self._properties
+        return all(key in known for key in keys) and all(key in keys for key in wanted) and not any(
+            key in known for key in without
+        )
 
 
 def known_tools(tools: Any) -> dict[str, Parameters] | None:
