@@ -18,6 +18,9 @@ _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
+_GLM_AGAIN = (  # a call that ends, and the next one
+    r"/tool_call>{ws}<tool_call>{ws}[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)"
+)
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
@@ -28,6 +31,17 @@ def _list_of(opener: str, closer: str, **more: Any) -> Form:
     return Form(
         opener=opener, head=r"(?=\{)", body="envelope", separator=r"{ws},{ws}", closer=closer, alone=False, **more
     )
+
+
+def _unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> str:
+    """Return the pattern of what shows that a value was never closed; each part of it is without its first `<`.
+
+    That is another parameter, whose value is long, or ends where structure follows (`begin` of a parameter, or the
+    tail): elsewhere it is text about the format. Or it is the tail, where the next call or a section's end is `behind`.
+    """
+    value = rf"(?:[^<]{{400}}|[^<]{{0,399}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
+    found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
+    return rf"\r?\n(?=<{found})|<(?={found})"
 
 
 BUILTIN: tuple[Dialect, ...] = (
@@ -181,7 +195,8 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 value_end="</arg_value>",
                 unclosed=r"\r?\n(?=<arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)|"
-                r"<(?=arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)",
+                r"<(?=arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)|"
+                rf"\r?\n(?=<{_GLM_AGAIN})|<(?={_GLM_AGAIN})",
                 tail=r"{ws}</tool_call>",
             ),
         ),
@@ -218,6 +233,14 @@ BUILTIN: tuple[Dialect, ...] = (
                     rf"</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
                 ),
                 value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
+                unclosed=_unclosed(
+                    rf"(?:ifm\|)?arg_key{_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                    rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>",
+                    rf"(?:ifm\|)?arg_key{_SFX}>",
+                    rf"/(?:ifm\|)?arg_value{_SFX}>",
+                    rf"/(?:iquest_tool_call|{_IFM})>",
+                    rf"/(?:ifm\|)?tool_calls{_SFX}>|(?:iquest_tool_call|{_IFM})>",
+                ),
                 nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
                 tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
                 closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
@@ -408,6 +431,13 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"(?:[ ]string=\"(?:(?P<text>true)|(?P<json>false))\")?>"
                 ),
                 value_end=rf"</{_DSML}parameter>",
+                unclosed=_unclosed(
+                    rf"{_DSML}parameter name=\"[^<>\"\r\n]{{1,256}}+\"(?:[ ]string=\"(?:true|false)\")?>",
+                    rf"{_DSML}parameter name=",
+                    rf"/{_DSML}parameter>",
+                    rf"/{_DSML}invoke>",
+                    rf"/{_DSML}{_DSML_CALLS}>|{_DSML}invoke name=",
+                ),
                 tail=rf"{{ws}}</{_DSML}invoke>",
                 loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|<{_DSML}invoke name=))",
                 closer=rf"</{_DSML}{_DSML_CALLS}>",
@@ -448,6 +478,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<steptml:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
                 value_end="</steptml:parameter>",
+                unclosed=_unclosed(
+                    r"steptml:parameter name=\"[^<>\"\r\n]{1,256}+\">",
+                    "steptml:parameter name=",
+                    "/steptml:parameter>",
+                    "/steptml:invoke>{ws}<｜tool_call_end｜>",
+                    "｜tool_call(?:s_end｜|_begin｜)>",
+                ),
                 tail=r"{ws}</steptml:invoke>{ws}<｜tool_call_end｜>",
                 closer="<｜tool_calls_end｜>",
             ),
@@ -457,6 +494,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<atem:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
                 value_end="</atem:parameter>",
+                unclosed=_unclosed(
+                    r"atem:parameter name=\"[^<>\"\r\n]{1,256}+\">",
+                    "atem:parameter name=",
+                    "/atem:parameter>",
+                    "/atem:invoke>",
+                    "/atem:function_calls>|atem:invoke name=",
+                ),
                 tail=r"{ws}</atem:invoke>",
                 closer="</atem:function_calls>",
             ),
@@ -515,6 +559,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
                 loose_parameters=(r"{ws}<paramĠ?name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",),
                 value_end="</param>",
+                unclosed=_unclosed(
+                    r"param name=[\"'][^<>\"'\r\n]{1,256}+[\"']>",
+                    r"param name=|!\[CDATA\[",
+                    "/param>",
+                    "/function>",
+                    r"function name=[\"']",
+                ),
                 encoding="xml",
                 tail=r"{ws}</function>",
             ),
@@ -662,6 +713,13 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"(?:[ ]type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\")?<\|sep\|>"
                 ),
                 value_end=r"<\|close\|>argument<\|sep\|>",
+                unclosed=_unclosed(
+                    r"\|open\|>argument key=\"[^<>\"\r\n]{1,256}+\"(?:[ ]type=\"[a-z]{4,7}+\")?<\|sep\|>",
+                    r"\|open\|>argument key=",
+                    r"\|close\|>argument<\|sep\|>",
+                    r"\|close\|>call<\|sep\|>",
+                    r"\|close\|>tools<\|sep\|>|\|open\|>call tool=",
+                ),
                 nested=r"<\|open\|>call tool=\"[^\W\d][\w.:/\-]{0,127}+\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>",
                 key_encoding="xml",
                 tail=r"{ws}<\|close\|>call<\|sep\|>",
@@ -740,6 +798,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<rfl:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
                 value_end="</rfl:parameter>",
+                unclosed=_unclosed(
+                    r"rfl:parameter name=\"[^<>\"\r\n]{1,256}+\">",
+                    "rfl:parameter name=",
+                    "/rfl:parameter>",
+                    r"\|(?:call|end)\|>",
+                    r"\|start\|>assistant",
+                ),
                 trim=True,
                 tail=r"{ws}<\|(?:call|end)\|>",
             ),
