@@ -44,6 +44,7 @@ NOTICE_CODES: dict[str, str] = {
     "unknown-nonce": "a marker does not carry the nonce that was asked for and was left as text",
     "too-many-calls": "the limit of calls in one message is reached; this and later markers are left as text",
     "unknown-tool": "a call names a tool that is not among the given ones",
+    "extra-separator": "a separator too many before the end of a list of calls was dropped",
     "snapshot-replaced": "the host replaced text that was read already; reading began anew from the start",
 }
 

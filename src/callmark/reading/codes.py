@@ -130,6 +130,11 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
         "[CALL: forcast(city=Oslo)]",
         {"tools": ["forecast"]},
     ),
+    "extra-separator": (
+        "Nothing to do: the calls before it are read as they stand.",
+        '<tool_calls>[{"name": "look", "arguments": {}},]</tool_calls>',
+        {},
+    ),
     "snapshot-replaced": (
         "Throw away what was shown so far. Calls that were reported before are not reported again.",
         ("Well, let me see", "Well: let me see"),
@@ -225,6 +230,7 @@ WANTED: Final[Mapping[str, str]] = {
     "unknown-nonce": "the nonce that was asked for",
     "too-many-calls": "fewer calls",
     "unknown-tool": "the name of a tool that was given",
+    "extra-separator": "another call, or the end of the list",
     "snapshot-replaced": "a snapshot that begins with the last one",
     "opener-spelling": "the opener as the dialect spells it",
     "full-width-punctuation": "ASCII punctuation",

@@ -340,7 +340,7 @@ class Section:
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
         ways += [f"(?P<closer>{between}{blanks}(?:{closer}))", f"(?P<joined>{blanks}(?={heads}))"]
-        extra = f"(?P<closed>[)}}\\]]{{1,8}}{between}(?={heads}))"
+        extra = f"(?P<doubled>{between}{between}(?={heads}))|(?P<closed>[)}}\\]]{{1,8}}{between}(?={heads}))"
         none = ["(?P<closer>(?!))", "(?P<joined>(?!))"]
         self.loose = Pattern("|".join([*ways, extra] if self.separated else [ways[0], *none]))
         members = r"[,:=)\]}，：＝）］】｝]"

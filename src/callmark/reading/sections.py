@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from callmark.events import Repair, Span
+from callmark.events import Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.diagnosis import shown
 from callmark.reading.options import Limits
@@ -30,9 +30,11 @@ from callmark.reading.schemas import Parameters
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
+_EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of calls was dropped"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
-_MENDED: Final = {"joined": "missing-comma", "closed": "extra-closer"}  # by group of `patterns.Section.loose`
+_MENDED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
+"""What is repaired before a call, by group of `patterns.Section.loose`."""
 
 
 class SectionReading(CallReading):
@@ -60,6 +62,7 @@ class SectionReading(CallReading):
                 between = section.next.match(buffer, at)
                 if (between is None or section.goes_on) and not final and section.next.may_match(buffer, at):
                     return False
+                strict = between is not None
                 if between is None:
                     between = section.loose.match(buffer, at) if self._tolerant else None
                     open_end = self._tolerant and not final and (between is None or section.goes_on)
@@ -72,6 +75,9 @@ class SectionReading(CallReading):
                 if mended == "missing-comma" and self._broke:
                     break
                 self._broke = False
+                if closes and not strict:  # no call follows that could carry a repair
+                    place = self._base + between.end() - len(between[0].lstrip(" \t\r\n"))
+                    self._events.append(Notice(Span(place, place + 1), "extra-separator", _EXTRA_SEPARATOR))
                 self._markup(at, between.end())
                 if closes:
                     break
