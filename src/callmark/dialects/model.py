@@ -70,7 +70,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     repairs     of a variant (see Dialect): what its calls are recorded with. `missing-closer` stands behind the marker,
                 `missing-opener` before it, any other code for its head
     salvage     of a variant: whether only salvage takes it, and only with the name of a tool that was given, which is
-                the group `tool` of the head where the body is an envelope
+                the group `tool` of the head where the body is an envelope, and of the opener of a section; a section
+                with the opener of one of the forms is read only where that form is not listened for
     loose_heads patterns of heads that tolerant reading takes too, as a repair: `opener-spelling`; where a group `wide`
                 is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it

@@ -10,8 +10,10 @@ _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # w
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
 _NAMED_FIRST = (
-    r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\W\d][\w.:/\-]{0,127}+\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+    r"(?=\{{ws}\"name\"{ws}:{ws}\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 )
+_BARE_LIST = r"\[{ws}" + _NAMED_FIRST
+_BARE_CALLS = r"\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()"
 _DSML = r"｜(?:DSML|GCML)｜[ ]?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
@@ -115,6 +117,16 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<tool_call>{ws}{name}\(",
                 body="arguments",
                 tail=r"{ws}</tool_call>",
+                repairs=("neighbour-body",),
+                salvage=True,
+            ),
+            Form(
+                opener=r"<tool_call>{ws}\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()",
+                head=r"{name}{ws}\(",
+                body="arguments",
+                separator=r"{ws},{ws}",
+                closer=r"{ws}\]{ws}</tool_call>",
+                alone=False,
                 repairs=("neighbour-body",),
                 salvage=True,
             ),
@@ -234,9 +246,9 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
                 unclosed=_unclosed(
-                    rf"(?:ifm\|)?arg_key{_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                    rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
                     rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>",
-                    rf"(?:ifm\|)?arg_key{_SFX}>",
+                    rf"(?:ifm\|arg_key|arg_key){_SFX}>",
                     rf"/(?:ifm\|)?arg_value{_SFX}>",
                     rf"/(?:iquest_tool_call|{_IFM})>",
                     rf"/(?:ifm\|)?tool_calls{_SFX}>|(?:iquest_tool_call|{_IFM})>",
@@ -321,7 +333,7 @@ BUILTIN: tuple[Dialect, ...] = (
             ),
             Form(
                 begins="[",
-                opener=r"\[{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
+                opener=_BARE_CALLS,
                 head=r"{name}{ws}\(",
                 body="arguments",
                 tail=r"{ws}(?=[,\]])",
@@ -329,6 +341,21 @@ BUILTIN: tuple[Dialect, ...] = (
                 closer=r"\]",
                 alone=False,
                 explicit=False,
+            ),
+        ),
+        variants=(
+            Form(
+                begins="[",
+                opener=_BARE_CALLS,
+                head=r"{name}{ws}\(",
+                body="arguments",
+                tail=r"{ws}(?=[,\]])",
+                separator=r",{ws}",
+                closer=r"\]",
+                alone=False,
+                line_start=True,
+                repairs=("missing-opener", "missing-closer"),
+                salvage=True,
             ),
         ),
         writing=Writing(
@@ -621,7 +648,17 @@ BUILTIN: tuple[Dialect, ...] = (
             _list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
             _list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\]"),
             _list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
-            _list_of(r"\[{ws}" + _NAMED_FIRST, r"{ws}\]", begins="[", explicit=False, line_start=True),
+            _list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
+        ),
+        variants=(
+            _list_of(
+                _BARE_LIST,
+                r"{ws}\]",
+                begins="[",
+                line_start=True,
+                repairs=("missing-opener", "missing-closer"),
+                salvage=True,
+            ),
         ),
         writing=Writing(
             opener="<tool_calls>[",

@@ -122,8 +122,11 @@ class Plan:
                 compiled = patterns(form)
                 if not form.salvage:
                     loose.append(Entry("loose", compiled.head, dialect, compiled))
-                elif tolerance == "salvage":  # what none of the grammar's markers begins with, but its heads may
+                elif tolerance == "salvage" and compiled.opener is None:
+                    # What none of the grammar's markers begins with, but its heads may.
                     salvaged.append(Entry("loose", compiled.head, dialect, compiled))
+                elif tolerance == "salvage" and form.opener not in openers:
+                    salvaged.append(Entry("opener", compiled.opener, dialect, compiled, section((form,))))
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
@@ -391,7 +394,7 @@ def _begins(entry: Entry) -> str:
 def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
     """Return what a call may begin with in the section of `opener`, in the order in which it is tried."""
     heads = opener.section.heads if opener.section is not None else ()
-    strict = [Entry("head", head.head, opener.dialect, head) for head in heads]
+    strict = [Entry("loose" if head.form.repairs else "head", head.head, opener.dialect, head) for head in heads]
     loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
     return (*strict, *loose)
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from callmark.dialects import Dialect, expand
+from callmark.dialects.values import anonymous
 
 Range: TypeAlias = tuple[str, str]
 
@@ -139,7 +140,7 @@ def opener_steps(row: Dialect) -> list[list[Step]]:
     patterns += [form.separator + form.head for form in endless]
     found: list[list[Step]] = []
     for pattern in patterns:
-        for way in _ways(list(_parser.parse(expand(pattern)))):
+        for way in _ways(list(_parser.parse(anonymous(pattern)))):
             steps: list[Step] = []
             _append_steps(way, steps)
             while steps and steps[-1][1]:
