@@ -352,8 +352,11 @@ class ValueReader:
 
     def _insert(self, code: str, span: Span) -> None:
         """Record a repair that stands before others which are known already."""
-        at = sum(repair.span.start <= span.start for repair in self.repairs)
-        self.repairs.insert(at, Repair(code, span))
+        repairs = self.repairs
+        at = len(repairs)
+        while at and repairs[at - 1].span.start > span.start:  # it is one of the last
+            at -= 1
+        repairs.insert(at, Repair(code, span))
 
     @property
     def due(self) -> str | None:
