@@ -1,0 +1,141 @@
+"""What reading costs, counted and not timed: instructions where Linux counts them, else the steps of Python's bytecode.
+
+Tolerance costs good texts nothing that is worth a word, a call with some repairs a few times what the same call costs
+in good spelling, and one in which every other token must be mended much more, but the same for each: law 7 counts
+characters, this what is done for them.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from functools import partial
+
+import pytest
+
+from benchmarks.instructions import counting
+from benchmarks.workloads import SPELLINGS, dense, prose, sparse
+from callmark import Parser, parse
+
+COUNT = counting()
+WORDS = "the quick brown fox jumps over a lazy dog on its way home".split()
+
+
+def opcodes(read):
+    """Return how many steps of bytecode `read` takes."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        read()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def cost(text, **options):
+    """Return what reading `text` costs: the least of some turns, after one in which patterns are compiled."""
+    read = partial(parse, text, **options)
+    read()
+    if COUNT is None or sys.gettrace() is not None:
+        return opcodes(read)
+    found = []
+    gc.disable()
+    try:
+        for _ in range(4):
+            before = COUNT()
+            read()
+            found.append(COUNT() - before)
+    finally:
+        gc.enable()
+    return min(found)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_tolerance_costs_good_texts_nothing(spelling):
+    named = "pythonic" if spelling == "pythonic" else None
+    for make in (sparse, dense):
+        text = make(SPELLINGS[spelling], 20_000).text
+        strict = cost(text, tolerance="strict", dialects=named)
+        assert cost(text, dialects=named) <= 1.15 * strict
+
+
+def test_tolerance_costs_prose_nothing():
+    text = prose(20_000)
+    assert cost(text) <= 1.15 * cost(text, tolerance="strict")
+
+
+def of_words(count):
+    """Return values of `count` words, each in good JSON and as a model writes it that must be mended at every word."""
+    words = (WORDS * (count // len(WORDS) + 1))[:count]
+    text = "so " + " ".join(f'"{word}"' if at % 2 else word for at, word in enumerate(words)) + " end"
+    yield "inner quotes", json.dumps({"t": text}).replace('\\"', '"'), {"t": text}
+    text = " ".join(f"{word}'s" for word in words)
+    yield "apostrophes", f"{{'t': '{text}'}}", {"t": text}
+    text = "\n".join(f'print("{word}", x["a"])' for word in words)
+    yield "code", f'{{"t": "{text}"}}', {"t": text}
+    keys = {f"k{at}": word for at, word in enumerate(words)}
+    for name, before, sign, comma, mark in (
+        ("single quotes", "'", ": ", ", ", "'"),
+        ("curly quotes", "“", ": ", ", ", "”"),
+        ("bare keys and values", "", ": ", ", ", ""),
+        ("full-width signs", '"', "：", "，", '"'),
+        ("commas missing", '"', ": ", "\n", '"'),
+        ("two commas", '"', ": ", ",,", '"'),
+        ("comments", '"', ": ", ", /* so */ ", '"'),
+        ("equals signs", '"', " = ", ", ", '"'),
+    ):
+        members = comma.join(f"{before}{key}{mark}{sign}{before}{word}{mark}" for key, word in keys.items())
+        yield name, f"{{{members}}}", keys
+    yield "commas at ends", '{"t": [' + ", ".join("[1,]" for _ in words) + "]}", {"t": [[1] for _ in words]}
+    yield "tuples", '{"t": [' + ", ".join("(1, 2)" for _ in words) + "]}", {"t": [[1, 2] for _ in words]}
+    yield "a string", json.dumps(json.dumps(keys)), keys
+    yield "escaped quotes", json.dumps(keys).replace('"', '\\"'), keys
+    yield "entities", json.dumps(keys).replace('"', "&quot;"), keys
+
+
+def marker(arguments):
+    return f'<tool_call>\n{{"name": "f", "arguments": {arguments}}}\n</tool_call>'
+
+
+def shapes(count):
+    return {name: (marker(bad), marker(json.dumps(value))) for name, bad, value in of_words(count)}
+
+
+@pytest.mark.parametrize("name", shapes(1))
+def test_what_a_repair_costs(name):
+    few, some, many = (shapes(count)[name] for count in (4, 40, 400))
+    for bad, good in (few, some, many):
+        (mended,), (call,) = parse(bad).calls, parse(good).calls
+        assert mended.arguments == call.arguments
+        assert mended.repairs
+    assert cost(few[0]) <= 20 * cost(few[1]), "a call with some repairs"
+    assert cost(many[0]) <= 11.5 * cost(some[0]), "ten times as many repairs"
+    assert cost(many[0]) <= 120 * cost(many[1]), "a call with hundreds of them, which C reads at once where it is good"
+
+
+def test_a_long_call_with_one_repair_costs_no_more_than_20_good_ones():
+    text = "\n".join(" ".join(WORDS) for _ in range(80))
+    for bad, good in (
+        (marker(f'{{"t": {json.dumps(text)},}}'), marker(json.dumps({"t": text}))),
+        (marker(f"{{t: {json.dumps(text)}}}"), marker(json.dumps({"t": text}))),
+        (marker(json.dumps({"t": text})).replace('}\n</', "\n</"), marker(json.dumps({"t": text}))),
+        (f"[CALL: f(t: {json.dumps(text)})]", f"[CALL: f(t={json.dumps(text)})]"),
+    ):
+        assert parse(bad).calls[0].repairs
+        assert cost(bad) <= 20 * cost(good)
+
+
+def test_counting_bytecode_works_where_instructions_are_not_counted(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "COUNT", None)
+    short, long = (cost("[CALL: f(a=1)] " * count) for count in (10, 100))
+    assert 5 <= long / short <= 15
+    assert Parser().steps == 0
