@@ -24,7 +24,7 @@ NASTY = (
     "<tool_call>", '<tool_call>{"name": "x", "arguments": {}}</tool_call>', "<tool_call>x</tool_call>", "</parameter>",
     "<function=x>", "</function>", "<parameter=x>", "</arg_value>", "<arg_key>", "[TOOL_CALLS]", "[ARGS]",
     "<|tool_call_end|>", "<|tool_call_start|>", "<tool_call|>", '<|"|>', "<｜tool▁call▁end｜>", "</args_json>", "]]>",
-    "<![CDATA[", "</function_call>", "<think>", "</think>", "```", "`", "~~~", "\n> ", '"', "'", "\\", "\\n", "\\u0041",
+    "<![CDATA[", "</function_call>", "<think>", "</think>", "<think>x</think>", "```", "`", "~~~", "\n> ", '"', "'", "\\", "\\n", "\\u0041",
     "\\t", "C:\\\\temp", "&lt;", "&", "#", "//", "/*", "，", "）", "】", "“", "”", "东京", "日本語", "é", "e\u0301",
     "\u00a0", "\u3000", "\ufeff", "😀", "👩‍👩‍👧", "\u2028", "\x7f", "\x85", "C:\\new",
     "```json", "````", "it's", "a\nb", "\t", " ", "  ", "x", "Oslo", "7",
@@ -223,6 +223,9 @@ SLOPPY = (
     '<tool_call>{"arguments": {}}</tool_call>', '[CALL: f({"a": "\\x"})]', '[CALL: f({"a": "\\ud83d"})]',
     "<tool_call><function=f><parameter=a>x<tool_call><function=g></function></tool_call>", "[CALL: f(a=1, a=2)]",
     "[CALL: f(007)]", '[CALL: f({"a": 1, "a": 2})]', '[CALL: f({"a": 1e400})]',
+    '[TOOL_CALLS] [{"name": "f", "arguments": {}},]', "<|tool_call_start|>[f(a=1),, g()]<|tool_call_end|>",
+    '<function name="f"><param name="a">1<param name="b">2</param></function>',
+    '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a">1</｜DSML｜invoke><｜DSML｜invoke name="f"></｜DSML｜invoke>',
     "[CALL: f(" + "[" * 70 + "]" * 70 + ")]", '[CALL: f({"a": "' + "x" * 2000 + '"})]', "[CALL: f({1: 2})]",
 )  # fmt: skip
 """Markers that are nearly good: what tolerant reading repairs, and one of each kind that nothing can."""

@@ -13,13 +13,13 @@ import sys
 from functools import partial
 
 import pytest
-
 from benchmarks.instructions import counting
 from benchmarks.workloads import SPELLINGS, dense, prose, sparse
+
 from callmark import Parser, parse
 
 COUNT = counting()
-WORDS = "the quick brown fox jumps over a lazy dog on its way home".split()
+WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "on", "its", "way", "home"]
 
 
 def opcodes(read):

@@ -172,6 +172,10 @@ class ArgumentsReader(ValueReader):
             return True
         text = "".join(self._held)
         length = len(text)
+        key, _, word = text.partition(":")
+        if word[:1] in (" ", "\t") and not self._held_kind and key.rstrip(" \t") in self._bind:
+            self._die("unexpected-text", '"="', at)  # it looks like a pair
+            return False
         self._held = None
         bound = self._bind_next()
         if bound and not self._held_kind:
@@ -315,12 +319,16 @@ class ArgumentsReader(ValueReader):
         colon = _COLON_SIGN.search(buffer, at, end) if self._tolerant else None
         if colon is not None and self._is_key_up_to(buffer, at, colon.start()):
             pairs = follows(COLON_AND_VALUE, buffer, colon.start())
-            if not pairs and self._bound >= len(self._bind):
+            if not pairs and (self._bound >= len(self._bind) or self._names_one(buffer, at, colon.start())):
                 pairs = follows(COLON_AND_WORD, buffer, colon.start()) if pairs is False else None
             if pairs is None:
                 return colon.start(), False
             end = colon.start() if pairs else end
         return end, True
+
+    def _names_one(self, buffer: str, at: int, end: int) -> bool:
+        """Whether what was read of the word, up to index `end`, is the name of a parameter."""
+        return "".join([*self._word, buffer[at:end]]).rstrip(" \t") in self._bind
 
     def _is_key_up_to(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, and what stands from index `at` to `end`, is a key."""

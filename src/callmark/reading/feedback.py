@@ -26,7 +26,8 @@ EXCERPT: Final = 20
 TAIL: Final = 60
 """Characters of a cut call that are quoted, behind which the model goes on: a line."""
 
-_FINAL: Final = ("arguments-too-long", "too-many-calls", "extra-separator", "snapshot-replaced")  # the same again is no help
+# The same again is no help.
+_FINAL: Final = ("arguments-too-long", "too-many-calls", "extra-separator", "snapshot-replaced")
 _PLACED: Final = frozenset(
     ("unexpected-text", "bad-escape", "bad-number", "control-character", "lone-surrogate", "bad-arguments")
 )

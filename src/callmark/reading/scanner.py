@@ -122,11 +122,11 @@ class Plan:
                 compiled = patterns(form)
                 if not form.salvage:
                     loose.append(Entry("loose", compiled.head, dialect, compiled))
-                elif tolerance == "salvage" and compiled.opener is None:
-                    # What none of the grammar's markers begins with, but its heads may.
-                    salvaged.append(Entry("loose", compiled.head, dialect, compiled))
-                elif tolerance == "salvage" and form.opener not in openers:
-                    salvaged.append(Entry("opener", compiled.opener, dialect, compiled, section((form,))))
+                elif tolerance == "salvage":  # what none of the grammar's markers begins with, but its heads may
+                    if compiled.opener is None:
+                        salvaged.append(Entry("loose", compiled.head, dialect, compiled))
+                    elif form.opener not in openers:
+                        salvaged.append(Entry("opener", compiled.opener, dialect, compiled, section((form,))))
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
