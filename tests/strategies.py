@@ -24,10 +24,10 @@ NASTY = (
     "<tool_call>", '<tool_call>{"name": "x", "arguments": {}}</tool_call>', "<tool_call>x</tool_call>", "</parameter>",
     "<function=x>", "</function>", "<parameter=x>", "</arg_value>", "<arg_key>", "[TOOL_CALLS]", "[ARGS]",
     "<|tool_call_end|>", "<|tool_call_start|>", "<tool_call|>", '<|"|>', "<｜tool▁call▁end｜>", "</args_json>", "]]>",
-    "<![CDATA[", "</function_call>", "<think>", "</think>", "<think>x</think>", "```", "`", "~~~", "\n> ", '"', "'", "\\", "\\n", "\\u0041",
+    "<![CDATA[", "</function_call>", "<think>", "</think>", "```", "`", "~~~", "\n> ", '"', "'", "\\", "\\n", "\\u0041",
     "\\t", "C:\\\\temp", "&lt;", "&", "#", "//", "/*", "，", "）", "】", "“", "”", "东京", "日本語", "é", "e\u0301",
     "\u00a0", "\u3000", "\ufeff", "😀", "👩‍👩‍👧", "\u2028", "\x7f", "\x85", "C:\\new",
-    "```json", "````", "it's", "a\nb", "\t", " ", "  ", "x", "Oslo", "7",
+    "<think>x</think>", "```json", "````", "it's", "a\nb", "\t", " ", "  ", "x", "Oslo", "7",
 )  # fmt: skip
 """Pieces of text; most mean something to some dialect."""
 

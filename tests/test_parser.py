@@ -36,9 +36,12 @@ from callmark import (
     dialects,
     load_dialect,
     parse,
+    render_call,
 )
 from callmark.dialects import select
 from callmark.reading.grammar import load
+from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
+from callmark.testing import check_chunking, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
 
 HERMES = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
@@ -814,3 +817,52 @@ IN_QUOTES = [
 def test_a_string_full_of_quotes_is_read_alike_in_every_chunking(said, around):
     text = said.join(around)
     assert joined(by_characters(text)) == joined(whole(text))
+
+
+def test_a_pattern_with_flags_of_other_kinds_is_left_to_others():
+    assert literals("(") == [""]
+    with pytest.raises(UnsupportedPatternError):
+        unfinished("(?s:a.b)")
+
+
+def test_keys_of_an_envelope_are_those_of_its_form():
+    own = Dialect(
+        name="own",
+        title="<own>...</own>",
+        models="none",
+        source="none",
+        forms=(
+            Form(
+                head=r"<own>{ws}(?=\{)",
+                body="envelope",
+                tail="{ws}</own>",
+                name_keys=("tool",),
+                arguments_keys=("with",),
+            ),
+        ),
+    )
+    for members in ('"name":"x",', '"arguments":3,', '"name":"x","arguments":{"b":2},', ""):
+        for text in (
+            f'<own>{{{members}"tool":"f","with":{{"a":1}}}}</own>',
+            f'<own>{{"tool":"f",{members}"with":{{"a":1}}}}</own>',
+        ):
+            for tolerance in ("strict", "lenient"):
+                check_chunking(text, dialects=own, tolerance=tolerance)
+                check_previews(text, dialects=own, tolerance=tolerance)
+                (call,) = parse(text, dialects=own, tolerance=tolerance).calls
+                assert (call.name, call.arguments) == ("f", {"a": 1})
+
+
+@pytest.mark.parametrize("long", ["x" * 5000, "x" * 40_000])
+def test_long_values_that_their_tags_call_json(long):
+    value = [long, {"b": [1, 2]}]
+    text = render_call("f", {"a": value, "b": long}, "dsml")
+    assert parse(text).calls[0].arguments == {"a": value, "b": long}
+    assert [call.arguments for call in calls_in_pieces(text)] == [{"a": value, "b": long}]
+    (call,) = parse(f'[CALL: f(a="{long}", b=1, c="{long}")]').calls
+    assert call.arguments == {"a": long, "b": 1, "c": long}
+    assert call.repairs == ()
+
+
+def calls_in_pieces(text):
+    return [event for event in in_chunks(text[at : at + 7] for at in range(0, len(text), 7)) if isinstance(event, Call)]

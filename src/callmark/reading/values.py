@@ -148,8 +148,6 @@ class ValueReader:
             reader._watch('"', *reader._closing('"'), opened)
         if not frames:
             reader.end = sound + 1
-            if not reader._stack:
-                reader.status = DONE
         return reader
 
     def _enter(self, name: str | None, inside: bool) -> None:
@@ -362,11 +360,6 @@ class ValueReader:
     def due(self) -> str | None:
         """The closers that are due, innermost first, where the reader died of what stands behind a value; or None."""
         return "".join(_CLOSER[frame] for frame in reversed(self._stack)) if self._ended else None
-
-    @property
-    def blank(self) -> bool:
-        """Whether nothing was read so far."""
-        return not self._stack and self.status == OPEN
 
     @property
     def in_string(self) -> bool:
