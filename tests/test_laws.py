@@ -576,6 +576,18 @@ def test_steps_grow_with_the_text_and_no_faster(attack):
     laws.check_linear(attack, length=2000)
 
 
+@pytest.mark.parametrize("text", ["[CALL: f(a=" + "7" * 2000, "[CALL: f(a=" + "word " * 400, "[CALL: f(" + "k" * 2000])
+def test_steps_are_the_same_whatever_is_compiled(text, monkeypatch):
+    steps = []
+    for patience in (sys.maxsize, 0):
+        monkeypatch.setattr(pattern_module, "PATIENCE", patience)
+        parser = Parser()
+        for character in text:
+            parser.feed(character)
+        steps.append(parser.steps)
+    assert steps[1] <= 1.1 * steps[0]
+
+
 @each_attack
 def test_steps_grow_no_faster_where_every_dialect_listens_strictly(attack):
     laws.check_linear(attack, length=1000, dialects=[dialect.name for dialect in dialects()], tolerance="strict")
@@ -1123,6 +1135,7 @@ def test_a_sound_row_is_found_sound(fields):
         ({"begins": "=<"}, "begins: expected the characters '=', found '=<'"),
         ({"head": "[^x]{name} "}, "begins: expected the characters .* and 63467 more, found '='"),
         ({"head": "({name}"}, "head: no valid pattern"),
+        ({"tail": r"[a-z|]++\|"}, r"tail: expected a pattern that matches, found one that refuses 'a\|'"),
         ({"grammar": "none.lark"}, r"none\.lark"),
         ({"grammar": "heads.lark"}, "dialect own: grammar: .*"),
     ],

@@ -45,7 +45,7 @@ class PairsReader:
     """
 
     __slots__ = (
-        "_depth_limit", "_parameters", "_waits", "end", "id", "key", "name", "opened", "out", "quote",
+        "_depth_limit", "_parameters", "_room", "_waits", "end", "id", "key", "name", "opened", "out", "quote",
         "repairs", "sound", "start", "status",
     )  # fmt: skip
 
@@ -62,6 +62,7 @@ class PairsReader:
         self._depth_limit = depth_limit
         self._parameters = parameters
         self._waits: Pattern | None = None
+        self._room = 0  # characters that are waited for
 
     @property
     def stops(self) -> Callable[[str], object] | None:
@@ -71,7 +72,11 @@ class PairsReader:
     @property
     def waits(self) -> Callable[[str], object] | None:
         """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""
-        return self._waits.waits if self._waits is not None else None
+        return self._still if self._waits is not None and self._waits.waits is not None else None
+
+    def _still(self, held: str) -> object:
+        waits = self._waits.waiting if self._waits is not None and len(held) <= self._room else None
+        return None if waits is None else waits(held)
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.
@@ -124,7 +129,8 @@ class PairsReader:
                     self.status = STUCK
                     return at
             if found is None:
-                if size - at <= _HOLD.get(buffer[at], _WORDS) and pattern.may_match(buffer, at):
+                self._room = _HOLD.get(buffer[at], _WORDS)
+                if size - at <= self._room and pattern.may_match(buffer, at):
                     self._waits = pattern
                 else:
                     self.status = STUCK

@@ -1,0 +1,175 @@
+"""Checks a dialect's row: what the laws want of its patterns, before there is any text of it.
+
+A pattern is tried with texts that are made from it: each of its parts in the shortest form and in some others. So what
+is told is certain, and what is not told may still be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from re import _constants as sre  # as in `prefixes`: the tree of a pattern has no public interface
+from re import _parser
+from typing import Any, Final
+
+from callmark.dialects import Dialect, Form, expand, select
+from callmark.errors import DialectError
+from callmark.reading.grammar import load
+from callmark.reading.patterns import Pattern, anonymous
+
+_PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
+
+
+def check_dialect(dialect: str | Dialect) -> None:
+    """Check what the laws want of a dialect's row, without any text of it.
+
+    - Its patterns compile, and end in something that must be there: where a pattern matches, more text behind it
+      changes nothing. (Otherwise where a marker ends would depend on how the text was cut.) No part takes what the next
+      one wants: what repeats possessively gives nothing back.
+    - `begins` holds the characters with which an opener, a head that stands alone or a loose head begins, and no other.
+    - Its grammar compiles and has the start rules `marker` and `call`.
+
+    Patterns are tried with texts made from them; what looks behind or back refers to a group is not tried.
+
+    >>> check_dialect("hermes")
+    """
+    (row,) = select(dialect)
+    try:
+        for form in (*row.forms, *row.variants):
+            form.check()
+        load(row)
+    except DialectError as error:
+        raise AssertionError(f"{error}") from error
+    rows = [("forms", number, form) for number, form in enumerate(row.forms)]
+    rows += [("variants", number, form) for number, form in enumerate(row.variants)]
+    for kind, number, form in rows:
+        where = f"dialect {row.name}, {kind}[{number}]"
+        for field, pattern in _patterns(form):
+            _check_end(f"{where}.{field}", pattern)
+        _check_begins(where, form)
+
+
+def _patterns(form: Form) -> Iterator[tuple[str, str]]:
+    for field in ("head", "tail", "opener", "closer", "parameter", "loose_tail"):
+        pattern = getattr(form, field)
+        if field == "closer" and pattern.endswith(")?"):  # what is optional there is waited for: with it, and without
+            pattern = pattern.removesuffix("?")
+            yield field, expand(pattern[: pattern.rindex("(?:")])
+        if pattern:
+            yield field, expand(pattern)
+    if form.separator:  # a call stands behind it
+        yield "separator", expand(form.separator) + f"(?={anonymous(expand(form.head))})"
+    for field in ("loose_heads", "loose_openers", "loose_parameters"):
+        for number, pattern in enumerate(getattr(form, field)):
+            yield f"{field}[{number}]", expand(pattern)
+
+
+def _check_end(where: str, pattern: str) -> None:
+    compiled = re.compile(pattern)
+    samples = _samples(_parser.parse(pattern))
+    texts = [text for text in samples if compiled.match(text)]
+    giving = re.compile(_PATIENT.sub(r"\1", pattern)) if not texts else compiled
+    for text in samples if not texts else ():
+        if giving.match(text):
+            raise AssertionError(
+                f"{where}: expected a pattern that matches, found one that refuses {text!r}, as what it repeats "
+                f"without giving back takes what should stand behind it; {{key}} takes all but `<`, `>` and line breaks"
+            )
+    endings = sorted({char for text in [pattern, *texts] for char in text} | set(_ANY)) + texts
+    for text in texts:
+        for before, after in _growing(text, endings):
+            first = compiled.match(before)
+            then = compiled.match(after)
+            if first is not None and (then is None or then.end() != first.end()):
+                found = repr(then[0]) if then is not None else "none"
+                raise AssertionError(
+                    f"{where}: expected a pattern that ends in something that must be there, found one whose match in "
+                    f"{before!r} is {first[0]!r} and in {after!r} is {found}"
+                )
+
+
+def _growing(text: str, endings: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of texts, the first of which the second begins with."""
+    for size in range(len(text)):
+        yield text[:size], text
+    for ending in endings:
+        yield text, text + ending
+
+
+_ANY: Final = "aZ_09.-:/<>()[]{}\"'`=,#|& \t\r\n\\éß天（【：，▁｜"
+"""Characters of which some are in each set that a pattern of a dialect may name."""
+
+
+def _samples(items: Any) -> list[str]:
+    """Return some texts that a parsed pattern may match: each part in its shortest form, and once in each other."""
+    parts = [_variants(op, value) for op, value in items]
+    first = [part[0] if part else "" for part in parts]
+    texts = ["".join(first), "".join(part[-1] if part else "" for part in parts)]
+    for number, part in enumerate(parts):
+        texts += ["".join([*first[:number], variant, *first[number + 1 :]]) for variant in part[1:]]
+    return texts
+
+
+def _variants(op: Any, value: Any) -> list[str]:
+    """Return some texts that one part of a pattern may match."""
+    if op is sre.LITERAL:
+        return [chr(value)]
+    if op in (sre.IN, sre.NOT_LITERAL, sre.ANY):
+        accepted = [char for char in _ANY + _named(op, value) if _accepts(op, value, char)]
+        return accepted[:3] + accepted[-1:]
+    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+        least, most, sub = value
+        texts = _samples(sub)
+        counts = dict.fromkeys([least, min(least + 1, most), min(least + 3, most), min(most, least + 200)])
+        return [texts[0] * count for count in counts] + [text * max(least, 1) for text in texts[1:] if most]
+    if op is sre.SUBPATTERN:
+        return _samples(value[3])
+    if op is sre.ATOMIC_GROUP:
+        return _samples(value)
+    if op is sre.BRANCH:
+        return [text for branch in value[1] for text in _samples(branch)]
+    if op is sre.ASSERT:
+        return [*_samples(value[1]), ""]
+    return [""]  # what must not follow, anchors; and what is not tried: see whether it matches all the same
+
+
+def _named(op: Any, value: Any) -> str:
+    """Return the characters that a set names."""
+    if op is not sre.IN:
+        return ""
+    ranges = [code[0] for kind, code in value if kind is sre.RANGE]
+    return "".join(map(chr, [code for kind, code in value if kind is sre.LITERAL] + ranges))
+
+
+def _accepts(op: Any, value: Any, char: str) -> bool:
+    if op is sre.ANY:
+        return char != "\n"
+    if op is sre.NOT_LITERAL:
+        return char != chr(value)
+    members = [member for member in value if member[0] is not sre.NEGATE]
+    negated = len(members) < len(value)
+    return negated != any(_is_member(kind, code, char) for kind, code in members)
+
+
+def _is_member(kind: Any, code: Any, char: str) -> bool:
+    if kind is sre.LITERAL:
+        return char == chr(code)
+    if kind is sre.RANGE:
+        low, high = code
+        return bool(low <= ord(char) <= high)
+    letter = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[str(code).rpartition("_")[2]]
+    return re.match("\\" + (letter.upper() if "_NOT_" in str(code) else letter), char) is not None
+
+
+def _check_begins(where: str, form: Form) -> None:
+    """Try every character of the basic plane as the first of an opener, a head or a loose head."""
+    texts = [form.opener] * bool(form.opener) + [form.head] * form.alone + list(form.loose_heads)
+    patterns = [Pattern(expand(text)) for text in texts]
+    found = "".join(
+        char
+        for char in map(chr, [*range(0xD800), *range(0xE000, 0x10000)])
+        if any(pattern.match(char) or pattern.may_match(char, 0) for pattern in patterns)
+    )
+    if set(found) != set(form.begins):
+        more = f" and {len(found) - 20} more" if len(found) > 20 else ""
+        raise AssertionError(f"{where}.begins: expected the characters {found[:20]!r}{more}, found {form.begins!r}")
