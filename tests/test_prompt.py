@@ -292,13 +292,28 @@ def test_shorter_styles_are_that_much_shorter(tools):
     assert compact * 3 <= schema
 
 
-def test_whole_prompts_are_that_much_shorter_where_tools_are_several():
+@pytest.mark.parametrize("dialect", NAMES)
+def test_whole_prompts_are_that_much_shorter_where_tools_are_several(dialect):
     for tools in (MANY_TOOLS[:5], MANY_TOOLS):
         schema, signatures, compact = (
-            protocol_prompt(tools, style=style, examples="none").tokens for style in ("schema", "signature", "compact")
+            protocol_prompt(tools, dialect, style=style, examples="none").tokens
+            for style in ("schema", "signature", "compact")
         )
         assert signatures * 3 <= schema * 2
         assert compact * 3 <= schema
+
+
+def test_what_bounds_the_prompt_of_one_tool():
+    """The tool alone meets both; but title, example and rules would have to fit into some 20 tokens, and rules have 60."""
+
+    def tokens(style, template):
+        return protocol_prompt(MANY_TOOLS[:1], style=style, template=template, examples="none").tokens
+
+    schema, signatures, compact = (tokens(style, "{tools}") for style in ("schema", "signature", "compact"))
+    assert signatures * 3 <= schema * 2
+    assert compact * 3 <= schema
+    room = min(schema * 2 - signatures * 3, (schema - compact * 3) // 2)
+    assert room - tokens("compact", "{title}\n\n{how}") < 10 < 50 < tokens("compact", "{rules}")
 
 
 def test_signatures_say_types():
@@ -389,7 +404,7 @@ def test_who_must_call_is_not_told_otherwise():
     words = language_of("en")
     for choice in (*CHOICES, "translate"):
         text = protocol_prompt(TOOLS, tool_choice=choice).text
-        assert (words.missing in text) == (choice == "auto")
+        assert (words.missing in text) == (choice == "auto") == (f"{words.values}\n" not in text)
         assert (words.parallel in text) == (choice in ("auto", "required"))
     for dialect in NAMES:
         tagged = bool(dialects_by_name[dialect].writing.parameter)
@@ -410,7 +425,7 @@ def test_a_budget_takes_the_longest_style_that_fits():
 
 def test_a_template_of_ones_own():
     assert protocol_prompt(TOOLS, template="{how}\n\n\n\nBye {unknown}").text.endswith(")]\n\nBye {unknown}")
-    assert protocol_prompt(TOOLS, template="{tools}").text.startswith("You can call")
+    assert protocol_prompt(TOOLS, template="{tools}").text.startswith("`?` optional")
 
 
 def test_a_tool_without_a_possible_example_is_taught_without_one():

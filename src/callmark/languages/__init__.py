@@ -29,9 +29,9 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str
     title: str
-    tools: str
     schemas: str
     optional: str
+    types: str
     how: str
     json: str
     marks: str

@@ -1,16 +1,8 @@
 """Where a place in the text stands: in a code fence, in inline code, in a block quote, or nowhere special.
 
-The rules are CommonMark's, without looking ahead, because what was read must not wait for what comes:
-
-- a line that begins with `>` is a block quote;
-- a line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
-  which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than three
-  columns more than the fence: that one is quoted in it;
-- both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
-  indented by more than three columns ends before the first line that is not: with its list item, or, where no list
-  is, with the indented code that it is;
-- a run of backticks opens inline code, which the next run of the same length closes, or the end of the line: a stray
-  backtick hides nothing on later lines.
+The rules are CommonMark's, without looking ahead, because what was read must not wait for what comes: those of fences
+and quotes stand in `dialects.fences`; and a run of backticks opens inline code, which the next run of the same length
+closes, or the end of the line: a stray backtick hides nothing on later lines.
 
 The answer is wanted only where a marker may begin, so text is kept as it comes (up to BATCH characters) and read in
 one go when somebody asks. Every character is read once.
@@ -21,21 +13,15 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from callmark.dialects.fences import FENCE, FENCE_LINE, INDENT, LINE_LIMIT, QUOTE, fence_behind, leaves_item
+
 Context = Literal["fence", "code", "quote"]
 
 BATCH: Final = 4096
 """Characters that are kept before they are read: long enough to make the cost per chunk vanish."""
 
-_LINE_LIMIT: Final = 256
-"""Characters of a line that are kept to tell fences: an info string that is longer opens none."""
-
 _RUN = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _LONG_RUN = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
-_ITEMS = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind the marks of list items
-_FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
-_FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
-_QUOTE = re.compile(rf"{_ITEMS}>")
-_INDENT: Final = 3  # columns by which a line may be indented, and a closing fence more than the one that it closes
 
 
 class Contexts:
@@ -82,9 +68,9 @@ class Contexts:
         if self._special or "~" in text or ("`" in text and (text.find("`", last) >= 0 or _LONG_RUN(text))):
             self.pass_text(text)
             return self.here()
-        line = text[last : last + _LINE_LIMIT] if last else (self._line + text)[:_LINE_LIMIT]
+        line = text[last : last + LINE_LIMIT] if last else (self._line + text)[:LINE_LIMIT]
         self._line = line
-        return "quote" if ">" in line and _QUOTE.match(line) else None
+        return "quote" if ">" in line and QUOTE.match(line) else None
 
     def pass_marker(self, raw: str) -> None:
         """Take a marker that has been passed over: what it holds opens and closes nothing, its line breaks count."""
@@ -105,17 +91,17 @@ class Contexts:
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over, where something begins."""
         self.read()
-        if self._indent > _INDENT and not self._line.strip():
+        if not self._line.strip():
             self._leave_item(self._line + ".")
         self._special = bool(self._fence or self._runs or self._ticks or "~" in self._line)
         if self._fence:
             return "fence"
-        if ">" in self._line and _QUOTE.match(self._line):
+        if ">" in self._line and QUOTE.match(self._line):
             return "quote"
         if self._ticks:
             return None if self._ticks == self._code else "code"
         if "~" in self._line:
-            fence = _FENCE.match(self._line)
+            fence = FENCE.match(self._line)
             if fence is not None and fence["run"][0] == "~":
                 return "fence"
         return "code" if self._code else None
@@ -147,8 +133,8 @@ class Contexts:
                 text = text[last:]
             if "`" in text:
                 self._read_line(text)
-            elif len(self._line) < _LINE_LIMIT:
-                self._line += text[:_LINE_LIMIT]
+            elif len(self._line) < LINE_LIMIT:
+                self._line += text[:LINE_LIMIT]
             return
         first = text.find("\n") + 1
         if not first:
@@ -170,16 +156,16 @@ class Contexts:
     def _read_lines(self, text: str, at: int, end: int) -> None:
         """Read whole lines: only those that look like a fence matter, but in one that is indented as in a list."""
         if text.find("```", at, end) >= 0 or text.find("~~~", at, end) >= 0:
-            for line in _FENCE_LINE.finditer(text, at, end) if self._indent <= _INDENT else ():
+            for line in FENCE_LINE.finditer(text, at, end) if self._indent <= INDENT else ():
                 if self._sole and text[at : line.start()].strip():
                     self._sole = False
-                self._line = line[0][:_LINE_LIMIT]
+                self._line = line[0][:LINE_LIMIT]
                 self._runs = len(_RUN.findall(line[0]))
                 self._end_line()
                 at = line.end() + 1
-                if self._indent > _INDENT:
+                if self._indent > INDENT:
                     break
-        if self._indent > _INDENT:
+        if self._indent > INDENT:
             for rest in text[at:end].split("\n")[:-1]:
                 self._read_line(f"{rest}\n")
         elif self._sole and text[at:end].strip():
@@ -187,10 +173,9 @@ class Contexts:
 
     def _read_line(self, line: str) -> None:
         """Read a piece of one line, its line break included where it has come."""
-        if len(self._line) < _LINE_LIMIT:
-            self._line += line[: _LINE_LIMIT - len(self._line)]
-        if self._indent > _INDENT:
-            self._leave_item(self._line)
+        if len(self._line) < LINE_LIMIT:
+            self._line += line[: LINE_LIMIT - len(self._line)]
+        self._leave_item(self._line)
         if not self._fence:
             at = 0
             for run in _RUN.finditer(line):
@@ -205,8 +190,7 @@ class Contexts:
 
     def _leave_item(self, line: str) -> None:
         """End a fence that is indented as in a list where the current line, which begins with `line`, is not."""
-        inside = line.lstrip(" \t")
-        if inside.strip() and len(line[: len(line) - len(inside)].expandtabs(4)) <= _INDENT:
+        if self._indent > INDENT and leaves_item(line, self._indent):
             self._fence = ""
             self._indent = 0
             self._sole = False
@@ -222,21 +206,11 @@ class Contexts:
 
     def _end_line(self) -> None:
         self._end_run()
-        line = self._line.rstrip(" \t\r\n")
-        fence = _FENCE.match(line)
-        before = fence["before"].expandtabs(4) if fence is not None else ""
-        if self._fence:
-            closes = fence is not None and fence.end() == len(line) and fence["run"].startswith(self._fence)
-            if closes and not before.strip() and len(before) <= self._indent + _INDENT:
-                self._fence = ""
-                self._indent = 0
-                self._sole = False
-            elif line:
-                self._sole = False
-        elif fence is not None and (fence["run"][0] == "~" or self._runs == 1):
-            self._fence = fence["run"]
-            self._indent = len(before)
-            self._sole = True
+        opened = self._fence
+        self._fence, self._indent = fence_behind(self._line, self._runs, opened, self._indent)
+        if self._fence != opened:
+            self._sole = not opened
+        elif self._line.strip(" \t\r\n"):
+            self._sole = False
         self._line = ""
         self._code = self._runs = 0
-

@@ -1,26 +1,20 @@
 """Keeps what others wrote from hiding the calls that stand behind it: in an open code fence, or in open thoughts.
 
-Reading takes no call from either. The tags around thoughts are those that reading knows. The rules of fences are those
-of `reading.contexts`, said once more, as rooms do not know each other: a property holds both sides together.
+Reading takes no call from either. The tags around thoughts are those that reading knows, and so are the rules of fences.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
 
 from callmark.dialects import Dialect, dialects, expand
+from callmark.dialects.fences import FENCE, QUOTE, fence_behind, leaves_item
 from callmark.dialects.model import THOUGHT_TAGS
 from callmark.dialects.values import is_json
 
-_ITEMS: Final = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind marks of list items
-_FENCE = re.compile(rf"({_ITEMS})(`{{3,}}+|~{{3,}}+)")
-_BLANKS = re.compile("[ \t]*+")
-_QUOTE = re.compile(rf"{_ITEMS}>")
 _CODE = re.compile("`|~~~")
-_INDENT: Final = 3  # columns: a fence that is indented by more ends with its list item
-_LINE_LIMIT: Final = 256  # characters of a line that are looked at
+_RUN = re.compile("`+")
 
 
 def closed(text: str, row: Dialect) -> str:
@@ -43,10 +37,10 @@ def closed(text: str, row: Dialect) -> str:
             line = text.rfind("\n", looked, start) + 1
             if line:
                 fence.read(text[at : line - 1])
-                fence.begin(text, line)
+                fence.begin(f"{text[line:start]}.")
                 at = looked = line
                 is_code = False
-            is_code = is_code or _CODE.search(text, looked, start) is not None or _QUOTE.match(text, at) is not None
+            is_code = is_code or _CODE.search(text, looked, start) is not None or QUOTE.match(text, at) is not None
             looked = start
             if fence.run or is_code:  # there it is text, or would be if not for this backslash
                 pieces += [text[done:start], tag[0] if fence.run else _broken(tag)]
@@ -71,8 +65,8 @@ def unopened(line: str, row: Dialect) -> str:
     escape.
     """
     line = _tags((*dialects(), row)).sub(_escaped if is_json(line) else _broken, line)
-    found = _FENCE.match(line)
-    return f"{line[: found.start(2) + 1]}\\{line[found.start(2) + 1 :]}" if found else line
+    found = FENCE.match(line)
+    return f"{line[: found.start('run') + 1]}\\{line[found.start('run') + 1 :]}" if found else line
 
 
 def _broken(tag: re.Match[str]) -> str:
@@ -105,28 +99,13 @@ class _Fence:
         self.run = ""
         self._column = 0
 
-    def begin(self, text: str, at: int) -> None:
-        """Take the beginning of a line that is not empty: a fence that is indented ends before one that is not."""
-        if self._column > _INDENT and _columns(_BLANKS.match(text, at)[0]) <= _INDENT:  # type: ignore[index]  # it does
+    def begin(self, line: str) -> None:
+        """Take the beginning of a line that is not empty."""
+        if leaves_item(line, self._column):
             self.run, self._column = "", 0
 
     def read(self, lines: str) -> None:
         """Read whole lines."""
         for line in lines.split("\n"):
-            if line.strip():
-                self.begin(line, 0)
-            shown = line[:_LINE_LIMIT].rstrip(" \t\r")
-            found = _FENCE.match(shown)
-            if found is None:
-                continue
-            before, run = found[1], found[2]
-            if self.run:
-                ends = found.end() == len(shown) and run.startswith(self.run) and not before.strip()
-                if ends and _columns(before) <= self._column + _INDENT:
-                    self.run, self._column = "", 0
-            elif run[0] == "~" or len(re.findall("`+", line)) == 1:
-                self.run, self._column = run, _columns(before)
-
-
-def _columns(before: str) -> int:
-    return len(before.expandtabs(4))
+            self.begin(line)
+            self.run, self._column = fence_behind(line, len(_RUN.findall(line)), self.run, self._column)

@@ -66,9 +66,9 @@ def export_grammar(
     >>> bool(re.fullmatch(grammar.text, '[CALL: look({"at": "it"})]'))
     True
 
-    target       "llguidance" (its Lark), "gbnf" (llama.cpp), "xgrammar" (EBNF), "structural-tag" (XGrammar's JSON, for
-                 dialects whose calls may begin in a line; free text is kept from beginning as we write calls, not from
-                 other spellings of that, and the number of calls is not bounded), "regex"
+    target       "llguidance" (its Lark), "gbnf" (llama.cpp), "xgrammar" (EBNF), "structural-tag" (XGrammar's JSON: free
+                 text is kept from beginning as we write calls, not from other spellings of that, and the number of
+                 calls is not bounded), "regex"
     free_text    whether text may stand around the calls; no plain regex can say that
     tool_choice  "auto"; "none": text only; "required": at least one call; or the name of the one tool to call, once
     parallel     whether several calls may stand in one message, at most 16
@@ -101,7 +101,7 @@ def export_grammar(
         return Grammar(regex(root, rules), export.unenforced())
     if target == "llguidance":
         return Grammar(lark(root, rules, export.forbidden), export.unenforced())
-    return Grammar(gbnf(root, {**rules, **(export.text_rules() if free_text else {})}), export.unenforced())
+    return Grammar(export.ebnf(root, free_text), export.unenforced())
 
 
 class _Export:
@@ -142,9 +142,9 @@ class _Export:
         ways = ("".join(regex(chars, {}) + "*" * repeated for chars, repeated in steps) for steps in self._openers)
         return "(?:" + "|".join(ways).replace("/", "\\/") + ")"
 
-    def text_rules(self) -> dict[str, Node]:
-        """Return the rules of free text, for engines that have only rules."""
-        return text_rules(self._openers, "t")
+    def ebnf(self, root: Node, free_text: bool) -> str:
+        """Return a message as an engine takes it that has only rules, for free text too."""
+        return gbnf(root, {**self.rules, **(text_rules(self._openers, "t") if free_text else {})})
 
     def message(self, free_text: bool, choice: str, single: bool) -> Node:
         """Return what a whole message looks like."""
@@ -285,35 +285,33 @@ class _Export:
     def structural_tag(self, free_text: bool, choice: str, single: bool) -> str:
         """Return XGrammar's structural tag: what leads to a call is literal, what stands in it is our EBNF.
 
-        Its own way with JSON Schemas would bound no string, and pass over what it does not know without a word.
+        Its own way with JSON Schemas would bound no string, and pass over what it does not know without a word. Where
+        a call begins a line, or nothing ends one, no trigger tells calls from text, and where none is wanted, a trigger
+        knows one spelling alone: all is our EBNF then.
         """
-        writing = self._writing
-        if self._form.line_start:
-            raise UsageError(
-                "target structural-tag: expected a dialect whose calls may begin anywhere in a line, "
-                f"found {self._row.name}"
-            )
+        writing, form = self._writing, self._form
+        if choice == "none" or form.line_start or (form.separator and not form.closer):
+            grammar = self.ebnf(self.message(free_text, choice, single), free_text)
+            return _structural_tag({"type": "grammar", "grammar": grammar})
         trigger = re.split(r"\{[a-z_]+\}", writing.opener or writing.call)[0]
-        at_least_one = choice not in ("auto", "none")
+        at_least_one = choice != "auto"
         tags = [self._tag(spec, number, "") for number, spec in enumerate(self._specs)]
-        if not tags:
-            format_: dict[str, Any] = {"type": "any_text", "excludes": [trigger]}
-        elif writing.opener:
+        if writing.opener:
             calls = _tags_beside(tags, writing.separator, at_least_one=True, single=single)
             section: dict[str, Any] = {"type": "tag", "begin": writing.opener, "content": calls, "end": writing.closer}
             tags = [section]
             if not writing.closer:  # which a tag must have, and a call has: in free text each begins a section
                 section = {"type": "sequence", "elements": [{"type": "const_string", "value": writing.opener}, calls]}
                 tags = [self._tag(spec, number, writing.opener) for number, spec in enumerate(self._specs)]
-            format_ = section if at_least_one else {"type": "optional", "content": section}
+            format_: dict[str, Any] = section if at_least_one else {"type": "optional", "content": section}
         else:
             format_ = _tags_beside(tags, writing.separator, at_least_one=at_least_one, single=single)
-        if tags and free_text:
+        if free_text:
             format_ = {
                 "type": "triggered_tags", "triggers": [trigger], "tags": tags, "at_least_one": at_least_one,
                 "stop_after_first": single,
             }  # fmt: skip
-        return json.dumps({"type": "structural_tag", "format": format_}, ensure_ascii=False)
+        return _structural_tag(format_)
 
     def _tag(self, spec: ToolSpec, number: int, opener: str) -> dict[str, Any]:
         """Return the tag of one tool's calls: its literal beginning, behind `opener`, its end, and what is between."""
@@ -321,6 +319,10 @@ class _Export:
         rules = {name: rule for name, rule in self.rules.items() if name.startswith(f"v{number}")}
         content = {"type": "grammar", "grammar": gbnf(seq(*inner), rules)}
         return {"type": "tag", "begin": opener + begin, "content": content, "end": end}
+
+
+def _structural_tag(format_: dict[str, Any]) -> str:
+    return json.dumps({"type": "structural_tag", "format": format_}, ensure_ascii=False)
 
 
 def _tags_beside(tags: list[dict[str, Any]], separator: str, *, at_least_one: bool, single: bool) -> dict[str, Any]:

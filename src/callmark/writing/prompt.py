@@ -85,7 +85,6 @@ def protocol_prompt(
     >>> print(protocol_prompt([weather], parallel=False).text.partition(".")[0])
     # Tools
     <BLANKLINE>
-    You can call these:
     - get_weather({"town": string}): Weather of a town
 
     tools        in any usual shape: OpenAI, Anthropic, MCP, Gemini, a mapping of names to JSON Schemas
@@ -182,17 +181,17 @@ class _Writer:
         words = self._words
         first = self._calls[:1]
         marker = self._rendered(first[0], self._tools) if first else ""
-        intro = words.schemas if style == "schema" else words.optional if self._has_optional() else words.tools
-        listed = f"{intro}\n{described(self._specs, style, words, self._dialect)}"
+        intro = {"schema": words.schemas, "compact": words.types}.get(style, words.optional)
+        signs = f"{intro}\n" if style == "schema" or self._has_optional() else ""
         turns = self._turns()
         wanted = bool(marker) and self._choice != "none"
         text = fill(
             self._template,
             {
                 "title": words.title,
-                "tools": listed,
+                "tools": signs + described(self._specs, style, words, self._dialect),
                 "how": f"{words.how}\n{marker}" if wanted else "",
-                "rules": "\n".join(f"- {rule}" for rule in self._rules()),
+                "rules": "\n".join(f"- {rule}" for rule in self._rules(style)),
                 "examples": self._inline(turns) if self._examples == "inline" else "",
             },
         )
@@ -203,18 +202,17 @@ class _Writer:
         tokens = count(text) + sum(count(turn["content"]) for turn in shown)
         return Prompt(text, shown, reminder, calls, style, tokens)
 
-    def _rules(self) -> list[str]:
+    def _rules(self, style: Style) -> list[str]:
         words = self._words
         if self._choice == "none":
             return [words.none]
         free, named = self._choice == "auto", self._choice not in CHOICES
         rules = [
-            words.json if self._in_json else "",
+            words.json if self._in_json and style != "compact" else "",  # there the example alone shows it
             words.marks if self._in_marks else "",
-            words.values,
-            words.missing if free else "",  # who must call cannot ask
-            words.only,
-            words.result.replace("{header}", self._header()),
+            words.missing if free else words.values,  # who must call cannot ask
+            words.only.replace("{header}", self._header()),
+            words.result,
             words.parallel if self._parallel and not named else words.single,
             self._shown(words.named.replace("{name}", self._choice)) if named else getattr(words, self._choice),
             words.reasoning if self._reasoning else "",

@@ -26,7 +26,7 @@ schema     a line of JSON with the whole schema
 table      a Markdown table, with types and argument notes
 signature  a signature, the purpose, and a line for each argument that has notes
 brief      a signature and the first sentence of the purpose
-compact    the signature alone
+compact    a line for each tool: names and types alone
 """
 
 _DEPTH: Final = 4  # how deep objects are spelled out: deeper ones no small model gets right
@@ -54,17 +54,17 @@ def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, row
         case "brief":
             lines = [_line(spec, _SENTENCE.split(_one_line(spec.description))[0], pairs) for spec in specs]
         case _:
-            lines = [_line(spec, "", pairs) for spec in specs]
+            lines = [signature(spec, pairs=pairs, defaults=False) for spec in specs]
     return "\n".join(unopened(neutralized_inside(line, dialects=row), row) for line in lines)
 
 
-def signature(spec: ToolSpec, *, pairs: bool = False) -> str:
-    """Return `name({"key": type, "other"?: type})`, or `name(key=type, other?=type)`.
+def signature(spec: ToolSpec, *, pairs: bool = False, defaults: bool = True) -> str:
+    """Return `name({"key": type, "other"?: type = default})`, or `name(key=type, other?=type (= default))`.
 
     >>> signature(ToolSpec("look", "", {"properties": {"at": {"type": "string"}}, "required": ["at"]}))
     'look({"at": string})'
     """
-    written = ((_pairs if pairs else _object)(way, spec.schema) for way in _ways(spec))
+    written = ((_pairs if pairs else _object)(way, spec.schema, defaults=defaults) for way in _ways(spec))
     return " | ".join(dict.fromkeys(f"{spec.name}({arguments})" for arguments in written))
 
 
@@ -102,7 +102,7 @@ def _row(spec: ToolSpec, pairs: bool) -> str:
     for key, schema in _properties(spec).items():
         mark = "" if key in required else "?"
         notes = _notes(schema, spec.schema)
-        kind = _type(schema, spec.schema, 1) + _default(schema, spec.schema)
+        kind = _type(schema, spec.schema, 1) + _default(schema, spec.schema, " = {}")
         shown = f"{key}{mark}={kind}" if pairs else f"{_json(key)}{mark}: {kind}"
         cells.append(shown + (f" ({notes})" if notes else ""))
     columns = (spec.name, "; ".join(cells) or ("" if pairs else "{}"), _one_line(spec.description))
@@ -177,29 +177,31 @@ def _named(kind: str, schema: Schema, root: Schema, depth: int) -> str:
     return kind
 
 
-def _pairs(schema: Schema, root: Schema) -> str:
+def _pairs(schema: Schema, root: Schema, *, defaults: bool) -> str:
     required = schema.get("required", [])
+    form = " (= {})" * defaults
     return ", ".join(
-        f"{key}{'' if key in required else '?'}={_type(inner, root, 1)}{_default(inner, root, ' (= {})')}"
+        f"{key}{'' if key in required else '?'}={_type(inner, root, 1)}{_default(inner, root, form)}"
         for key, inner in schema.get("properties", {}).items()
     )
 
 
-def _object(schema: Schema, root: Schema, depth: int = 0) -> str:
+def _object(schema: Schema, root: Schema, depth: int = 0, *, defaults: bool = True) -> str:
     required = schema.get("required", [])
     properties = schema.get("properties", {})
     if not properties and schema.get("additionalProperties"):
         return f"Record<string, {_type(schema['additionalProperties'], root, depth + 1)}>"
+    form = " = {}" * defaults
     items = [
-        f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1)}{_default(inner, root)}"
+        f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1)}{_default(inner, root, form)}"
         for key, inner in list(properties.items())[:_MEMBERS]
     ]
     items += ["..."] * (len(properties) > _MEMBERS)
     return "{" + ", ".join(items) + "}"
 
 
-def _default(schema: Any, root: Schema, form: str = " = {}") -> str:
-    """Return ` = value` where a schema has a default; null is none, as leaving the argument out says it too."""
+def _default(schema: Any, root: Schema, form: str) -> str:
+    """Return a schema's default in a form; null is none, as leaving the argument out says it too."""
     schema = resolved(schema, root)
     return "" if schema.get("default") is None else form.format(_json(schema["default"]))
 

@@ -1,0 +1,51 @@
+"""Where code fences and block quotes begin and end: CommonMark's rules, said once for reading and for writing.
+
+- A line that begins with `>` is a block quote.
+- A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
+  which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than INDENT
+  columns more than the fence: that one is quoted in it.
+- Both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
+  indented by more than INDENT columns ends before the first line that is not: with its list item, or, where no list
+  is, with the indented code that it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+INDENT: Final = 3
+"""Columns by which a line may be indented, and a closing fence more than the one that it closes."""
+
+LINE_LIMIT: Final = 256
+"""Characters of a line that tell fences: an info string that is longer opens none."""
+
+_ITEMS: Final = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind marks of list items
+FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
+FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
+QUOTE = re.compile(rf"{_ITEMS}>")
+
+
+def fence_behind(line: str, runs: int, run: str, column: int) -> tuple[str, int]:
+    """Return the fence that is open behind a whole line: its run and the column of that; ("", 0) for none.
+
+    runs         how many runs of backticks stand on the line
+    run, column  the fence that is open before it
+    """
+    shown = line[:LINE_LIMIT].rstrip(" \t\r\n")
+    found = FENCE.match(shown)
+    if found is None:
+        return run, column
+    before = found["before"].expandtabs(4)
+    if not run:
+        return (found["run"], len(before)) if runs == 1 or found["run"][0] == "~" else ("", 0)
+    closes = found.end() == len(shown) and found["run"].startswith(run) and not before.strip()
+    return ("", 0) if closes and len(before) <= column + INDENT else (run, column)
+
+
+def leaves_item(line: str, column: int) -> bool:
+    """Return whether a fence that stands at a column ends before a line, of which the beginning will do."""
+    if column <= INDENT:
+        return False
+    inside = line.lstrip(" \t")
+    return bool(inside.strip()) and len(line[: len(line) - len(inside)].expandtabs(4)) <= INDENT
