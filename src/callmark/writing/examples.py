@@ -7,7 +7,8 @@ one. Each part of an example is tried by itself, and no schema, however hostile,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from re import _constants as sre  # as in `infixes`
 from re import _parser
 from typing import Any, Final
@@ -18,9 +19,12 @@ from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 _DEPTHS: Final = (6, 24)  # a schema may hold itself: the first way out is taken
 _WAYS: Final = 6  # values that are tried for one part of an example; the parts are tried one by one, not together
 _TRIES: Final = 1000  # parts of one schema that are tried: what has no example by then is taught without
-_PATTERNED_LIMIT: Final = 20  # characters of a text that is tried against a pattern, which may take exponential time
-_FIXED_LIMIT: Final = 64  # the same of a pattern that has no choices, and so takes no longer than the text
+_LENGTH_LIMIT: Final = 160  # characters of a text that is tried against a pattern
+_PATHS_LIMIT: Final = 30_000  # ways in which a pattern may match it: two repetitions of any length have fewer
+_LONG_LIMIT: Final = 12  # characters where a pattern has more: it may take exponential time
 _LIKELY: Final = "aA1 -_." + "".join(map(chr, range(33, 127)))  # characters that are tried for a set
+
+_WITH_PATTERNS: Final = ("pattern", "patternProperties", "additionalProperties")
 
 _FORMATS: Final = {
     "date": "2024-05-17", "time": "09:30:00Z", "date-time": "2024-05-17T09:30:00Z", "email": "anna@example.com",
@@ -30,7 +34,7 @@ _FORMATS: Final = {
 }  # fmt: skip
 _PATTERNED: Final = (
     "a", "A", "1", "ab", "abc", "ABC", "123", "12345", "a1", "A1", "AB-123", "2024-05-17", "09:30", "#a1b2c3",
-    "anna@example.com", "https://example.com/", "+4712345678", "x_y", "x-y", "1.0.0", "en-US", "EUR",
+    "anna@example.com", "https://example.com/", "+4712345678", "x_y", "x-y", "1.0.0", "en-US", "EUR", "P1D", "Passw0rd!",
 )  # fmt: skip
 
 
@@ -50,18 +54,24 @@ class _NoMoreTriesError(Exception):
     pass
 
 
+class _UndecidedError(Exception):
+    pass
+
+
 class _Maker:
     """Makes values for the parts of one schema, until its tries are used up."""
 
     def __init__(self, root: Schema) -> None:
         from jsonschema import Draft202012Validator  # 50 ms, and only examples need it
+        from jsonschema.validators import extend
         from referencing.exceptions import Unresolvable
         from referencing.jsonschema import EMPTY_REGISTRY
 
         self._root = root
-        self._validator = Draft202012Validator(root, registry=EMPTY_REGISTRY)
+        quick = {keyword: _quick(Draft202012Validator.VALIDATORS[keyword]) for keyword in _WITH_PATTERNS}
+        self._validator = extend(Draft202012Validator, quick)(root, registry=EMPTY_REGISTRY)
         # A reference that only its draft knows leads nowhere, a pattern is none, a number has no multiples.
-        self._undecided = (Unresolvable, re.error, ArithmeticError)
+        self._undecided = (Unresolvable, re.error, ArithmeticError, _UndecidedError)
         self._tries = _TRIES
 
     def conforms(self, value: Any, schema: Any) -> bool:
@@ -161,35 +171,60 @@ class _Maker:
 
 
 def _strings(schema: Schema, key: str) -> Iterator[str]:
+    least, most = schema.get("minLength", 0), schema.get("maxLength", 256)
     if "pattern" in schema:
         yield from _PATTERNED
-        yield from _matching(schema["pattern"], schema.get("minLength", 0))
+        yield from _matching(schema["pattern"], least)
     words = re.sub(r"[_\-.\s]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key)).strip().lower()
     kind = str(schema.get("format", schema.get("contentEncoding")))
     text = _FORMATS.get(kind, f"some {words or 'text'}")
-    least, most = schema.get("minLength", 0), schema.get("maxLength", 256)
-    if least <= (_PATTERNED_LIMIT if "pattern" in schema else 4096):
+    if least <= 4096:
         yield text[: max(most, 0)].ljust(least, "x")
 
 
 def _matching(pattern: str, length: int) -> Iterator[str]:
-    """Yield texts that a pattern probably matches: its first choices, repeated no more than need be."""
-    try:
-        parsed = list(_parser.parse(pattern))
-    except (re.error, RecursionError, OverflowError):
-        return
+    """Yield texts that a pattern probably matches: its first choices, repeated no more than need be, and longer ones."""
+    parsed = _parsed(pattern)
     for more in (0, 1, length):
-        text, is_fixed = _first_choices(parsed, min(more, _PATTERNED_LIMIT))
-        if text and text.isprintable() and len(text) <= (_FIXED_LIMIT if is_fixed else _PATTERNED_LIMIT):
+        text, _ = _first_choices(parsed, min(more, _LENGTH_LIMIT))
+        if text and text.isprintable():
             yield text
+            yield text.ljust(min(length, _LENGTH_LIMIT), "x")
 
 
-def _first_choices(items: Any, more: int) -> tuple[str, bool]:
-    """Return a text for a parsed pattern, and whether it is the only shape that the pattern has.
+def _parsed(pattern: str) -> list[Any]:
+    """Return a pattern as its parser gives it, nothing where it is none."""
+    try:
+        return list(_parser.parse(pattern))
+    except (re.error, RecursionError, OverflowError):
+        return []
+
+
+def _quick(check: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a keyword's check that gives up where a pattern would be held to a text for long."""
+
+    def checked(validator: Any, said: Any, instance: Any, schema: Schema) -> Any:
+        texts = [instance] if isinstance(instance, str) else instance if isinstance(instance, dict) else []
+        patterns = [schema["pattern"]] if isinstance(instance, str) else schema.get("patternProperties", ())
+        if any(len(text) > _tried_length(pattern) for pattern in patterns for text in texts):
+            raise _UndecidedError
+        return check(validator, said, instance, schema)
+
+    return checked
+
+
+@lru_cache(maxsize=256)
+def _tried_length(pattern: str) -> int:
+    """Return how many characters a text may have that is tried against a pattern."""
+    return _LENGTH_LIMIT if _first_choices(_parsed(pattern), 0)[1] <= _PATHS_LIMIT else _LONG_LIMIT
+
+
+def _first_choices(items: Any, more: int) -> tuple[str, int]:
+    """Return a text for a parsed pattern, and in how many ways it may match one: no fewer than it does.
 
     What may be repeated is so `more` times. What is none of characters, groups and repetitions is passed over.
     """
-    text, is_fixed = "", True
+    text, paths = "", 1
     for op, value in items:
         source = one_character(op, value)
         if source is not None:
@@ -199,19 +234,22 @@ def _first_choices(items: Any, more: int) -> tuple[str, bool]:
             text += chr(value) if op is sre.LITERAL else next(likely, "")
             continue
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
-            least, most, sub = value
-            inner, is_inner_fixed = _first_choices(sub, more)
-            piece = inner * min(max(least, min(more, most)), _FIXED_LIMIT + 1)
-            is_inner_fixed = is_inner_fixed and least == most
+            least, most = (min(bound, _LENGTH_LIMIT + 1) for bound in value[:2])
+            inner, ways = _first_choices(value[2], more)
+            piece = inner * max(least, min(more, most))
+            ways = ways**most * (most - least + 1)
         elif op is sre.SUBPATTERN:
-            piece, is_inner_fixed = _first_choices(value[3], more)
+            piece, ways = _first_choices(value[3], more)
         elif op is sre.BRANCH:
-            piece, is_inner_fixed = _first_choices(value[1][0], more)[0], False
+            choices = [_first_choices(branch, more) for branch in value[1]]
+            piece, ways = choices[0][0], sum(ways for _, ways in choices)
+        elif op in (sre.ASSERT, sre.ASSERT_NOT):
+            piece, ways = "", _first_choices(value[1], more)[1]
         else:
-            piece, is_inner_fixed = "", op is sre.AT
-        text = (text + piece)[: _FIXED_LIMIT + 1]
-        is_fixed = is_fixed and is_inner_fixed
-    return text, is_fixed
+            piece, ways = "", 1 if op is sre.AT else _PATHS_LIMIT + 1
+        text = (text + piece)[: _LENGTH_LIMIT + 1]
+        paths = min(paths * ways, _PATHS_LIMIT + 1)
+    return text, paths
 
 
 def _numbers(schema: Schema) -> Iterator[Any]:

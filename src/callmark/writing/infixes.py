@@ -31,13 +31,13 @@ def _rest(items: list[Any], *, last: bool) -> str:
 
     Where more follows behind `items` (`last` is False), it may end there too.
     """
-    ways = []
+    ways = ""  # linear in length: each item stands behind all the ways to have ended before it
     for number, item in enumerate(items):
-        is_last = last and number == len(items) - 1
-        inside = _inside(item, last=is_last)
-        if inside is not None:
-            ways.append(inside + _source(items[number + 1 :]))
-    return "(?:" + "|".join(ways or ["(?!)"]) + ")"
+        inside = _inside(item, last=last and number == len(items) - 1)
+        each = [ways + _whole(item)] if ways else []
+        each += [inside] if inside is not None else []
+        ways = f"(?:{'|'.join(each)})" if each else ""
+    return ways or "(?!)"
 
 
 def _inside(item: Any, *, last: bool) -> str | None:
