@@ -134,7 +134,8 @@ def test_examples_are_found_for_nearly_all_tools():
         ("^[A-Z]{3}-[0-9]{4}$", "AAA-1111"), (r"^\d{3}-\d{2}-\d{4}$", "111-11-1111"), ("^(foo|bar)+[.]t?$", "foo."),
         ("^[a-f0-9]{8}-[a-f0-9]{4}-4[a-f0-9]{3}-[89ab][a-f0-9]{19}$", "aaaaaaaa-aaaa-4aaa-aaaaaaaaaaaaaaaaaaaa"),
         ("^[\u4e00-\u9fff]{2,4}$", "一一"), ("^(?:[^\\S]|é)?[é]*!$", "!"), ("^é*$", "é"), ("^x[^a]é$", "xAé"),
-        (r"^https://[^/]+/[^/]+/[a-z]{24}$", f"https://a/a/{'a' * 24}"), ("^sha256:[a-f0-9]{64}$", f"sha256:{'a' * 64}"),
+        (r"^https://[^/]+/[^/]+/[a-z]{24}$", f"https://a/a/{'a' * 24}"),
+        ("^sha256:[a-f0-9]{64}$", f"sha256:{'a' * 64}"),
         (r"^(?=.*[A-Z])(?=.*\d).{8,}$", "Passw0rd!"), (r"^(\d+[a-z]?)*:[A-Z]{12}$", None),  # it may take long
         (r"^(é)\1$", None), ("^((é{999}){999}){9999}$", None), ("^(é|é){30}(?=no)", None), ("((", None),
         ("^é\ud800$", None), ("^é{9999999999999999999999}$", None), ("^[^\\s\\S]$", None),
@@ -153,6 +154,8 @@ def test_examples_are_made_for_patterns(pattern, expected):
         ({"type": "array", "minItems": 33}, None), ({"type": "string", "pattern": "^é+$", "minLength": 161}, None),
         ({"type": "integer", "minimum": 3, "multipleOf": 0}, None),
         ({"type": "object", "required": [f"k{n}" for n in range(1001)]}, None),  # more parts than are tried
+        ({"type": "object", "patternProperties": {"^[a-z]+$": {"const": 1}}, "minProperties": 1}, {"a": 1}),
+        ({"type": "object", "additionalProperties": {"const": 1}, "minProperties": 1}, {"key": 1}),
         (False, None),
     ],
     ids=lambda value: str(value)[:40],
@@ -324,7 +327,7 @@ def test_whole_prompts_are_that_much_shorter_where_tools_are_several(
 
 
 def test_what_bounds_the_prompt_of_one_tool():
-    """The tool alone meets both; but title, example and rules would have to fit into some 20 tokens, and rules have 60."""
+    """The tool alone meets both; but title, example and rules would have to fit into some 20 tokens."""
 
     def tokens(style, template):
         return protocol_prompt(MANY_TOOLS[:1], style=style, template=template, examples="none").tokens

@@ -106,6 +106,6 @@ def load_tools(path: str) -> Any:
 def decode_json(data: bytes, expected: str) -> Any:
     """Return the value of JSON; a failure says what was expected."""
     try:
-        return msgspec.json.decode(data)
+        return msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # which some editors write
     except (ValueError, RecursionError) as error:
         raise Failure(f"{expected}, found: {error}") from error

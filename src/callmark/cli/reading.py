@@ -193,7 +193,7 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
 
 
 @click.command(short_help="Print the grammar of a dialect, or of the calls of one's tools.")
-@click.argument("dialect", metavar="NAME|FILE.toml")
+@click.argument("dialect", default="call", metavar="[NAME|FILE.toml]")
 @click.option("--tools", metavar="TOOLS.json", help="Print a grammar of messages that may call these tools.")
 @click.option("--target", help="llguidance (the default), gbnf, xgrammar, structural-tag or regex; wants --tools.")
 @click.option("--calls-only", is_flag=True, help="Without text around the calls.")
@@ -203,7 +203,7 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
 def grammar(
     dialect: str, tools: str | None, target: Any, calls_only: bool, tool_choice: str, single: bool, nonce: str | None
 ) -> None:
-    """Print the Lark grammar of one marker of a dialect, with what it imports written out.
+    """Print the Lark grammar of one marker of a dialect (call), with what it imports written out.
 
     With --tools: print a grammar for an engine that constrains a model, and on standard error what it does not enforce.
 

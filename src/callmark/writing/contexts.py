@@ -1,6 +1,6 @@
 """Keeps what others wrote from hiding the calls that stand behind it: in an open code fence, or in open thoughts.
 
-Reading takes no call from either. The tags around thoughts are those that reading knows, and so are the rules of fences.
+Reading takes no call from either. The tags around thoughts and the rules of fences are those that reading knows.
 """
 
 from __future__ import annotations

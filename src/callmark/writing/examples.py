@@ -34,7 +34,8 @@ _FORMATS: Final = {
 }  # fmt: skip
 _PATTERNED: Final = (
     "a", "A", "1", "ab", "abc", "ABC", "123", "12345", "a1", "A1", "AB-123", "2024-05-17", "09:30", "#a1b2c3",
-    "anna@example.com", "https://example.com/", "+4712345678", "x_y", "x-y", "1.0.0", "en-US", "EUR", "P1D", "Passw0rd!",
+    "anna@example.com", "https://example.com/", "+4712345678", "x_y", "x-y", "1.0.0", "en-US", "EUR", "P1D",
+    "Passw0rd!",
 )  # fmt: skip
 
 
@@ -69,7 +70,8 @@ class _Maker:
 
         self._root = root
         quick = {keyword: _quick(Draft202012Validator.VALIDATORS[keyword]) for keyword in _WITH_PATTERNS}
-        self._validator = extend(Draft202012Validator, quick)(root, registry=EMPTY_REGISTRY)
+        kind = extend(Draft202012Validator, quick)  # type: ignore[no-untyped-call]  # which has no stub
+        self._validator = kind(root, registry=EMPTY_REGISTRY)
         # A reference that only its draft knows leads nowhere, a pattern is none, a number has no multiples.
         self._undecided = (Unresolvable, re.error, ArithmeticError, _UndecidedError)
         self._tries = _TRIES
@@ -159,8 +161,9 @@ class _Maker:
                 return
             values[name] = value
         others = []
-        for name in [name for name in properties if name not in values][:_WAYS]:
-            found, value = self.first(properties[name], name, depth - 1)
+        some = properties or (_unnamed(schema) if "minProperties" in schema else {})
+        for name, inner in [pair for pair in some.items() if pair[0] not in values][:_WAYS]:
+            found, value = self.first(inner, name, depth - 1)
             if found:
                 others.append((name, value))
         if not values and others:
@@ -182,8 +185,15 @@ def _strings(schema: Schema, key: str) -> Iterator[str]:
         yield text[: max(most, 0)].ljust(least, "x")
 
 
+def _unnamed(schema: Schema) -> Schema:
+    """Return properties such as an object may have that names none."""
+    patterns = schema.get("patternProperties", {})
+    named = {name: inner for pattern, inner in patterns.items() for name in list(_matching(pattern, 0))[:1]}
+    return named or {"key": schema.get("additionalProperties", {})}
+
+
 def _matching(pattern: str, length: int) -> Iterator[str]:
-    """Yield texts that a pattern probably matches: its first choices, repeated no more than need be, and longer ones."""
+    """Yield texts that a pattern probably matches: its first choices, repeated no more than need be, or made longer."""
     parsed = _parsed(pattern)
     for more in (0, 1, length):
         text, _ = _first_choices(parsed, min(more, _LENGTH_LIMIT))
