@@ -23,7 +23,7 @@ CHAT = [
     {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "What?"}]},
 ]
 
-contents = st.sampled_from(["", "a", "a\n\nb", None]) | st.lists(
+contents = st.sampled_from(["", "a", "a\n\nb", "Say <tool-protocol>\n", None]) | st.lists(
     st.sampled_from([{"type": "text", "text": "t"}, {"type": "image"}, "odd"]), max_size=2
 )
 chats = st.lists(

@@ -15,7 +15,7 @@ Message: TypeAlias = dict[str, Any]
 PLACES: Final = ("system", "merged", "user", "depth", "both")
 _LEADING: Final = ("system", "developer")
 _OURS = re.compile(
-    r'\n{0,2}<tool-protocol(?: examples="(?P<count>[0-9]{1,4})-(?P<sum>[0-9a-f]{8})")?>\n(?:(?!</tool-protocol>).)*+'
+    r'\n{0,2}<tool-protocol(?: examples="(?P<count>[0-9]{1,4})-(?P<sum>[0-9a-f]{8})")?>\n(?:(?!</?tool-protocol).)*+'
     r"</tool-protocol>\n{0,2}",
     re.DOTALL,
 )
@@ -81,7 +81,7 @@ def checked_message(message: Any) -> Mapping[str, Any]:
 
 def _wrapped(text: str, turns: list[Message]) -> str:
     tag = f' examples="{len(turns)}-{_sum(turns)}"' if turns else ""
-    inside = text.replace("</tool-protocol>", "<\\/tool-protocol>")
+    inside = re.sub("<(?=/?tool-protocol)", r"<\\", text)
     return f"<tool-protocol{tag}>\n{inside}\n</tool-protocol>"
 
 
