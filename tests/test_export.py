@@ -447,9 +447,6 @@ def test_structural_tags_of_sections_and_without_text(choice):
     section = section if choice == "required" else section["content"]
     assert (section["begin"], section["end"]) == ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
     assert section["content"]["tags"][0]["begin"] == "<|tool_call_begin|>functions.get_weather:"
-    endless = json.loads(export_grammar(TOOLS, "llama", **options).text)["format"]
-    endless = endless if choice == "required" else endless["content"]
-    assert endless["elements"][0] == {"type": "const_string", "value": "<|python_tag|>"}
     constrained = export_grammar({"f": {"properties": {"a": {"type": "array", "uniqueItems": True}}}}, **options)
     assert constrained.unenforced == ("f.a: uniqueItems",)
 

@@ -160,6 +160,12 @@ class _Maker:
             if not found:
                 return
             values[name] = value
+        places = {name: place for place, name in enumerate(properties)}
+
+        def ordered(found: dict[str, Any]) -> dict[str, Any]:
+            """In the schema's order, in which exported grammars want them."""
+            return dict(sorted(found.items(), key=lambda item: places.get(item[0], len(places))))
+
         others = []
         some = properties or (_unnamed(schema) if "minProperties" in schema else {})
         for name, inner in [pair for pair in some.items() if pair[0] not in values][:_WAYS]:
@@ -168,9 +174,8 @@ class _Maker:
                 others.append((name, value))
         if not values and others:
             yield dict(others[:1])
-        yield values
-        for count in range(1, len(others) + 1):
-            yield {**values, **dict(others[:count])}
+        for count in range(len(others) + 1):
+            yield ordered({**values, **dict(others[:count])})
 
 
 def _strings(schema: Schema, key: str) -> Iterator[str]:
@@ -181,8 +186,7 @@ def _strings(schema: Schema, key: str) -> Iterator[str]:
     words = re.sub(r"[_\-.\s]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key)).strip().lower()
     kind = str(schema.get("format", schema.get("contentEncoding")))
     text = _FORMATS.get(kind, f"some {words or 'text'}")
-    if least <= 4096:
-        yield text[: max(most, 0)].ljust(least, "x")
+    yield text[: max(most, 0)].ljust(min(least, 4096), "x")
 
 
 def _unnamed(schema: Schema) -> Schema:

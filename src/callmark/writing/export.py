@@ -290,19 +290,16 @@ class _Export:
         knows one spelling alone: all is our EBNF then.
         """
         writing, form = self._writing, self._form
-        if choice == "none" or form.line_start or (form.separator and not form.closer):
+        if choice == "none" or form.line_start or (writing.opener and not writing.closer):
             grammar = self.ebnf(self.message(free_text, choice, single), free_text)
             return _structural_tag({"type": "grammar", "grammar": grammar})
         trigger = re.split(r"\{[a-z_]+\}", writing.opener or writing.call)[0]
         at_least_one = choice != "auto"
-        tags = [self._tag(spec, number, "") for number, spec in enumerate(self._specs)]
+        tags = [self._tag(spec, number) for number, spec in enumerate(self._specs)]
         if writing.opener:
             calls = _tags_beside(tags, writing.separator, at_least_one=True, single=single)
             section: dict[str, Any] = {"type": "tag", "begin": writing.opener, "content": calls, "end": writing.closer}
             tags = [section]
-            if not writing.closer:  # which a tag must have, and a call has: in free text each begins a section
-                section = {"type": "sequence", "elements": [{"type": "const_string", "value": writing.opener}, calls]}
-                tags = [self._tag(spec, number, writing.opener) for number, spec in enumerate(self._specs)]
             format_: dict[str, Any] = section if at_least_one else {"type": "optional", "content": section}
         else:
             format_ = _tags_beside(tags, writing.separator, at_least_one=at_least_one, single=single)
@@ -313,12 +310,12 @@ class _Export:
             }  # fmt: skip
         return _structural_tag(format_)
 
-    def _tag(self, spec: ToolSpec, number: int, opener: str) -> dict[str, Any]:
-        """Return the tag of one tool's calls: its literal beginning, behind `opener`, its end, and what is between."""
+    def _tag(self, spec: ToolSpec, number: int) -> dict[str, Any]:
+        """Return the tag of one tool's calls: its literal beginning, its end, and what is between."""
         begin, inner, end = self._pieces(spec, number, "", 0)
         rules = {name: rule for name, rule in self.rules.items() if name.startswith(f"v{number}")}
         content = {"type": "grammar", "grammar": gbnf(seq(*inner), rules)}
-        return {"type": "tag", "begin": opener + begin, "content": content, "end": end}
+        return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
 def _structural_tag(format_: dict[str, Any]) -> str:
