@@ -191,6 +191,13 @@ def test_examples_of_ours_are_accepted_for_any_tools(tools):
 
 
 WORD = {"type": "string"}
+FILTER = {
+    "anyOf": [
+        {"properties": {"all": {"type": "array", "items": {"$ref": "#/$defs/filter"}}}, "required": ["all"]},
+        {"properties": {"field": {"type": "string"}, "is": {"enum": [1, "g"]}}, "required": ["field", "is"]},
+    ],
+    "type": "object",
+}
 TREE = {
     "type": "object",
     "properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
@@ -200,6 +207,7 @@ TREE = {
 PAIR = {"type": "array", "prefixItems": [WORD, {"type": "integer"}], "items": False, "minItems": 2}
 MARKUP = ['say "hi"', "it's", "</arg_value>", '<|"|>', "]]>", "\\n", "</parameter>\n</invoke>", "<b>a < b && c > d]"]
 # A schema of the argument `a`, values that it takes, and values that it does not
+DEFS = {"tree": TREE, "filter": FILTER}
 PROPERTIES = (
     ({"anyOf": [{"type": "integer"}, {"enum": MARKUP}, {"properties": {"k": {"const": None}}, "required": ["k"]}]},
      [3, *MARKUP, {"k": None}], ["nope", 1.5, {"k": 1}]),
@@ -210,6 +218,7 @@ PROPERTIES = (
     ({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 3},
      [[1, 2], [1, 2, 3]], [[1], [1] * 4]),
     ({"$ref": "#/$defs/tree"}, [{"v": 1}, {"v": 1, "kids": [{"v": 2, "kids": []}]}], [{"kids": []}, {"v": 1, "w": 1}]),
+    ({"$ref": "#/$defs/filter"}, [{"field": "f", "is": 1}, {"all": [{"field": "f", "is": "g"}, {"all": []}]}], [{}, 1]),
     ({"type": "object", "additionalProperties": {"type": "integer"}}, [{}, {"a": 1}, {"b c": 2}], [{"a": "x"}, []]),
     ({"type": "array", "items": {"type": "array", "items": PAIR}},
      [[], [[]], [[["x", 1]], []]], [[[["x", 1, 2]]], [["x"]]]),
@@ -221,7 +230,7 @@ PROPERTIES = (
 
 
 def toolset_of(schema, key="a"):
-    parameters = {"properties": {key: schema, "b": {"type": "boolean"}}, "required": [key], "$defs": {"tree": TREE}}
+    parameters = {"properties": {key: schema, "b": {"type": "boolean"}}, "required": [key], "$defs": DEFS}
     return [{"name": "tool-x", "parameters": parameters}, {"name": "other"}]
 
 
@@ -259,6 +268,14 @@ def test_schemas_that_hold_much(dialect):
         check_property(dialect, "llguidance", llguidance_accepts, schema, good, bad)
     if dialect in ("call", "pythonic", "gemma4"):
         check_property(dialect, "llguidance", llguidance_accepts, {"type": "integer"}, [1], ["x"], key="a b")
+
+
+def test_properties_that_only_a_pattern_names_may_be_there():
+    schema = {"type": "object", "patternProperties": {"^[a-z]$": {"type": "integer"}}, "additionalProperties": False}
+    made = export_grammar({"f": schema}, free_text=False)
+    assert made.unenforced == ("f: patternProperties", "f: keys that differ")
+    assert llguidance_accepts(made.text, '[CALL: f({"a": 1})]')
+    assert not llguidance_accepts(made.text, '[CALL: f({"a": "x"})]')
 
 
 @each_dialect

@@ -100,7 +100,8 @@ def test_a_marker_in_pieces_of_which_some_are_neutralized_is_none(cut, which):
 
 def test_the_generators_are_hostile():
     cut = [marker[:at] for markers in MARKERS.values() for marker in markers for at in range(1, len(marker))]
-    assert sum(map(is_free, cut)) > len(cut) / 20
+    some = cut[::7]
+    assert sum(map(is_free, some)) > len(some) / 20
     assert len(ALL) > 10
 
 

@@ -50,6 +50,14 @@ class Alt(msgspec.Struct, frozen=True):
     items: tuple[Node, ...]
 
 
+class Token(Seq, frozen=True):
+    """Pieces one after the other that a lexer takes at once, such as a string or a number."""
+
+
+class Union(Alt, frozen=True):
+    """One of several values. They may begin alike, so that a lexer takes none of them whole if it cannot all."""
+
+
 class Rep(msgspec.Struct, frozen=True):
     """A piece `least` to `most` times."""
 
@@ -73,7 +81,7 @@ class Free(msgspec.Struct, frozen=True):
 Node: TypeAlias = Lit | Chars | Seq | Alt | Rep | Ref | Free
 
 
-def seq(*items: Node | str) -> Node:
+def seq(*items: Node | str) -> Seq:
     """Return pieces one after the other; a str is a literal."""
     return Seq(tuple(Lit(item) if isinstance(item, str) else item for item in items))
 
@@ -82,6 +90,17 @@ def alt(items: Iterable[Node | str]) -> Node:
     """Return one of several pieces."""
     nodes = tuple(dict.fromkeys(Lit(item) if isinstance(item, str) else item for item in items))
     return nodes[0] if len(nodes) == 1 else Alt(nodes)
+
+
+def union(items: Iterable[Node | str]) -> Node:
+    """Return one of several values."""
+    found = alt(items)
+    return Union(found.items) if isinstance(found, Alt) else found
+
+
+def token(*items: Node | str) -> Node:
+    """Return pieces that a lexer takes at once."""
+    return Token(seq(*items).items)
 
 
 def times(item: Node, least: int, most: int) -> Node:

@@ -29,6 +29,7 @@ from callmark.writing.automata import (
     seq,
     text_rules,
     times,
+    union,
     words_of,
 )
 from callmark.writing.calls import render_calls
@@ -218,7 +219,7 @@ class _Export:
         self._values += [values, as_object]
         try:
             ways = values.ways(spec.arguments, "") or [spec.arguments]
-            node = alt(self._way(values, as_object, way, behind) for way in ways)
+            node = union(self._way(values, as_object, way, behind) for way in ways)
         except RecursionError:
             raise UsageError(
                 f"tool {spec.name!r}: expected a schema that ends, or holds itself by a $ref alone, found another"
@@ -232,7 +233,7 @@ class _Export:
         ordered = members(schema)
         if self._keyed:
             required = schema.get("required", ())
-            items = ((key, alt(self._parameter(values, key, inner, behind))) for key, inner in ordered.items())
+            items = ((key, union(self._parameter(values, key, inner, behind))) for key, inner in ordered.items())
             return seq(*(item if key in required else maybe(item) for key, item in items))
         if self._writing.pairs:
             return self._pairs(values, as_object, ordered, schema)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from callmark.errors import UsageError
-from callmark.writing.automata import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq
+from callmark.writing.automata import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Token, Union
 
 _LONG: Final = 120
 """Characters from which on a piece becomes a rule of its own, so that what occurs often is written once."""
@@ -92,18 +92,24 @@ def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
     printer = _Lark(forbidden)
     lines = {"start": printer.text(root)}
     for name, node in rules.items():
-        lines[name] = printer.text(node)
+        lines[name] = printer.text(node) if name == "next" else printer.apart(node)
     lines |= printer.rules
     return "%llguidance {}\n" + "".join(f"{name}: {text}\n" for name, text in lines.items())
 
 
 class _Lark(_Printer):
-    """A piece without references is one terminal: the lexer takes it at once, where rules would go by characters."""
+    """A piece without references is one terminal: the lexer takes it at once, where rules would go by characters.
+
+    But the lexer takes the longest terminal that begins somewhere, and never goes back to a shorter one. So where one
+    of several values holds a reference, and is several terminals, the others are such too, and so is what is referred
+    to.
+    """
 
     _begin = "P"
 
     def __init__(self, forbidden: str) -> None:
         super().__init__()
+        self._apart = False  # whether pieces without references are terminals one by one
         self._free = f"/(?s:.*)/ & ~/(?s:.*){forbidden}(?s:.*)/"
 
     def text(self, node: Node) -> str:
@@ -111,13 +117,24 @@ class _Lark(_Printer):
             return '""'
         if isinstance(node, Free):
             return self._until(node.until)
-        if isinstance(node, Lit | Chars) or _is_regular(node):
+        if isinstance(node, Lit | Chars) or self._is_terminal(node):
             return self._named(f"/{_in_slashes(regex(node, {}))}/")
-        return self._joined(node)
+        return self.apart(node) if isinstance(node, Union) else self._joined(node)
+
+    def apart(self, node: Node) -> str:
+        """Return a piece of which nothing is one terminal that could be several."""
+        before, self._apart = self._apart, True
+        text = self._joined(node) if isinstance(node, Union) else self.text(node)
+        self._apart = before
+        return text
 
     def _inner(self, node: Node) -> str:
         text = self.text(node)
-        return f"({text})" if isinstance(node, Seq | Alt | Rep) and not _is_regular(node) else text
+        return f"({text})" if isinstance(node, Seq | Alt | Rep) and not self._is_terminal(node) else text
+
+    def _is_terminal(self, node: Node) -> bool:
+        is_one = isinstance(node, Token) or (isinstance(node, Rep) and isinstance(node.item, Lit))
+        return is_one or (not self._apart and _is_regular(node))
 
     def _until(self, until: str) -> str:
         """Return the rule of free text: up to the first `until`, which the lexer must not read on from."""

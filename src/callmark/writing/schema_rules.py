@@ -14,7 +14,7 @@ from typing import Any, Final
 from callmark.dialects.values import Unwritable, as_json, brace_key
 from callmark.errors import UsageError
 from callmark.toolshapes import pointed
-from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, without
+from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, union, without
 from callmark.writing.toolset import ANNOTATIONS, Schema, branches, resolved
 
 STRING_LIMIT: Final = 512  # characters of a string for which the schema gives no maxLength
@@ -126,13 +126,13 @@ class Values:
         schema = resolved(schema, self.root)
         ways = self.ways(schema, where)
         if ways:
-            return alt(self.value(way, where) for way in ways)
+            return union(self.value(way, where) for way in ways)
         if "const" in schema or "enum" in schema:
             return self.one_of(given(schema), where)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if kinds is None:
             return self._any(_ANY_DEPTH)
-        return alt(self._of_kind(kind, schema, where) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+        return union(self._of_kind(kind, schema, where) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
     def one_of(self, listed: list[Any], where: str) -> Node:
         """Return one of the values in a list; those that the language cannot write are left out."""
@@ -152,14 +152,14 @@ class Values:
         if not known:
             closers = tuple(sorted({closer[:2] for closer in closers}))
         if self._quote:
-            return seq(self._quote, self.raw(closers, least, most), self._quote)
+            return token(self._quote, self.raw(closers, least, most), self._quote)
         closed = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
-        return seq('"', _bounded(closers, closed, _ESCAPED, least, most), '"')
+        return token('"', _bounded(closers, closed, _ESCAPED, least, most), '"')
 
     @staticmethod
     def raw(closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()) -> Node:
         """Return a text as it is, in which none of `closers` stands."""
-        return _bounded(closers, (("\ud800", "\udfff"), *closed), (), least, most)
+        return token(_bounded(closers, (("\ud800", "\udfff"), *closed), (), least, most))
 
     def tell(self, where: str, keywords: list[str]) -> None:
         """Note what is not enforced at a place."""
@@ -201,14 +201,14 @@ class Values:
         if span := _span(schema):
             return alt(map(str, span))
         sign = [] if schema.get("minimum", -1) >= 0 else [maybe("-")]
-        return seq(*sign, _WHOLE, *([_FRACTION] if kind == "number" else []))
+        return token(*sign, _WHOLE, *([_FRACTION] if kind == "number" else []))
 
     def _array(self, schema: Schema, where: str) -> Node:
         first = schema.get("prefixItems", [])[: schema.get("maxItems")]
         head = [self.value(inner, f"{where}[{n}]") for n, inner in enumerate(first)]
         least = max(schema.get("minItems", 0) - len(head), 0)
         most = max(schema.get("maxItems", max(ITEMS_LIMIT, least)) - len(head), least)
-        comma = seq(",", maybe(" "))
+        comma = token(",", maybe(" "))
         inner = schema.get("items", {})
         if inner is False or most == 0:
             items: Node = Lit("")
@@ -225,13 +225,13 @@ class Values:
     def object(self, schema: Schema, where: str) -> Node:
         """Return an object with the schema's properties, in its order."""
         ordered = members(schema)
-        if not ordered and schema.get("additionalProperties", True) is not False:
+        if not ordered and (schema.get("additionalProperties", True) is not False or "patternProperties" in schema):
             return self._free_object(schema, where)
         return seq("{", self.members(ordered, schema, where), "}")
 
     def members(self, ordered: Schema, schema: Schema, where: str, *, equals: bool = False) -> Node:
         """Return the properties one after the other, those that are required and maybe the others."""
-        comma = seq(",", maybe(" "))
+        comma = token(",", maybe(" "))
         between: list[Node | str] = ["="] if equals else [":", maybe(" ")]
         required = set(schema.get("required", ()))
         pairs = [
@@ -253,7 +253,7 @@ class Values:
 
     def _free_object(self, schema: Schema, where: str) -> Node:
         self.tell(where, ["keys that differ"])
-        inner = schema.get("additionalProperties", True)
+        inner = schema.get("additionalProperties", True) or {"anyOf": [*schema["patternProperties"].values()]}
         value = self._any(_ANY_DEPTH - 1) if inner in (True, {}) else self.value(inner, f"{where}.*")
         return self._free_members(value)
 
@@ -262,7 +262,7 @@ class Values:
         if not self._quote:
             return quoted
         letters = (("A", "Z"), ("a", "z"), ("_", "_"))
-        return alt([quoted, seq(Chars(letters), Rep(Chars((("0", "9"), *letters)), 0, KEY_LIMIT - 1))])
+        return alt([quoted, token(Chars(letters), Rep(Chars((("0", "9"), *letters)), 0, KEY_LIMIT - 1))])
 
     def _free_members(self, value: Node) -> Node:
         pair = seq(self._any_key(), ":", maybe(" "), value)
@@ -270,7 +270,7 @@ class Values:
 
     def _any(self, depth: int) -> Node:
         """Return any value with at most `depth` brackets around each other."""
-        ways = [self.string(known=False), seq(maybe("-"), _WHOLE, _FRACTION), *map(self.literal, (True, False, None))]
+        ways = [self.string(known=False), token(maybe("-"), _WHOLE, _FRACTION), *map(self.literal, (True, False, None))]
         if depth:
             inner = self._any(depth - 1)
             listed = seq(inner, Rep(seq(",", maybe(" "), inner), 0, _FREE_MEMBERS - 1))
