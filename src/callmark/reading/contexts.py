@@ -91,7 +91,7 @@ class Contexts:
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over, where something begins."""
         self.read()
-        if not self._line.strip():
+        if self._indent > INDENT and not self._line.strip():
             self._leave_item(self._line + ".")
         self._special = bool(self._fence or self._runs or self._ticks or "~" in self._line)
         if self._fence:
@@ -175,7 +175,8 @@ class Contexts:
         """Read a piece of one line, its line break included where it has come."""
         if len(self._line) < LINE_LIMIT:
             self._line += line[: LINE_LIMIT - len(self._line)]
-        self._leave_item(self._line)
+        if self._indent > INDENT:
+            self._leave_item(self._line)
         if not self._fence:
             at = 0
             for run in _RUN.finditer(line):
@@ -190,7 +191,7 @@ class Contexts:
 
     def _leave_item(self, line: str) -> None:
         """End a fence that is indented as in a list where the current line, which begins with `line`, is not."""
-        if self._indent > INDENT and leaves_item(line, self._indent):
+        if leaves_item(line, self._indent):
             self._fence = ""
             self._indent = 0
             self._sole = False
