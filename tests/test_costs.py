@@ -1,5 +1,7 @@
 """What reading costs, counted and not timed: instructions where Linux counts them, else the steps of Python's bytecode.
 
+Steps do not see what C does, which is most of what a good call takes: they tell growth, and no ratio to a good call.
+
 Tolerance costs good texts nothing that is worth a word, a call with some repairs a few times what the same call costs
 in good spelling, and one in which every other token must be mended much more, but the same for each: law 7 counts
 characters, this what is done for them.
@@ -41,11 +43,16 @@ def opcodes(read):
     return count
 
 
+def sees_c():
+    """Return whether instructions are counted, and no tracer's own among them."""
+    return COUNT is not None and sys.gettrace() is None
+
+
 def cost(text, **options):
     """Return what reading `text` costs: the least of some turns, after one in which patterns are compiled."""
     read = partial(parse, text, **options)
     read()
-    if COUNT is None or sys.gettrace() is not None:
+    if not sees_c():
         return opcodes(read)
     found = []
     gc.disable()
@@ -117,9 +124,10 @@ def test_what_a_repair_costs(name):
         (mended,), (call,) = parse(bad).calls, parse(good).calls
         assert mended.arguments == call.arguments
         assert mended.repairs
-    assert cost(few[0]) <= 20 * cost(few[1]), "a call with some repairs"
     assert cost(many[0]) <= 11.5 * cost(some[0]), "ten times as many repairs"
-    assert cost(many[0]) <= 120 * cost(many[1]), "a call with hundreds of them, which C reads at once where it is good"
+    if sees_c():
+        assert cost(few[0]) <= 20 * cost(few[1]), "a call with some repairs"
+        assert cost(many[0]) <= 120 * cost(many[1]), "a call with hundreds, which C reads at once where it is good"
 
 
 def test_a_long_call_with_one_repair_costs_no_more_than_20_good_ones():
@@ -131,7 +139,7 @@ def test_a_long_call_with_one_repair_costs_no_more_than_20_good_ones():
         (f"[CALL: f(t: {json.dumps(text)})]", f"[CALL: f(t={json.dumps(text)})]"),
     ):
         assert parse(bad).calls[0].repairs
-        assert cost(bad) <= 20 * cost(good)
+        assert not sees_c() or cost(bad) <= 20 * cost(good)
 
 
 def test_counting_bytecode_works_where_instructions_are_not_counted(monkeypatch):
