@@ -622,7 +622,7 @@ def test_settings_come_from_a_file_too():
 def test_a_session_speaks_a_language_of_ones_own(tmp_path):
     source = (Path(callmark.__file__).parent / "languages/en.toml").read_text(encoding="utf-8")
     for english, norwegian in (
-        ("You can call these:", "Du kan kalle disse verktøyene:"),
+        ("Call like this:", "Kall slik:"),
         ("Result of {name}", "Svar fra {name}"),
         ("Something stands where", "Noe står der"),
     ):
@@ -631,7 +631,7 @@ def test_a_session_speaks_a_language_of_ones_own(tmp_path):
     (tmp_path / "nb.toml").write_text(source, encoding="utf-8")
     model = Script('[CALL: add({"a" 1})]', CALL, "3.")
     play(Session(Registry([add]), settings=Settings(language=load_language(tmp_path / "nb.toml"))), model)
-    assert "Du kan kalle disse verktøyene:" in model.requests[0].messages[0]["content"]
+    assert "Kall slik:" in model.requests[0].messages[0]["content"]
     assert "Noe står der" in model.said(1)
     assert model.said(2).startswith("Svar fra add")
 
@@ -1319,7 +1319,7 @@ def test_text_mode_ignores_what_a_model_could_do_natively():
     model = Script(CALL, "3.", native_tools="openai")
     play(Session(Registry([add]), settings=Settings(mode="text")), model)
     assert model.requests[0].tools == []
-    assert "You can call these" in model.requests[0].messages[0]["content"]
+    assert "Call like this:" in model.requests[0].messages[0]["content"]
 
 
 def test_native_arguments_that_are_no_json_are_told():
