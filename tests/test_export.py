@@ -88,7 +88,7 @@ def test_calls_of_ours_are_accepted(dialect, calls, before, after):
     single = export_grammar(TOOLS, dialect, parallel=False).text
     assert llguidance_accepts(single, before + text + after) == (len(calls) == 1)
     none = export_grammar(TOOLS, dialect, tool_choice="none").text
-    assert llguidance_accepts(none, before + after)
+    assert llguidance_accepts(none, before + "\n" + after)  # `[CAL` and `Let` would make an opener
     assert not llguidance_accepts(none, before + text + after)
 
 

@@ -789,6 +789,13 @@ def every_pattern() -> list[str]:
     return sorted({pattern.text for pattern in found})
 
 
+def test_what_repeats_as_often_as_it_may_begins_no_more():
+    for pattern in ("(?:ab){0,2}+c", "(?:ab){0,2}c", "(?:ab){1,2}(?:cd)"):
+        for text in ("", "a", "ab", "aba", "abab", "ababa", "ababab"):
+            found = regex.match(pattern, text, partial=True)
+            assert (re.match(unfinished(pattern), text) is not None) == (found is not None and found.partial)
+
+
 @given(st.sampled_from(every_pattern()), st.data())
 @settings(max_examples=settings.default.max_examples * 3)
 def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):

@@ -168,9 +168,8 @@ def _inside(item: Any) -> str:
     op, value = item
     if op in _SUFFIX:
         _, most, sub = value
-        return f"{_group(sub)}{_braces(0, most)}+{_inside_all(list(sub))}" if len(sub) == 1 else (
-            f"{_group(sub)}{_braces(0, most)}{_inside_all(list(sub))}"
-        )
+        before = _group(sub) + _braces(0, most if most is sre.MAXREPEAT else max(most - 1, 0))  # one is within
+        return f"{before}{'+' if len(sub) == 1 else ''}{_inside_all(list(sub))}"
     if op is sre.SUBPATTERN:
         _, flags, unset, sub = value
         return _flagged(_inside_all(list(sub)), flags, unset)
