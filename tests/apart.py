@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
+import struct
 import time
 
 from callmark import Invocation, Tool, ToolError, tool
@@ -37,6 +39,18 @@ def fail(how: str) -> object:
         case "value":
             return (1 // 0 for _ in "a")
     return time
+
+
+@tool(mode="read", runs_in="process")
+def half() -> None:
+    """Write the beginning of an answer, and hang: into each pipe, since it does not know its own."""
+    for number in range(3, 32):
+        try:
+            if stat.S_ISFIFO(os.fstat(number).st_mode):
+                os.write(number, struct.pack("!i", 1000) + b"[")
+        except OSError:
+            continue
+    time.sleep(600)
 
 
 def body(arguments: dict[str, object], context: Invocation) -> object:

@@ -407,6 +407,14 @@ CUT = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("end", [[{"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}], []])
+@pytest.mark.parametrize("arguments", ['{"a": 1', '{"a": "x', '{"a":', "{", '{"a": 1}'])
+def test_what_is_cut_off_in_its_arguments_is_incomplete_and_not_wrong(arguments, end):
+    events, _ = assembled([openai(piece(0, "c1", "f", arguments)), *end])
+    found = "call" if isinstance(events[-1], Call) else events[-1].code
+    assert found == ("call" if arguments.endswith("}") else "unclosed-marker")
+
+
 @pytest.mark.parametrize("name", CUT)
 def test_what_is_cut_off_behind_its_name_is_no_call(name):
     events, _ = assembled(CUT[name])

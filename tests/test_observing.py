@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import callmark
 from callmark import (
     AuditLog,
     Breaker,
@@ -74,6 +75,25 @@ def record(**fields: Any) -> Record:
         "at": 9.0,
     }
     return Record(**{**base, **fields})
+
+
+def test_no_secret_is_in_what_a_debugging_event_loop_says_of_slow_tools(monkeypatch, caplog):
+    """It logs a task that held it up, with what the task came to, which is quoted up to some characters."""
+
+    async def slow_value() -> str:
+        time.sleep(0.15)
+        return "pin-0471"
+
+    async def slow_error() -> str:
+        time.sleep(0.15)
+        raise ValueError("pin-0471")
+
+    monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")
+    caplog.set_level(logging.DEBUG)
+    executor = Executor(Registry([callmark.tool(mode="read")(each) for each in (slow_value, slow_error)]))
+    executor.run_sync(parse("[CALL: slow_value()] [CALL: slow_error()]").calls)
+    assert caplog.text.count("attempt_task") == 2
+    assert "0471" not in caplog.text
 
 
 def test_no_secret_is_in_logs_representations_or_exceptions(tmp_path, caplog, capfd):

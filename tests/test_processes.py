@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import apart
-from callmark import Call, Cancel, Executor, Invocation, Registry, Span, Tool, ToolsError, tool
+from callmark import Breaker, Call, Cancel, Executor, Invocation, Registry, Span, Tool, ToolsError, tool
 from callmark.running.processes import work
 
 SECONDS = 30.0  # for a process to start, on a loaded machine
@@ -88,6 +88,24 @@ def test_what_fails_there_fails_here_in_the_same_words():
     assert fine == "<module 'time' (built-in)>"
     (said,) = run(call("fail", how="exception"), error_text=True)
     assert said.error.message == "the tool raised ValueError: the password is 1234"
+
+
+def test_processes_that_die_are_failures_to_a_breaker():
+    executor = Executor(Registry([apart.fail]), timeout_seconds=SECONDS, breaker=lambda: Breaker(failures=2))
+    for _ in range(2):
+        (result,) = executor.run_sync([call("fail", how="exit")])
+        assert result.error.code == "process-ended"
+    assert executor.breaker("fail").state == "open"
+
+
+def test_a_process_that_hangs_within_its_answer_ends_with_its_time():
+    executor = Executor(Registry([apart.half]), timeout_seconds=3.0)
+    (result,) = executor.run_sync([call("half")])
+    assert result.outcome == "timeout"
+    end = time.monotonic() + 10
+    while executor.abandoned:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_who_cancels_a_process_ends_it():

@@ -756,6 +756,7 @@ def test_a_tool_without_required_parameters_says_nothing_of_them():
     assert tool(lambda: 1, name="f").parameters == {"type": "object", "properties": {}, "additionalProperties": False}  # type: ignore[call-overload]
 
 
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 LARGE = st.sampled_from([2**53, 2**63, 2**64, 10**22, 10**23, 10**30, 10**300]).flatmap(
     lambda number: st.sampled_from([number - 1, number, number + 1, float(number), -number, -float(number)])
 )
@@ -781,6 +782,35 @@ def test_both_engines_give_the_same_verdict(schema, value):
     for problem in slow.problems(value):
         assert problem.path
         assert problem.expected
+
+
+@pytest.mark.parametrize("engine", ["auto", "jsonschema", "jsonschema-rs"])
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"$schema": DRAFT_7, "properties": {"v": {"not": {"contentEncoding": "base64"}}}}, "aGk!"),
+        ({"$schema": DRAFT_7, "properties": {"v": {"not": {"contentMediaType": "application/json"}}}}, "{"),
+        ({"properties": {"v": {"not": {"dependencies": {"a": ["b"]}}}}}, {"a": 1}),
+    ],
+)
+def test_both_engines_give_the_same_verdict_of_keywords_that_only_annotate(engine, schema, value):
+    assert not Checker(schema, engine=engine).is_valid({"v": value})
+
+
+@pytest.mark.parametrize("items", [True, False])
+@pytest.mark.parametrize("engine", ["auto", "jsonschema"])
+def test_items_that_are_yes_or_no_leave_no_additional_ones(engine, items):
+    part = {"items": items, "additionalItems": {"type": "string"}}
+    checker = Checker({"$schema": DRAFT_7, "properties": {"v": part, "w": {"type": "integer"}}}, engine=engine)
+    assert checker.is_valid({"v": [1]}) is items
+    assert [problem.path for problem in checker.problems({"v": [], "w": "x"})] == ["w"]
+
+
+def test_a_schema_that_cannot_be_walked_is_refused():
+    draft_3 = {"$schema": "http://json-schema.org/draft-03/schema#", "extends": {"type": "object"}}
+    for schema in (draft_3, {"properties": {1: {}}}):
+        with pytest.raises(ToolsError, match="expected"):
+            Registry([Tool(name="f", function=lambda arguments, context: 1, parameters=schema)])
 
 
 # Others' shapes.

@@ -147,6 +147,10 @@ class Approval:
 Approver = Callable[[Approval], Any]
 
 
+class ProcessEndedError(ToolError):
+    """A tool's process died: said to the model as a ToolError is, and a failure of the tool all the same."""
+
+
 class Content(NamedTuple):
     """What a tool's body came to, as JSON; `broke` says that the tool failed, rather than said that something did."""
 
@@ -188,7 +192,8 @@ def _content(outcome: Outcome, limit: int, error_text: bool) -> Content:
 
 def _said(error: ToolError) -> Content:
     code, message, hint = (cut_text(str(part), ERROR_LIMIT) for part in (error.code, error.message, error.hint))
-    return Content(failure=Failure(kind="tool-error", code=code, message=message, hint=hint))
+    failure = Failure(kind="tool-error", code=code, message=message, hint=hint)
+    return Content(failure=failure, broke=type(error) is ProcessEndedError)
 
 
 def _unserialisable(error: BaseException | None) -> Content:

@@ -356,7 +356,7 @@ class Assembler:
             arguments = decode(raw.strip() or "{}", Limits().nesting)
             code = "" if isinstance(arguments, dict) else "bad-arguments"
         except Undecodable as error:
-            code = error.code
+            code = "unclosed-marker" if error.cut and not whole else error.code
         code = "missing-name" if name is None else "unclosed-marker" if cut else code
         if not code:
             if not raw.strip():

@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from callmark.errors import ToolError
-from callmark.running.jobs import content_of, told
+from callmark.running.jobs import ProcessEndedError, content_of, told
 from callmark.running.signals import Cancel
 from callmark.running.workers import Delivery, run_body
 from callmark.tools.context import Invocation
@@ -68,10 +68,14 @@ def _apart(place: tuple[str, str, bool], arguments: dict[str, Any], context: Inv
                 if context.cancelled:
                     process.kill()
                     raise CancelledError
+            if isinstance(context.cancel, Cancel):
+                context.cancel.listen(process.kill)  # a process may hang within its answer, too
             answer = msgspec.json.decode(ours.recv_bytes(), type=_Answer)
         except EOFError:
             process.join()
-            raise ToolError("process-ended", f"the tool's process ended with {process.exitcode}") from None
+            if context.cancelled:
+                raise CancelledError from None
+            raise ProcessEndedError("process-ended", f"the tool's process ended with {process.exitcode}") from None
     threading.Thread(target=_end, args=(process,), daemon=True).start()
     return _come_back(answer)
 

@@ -48,6 +48,7 @@ _UNLIKE: Final = {
     "pattern", "patternProperties",  # \d and $ mean other things in Rust
     "multipleOf",  # 0.3 is other
     "unevaluatedItems", "unevaluatedProperties",  # jsonschema overlooks some of what the branches of 2019-09 evaluate
+    "contentEncoding", "contentMediaType", "dependencies",  # which some drafts only annotate with, or do not know
     "uniqueItems",  # 2 ** 64 and its float are two there
     "$dynamicRef", "$recursiveRef",  # which are there for schemas that come back to themselves
 }  # fmt: skip
@@ -102,6 +103,8 @@ class Checker:
             raise ToolsError(f"parameters: expected a JSON Schema, found: {error.message:.200}") from error
         except RecursionError as error:
             raise ToolsError("parameters: expected a JSON Schema, found one that is nested too deep") from error
+        except AttributeError as error:  # `referencing` reads `extends` of draft 3 as a list only
+            raise ToolsError("parameters: expected a JSON Schema, found one that cannot be walked through") from error
         own = {key: value for key, value in self.schema.items() if key != "$schema"}  # which would choose the kind
         # An empty registry, since the default one would fetch what it does not know.
         self._validator = _bounded(kind)(own, registry=EMPTY_REGISTRY)
@@ -279,6 +282,10 @@ def _bounded(kind: Any) -> Any:
         elif value is False and others:
             yield ValidationError("")
 
+    def additional_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(schema.get("items"), list):  # behind a schema for all items there are none
+            yield from kind.VALIDATORS["additionalItems"](validator, value, instance, schema) or ()
+
     def unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         items = instance if value and isinstance(instance, list) else ()
         if len({json.dumps(normal(item), sort_keys=True) for item in items}) < len(items):
@@ -286,6 +293,8 @@ def _bounded(kind: Any) -> Any:
 
     own = {"pattern": pattern, "patternProperties": pattern_properties, "additionalProperties": additional_properties,
            "uniqueItems": unique_items}  # fmt: skip
+    if "additionalItems" in kind.VALIDATORS:
+        own["additionalItems"] = additional_items
     keywords = {name: _counted(keyword) for name, keyword in {**kind.VALIDATORS, **own}.items()}
     return extend(kind, keywords)  # type: ignore[no-untyped-call]
 

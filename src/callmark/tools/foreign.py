@@ -19,6 +19,10 @@ class Outcome(NamedTuple):
     value: Any
     error: BaseException | None
 
+    def __repr__(self) -> str:
+        # A debugging event loop logs a slow task with what it came to.
+        return "Outcome(value)" if self.error is None else f"Outcome({type(self.error).__name__})"
+
 
 def attempt(function: Callable[..., Any], *arguments: Any) -> Outcome:
     """Call `function` and return its outcome, `SystemExit` and `KeyboardInterrupt` included."""

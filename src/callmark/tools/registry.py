@@ -136,6 +136,8 @@ class Registry:
             raise ToolsError(f"tool {made.name}, parameters: expected the type object, found {schema['type']!r}")
         properties = schema.get("properties")
         for key in properties if isinstance(properties, Mapping) else ():
+            if not isinstance(key, str):
+                raise ToolsError(f"tool {made.name}, parameters: expected names that are texts, found {key!r:.80}")
             if self._reserved(key):
                 raise ToolsError(
                     f"tool {made.name}, parameter {key!r}: expected a name not reserved for the host; take it from "
