@@ -90,6 +90,22 @@ def path(tmp_path):
     return tmp_path / "ledger.sqlite"
 
 
+def test_a_read_that_another_process_took_over_is_read_all_the_same(path):
+    """It may run twice, so nothing of it is unknown; a write may not."""
+
+    class Slow(SqliteLedger):
+        def start(self, key: str) -> bool:
+            with contextlib.closing(SqliteLedger(path)) as other:
+                other.claim(key, "f", repeatable=True)
+            return super().start(key)
+
+    for mode, outcome in (("read", "ok"), ("write", "outcome-unknown")):
+        look = Tool(name="f", function=lambda arguments, context: "seen", mode=mode, approval=False)
+        with contextlib.closing(Slow(path)) as ledger:
+            (result,) = Executor(Registry([look]), ledger=ledger).run_sync(parse("[CALL: f()]").calls)
+        assert result.outcome == outcome
+
+
 def test_after_a_crash_a_started_call_is_unknown_and_a_claimed_one_may_run(path):
     before, after = SqliteLedger(path), SqliteLedger(path)  # two processes, as far as a ledger can tell
     for key in ("claimed", "started", "finished"):

@@ -204,6 +204,18 @@ def test_a_stealth_call_that_did_not_run_is_told(wrong):
     assert steps(events) == ["generation", "results", "generation", "results", "answer"]
 
 
+def test_what_could_not_be_read_beside_a_stealth_call_is_tried_again():
+    quiet, loud = (tool(name=name, mode="read", stealth=name == "quiet")(lambda: "") for name in ("quiet", "loud"))
+    answers = ['[CALL: quiet()] [CALL: loud({"x" 1})]', "[CALL: loud()]", "Done."]
+    session = Session(Registry([quiet, loud]))
+
+    async def turn() -> list[Any]:
+        return [event async for event in session.run(lambda request: answers.pop(0), "Go.")]
+
+    assert [event.name for event in asyncio.run(turn()) if isinstance(event, Result)] == ["quiet", "loud"]
+    assert answers == []
+
+
 def test_stealth_tools_give_no_follow_up():
     quiet = Tool(name="note", function=lambda *_: None, mode="read", stealth=True)
     model = Script("Noted. [CALL: note()]")
@@ -1333,7 +1345,7 @@ def test_beside_a_good_native_call_a_broken_one_is_told():
     session = Session(Registry([add]))
     play(session, model)
     assert [message["role"] for message in session.messages] == ["user", "assistant", "tool", "user", "assistant"]
-    assert model.said().startswith("Your call of `add` could not be read")
+    assert model.said().startswith("Your message ended in the middle of a call of `add`")
     assert parse(model.said()).calls == ()  # no form: its server writes the calls
 
 
@@ -1459,7 +1471,7 @@ def test_what_was_whole_before_the_cut_runs_and_what_was_not_is_gone_on_with(ser
         *("generation", "cut", "retry", "generation", "answer"),
     ]
     assert [result.data for result in of(Result, events)] == [3, 6, 7]
-    assert [problem.code for problem in of(Malformed, events)] == ["bad-arguments"]
+    assert [problem.code for problem in of(Malformed, events)] == ["unclosed-marker"]
 
 
 @pytest.mark.parametrize("tolerance", ["lenient", "salvage"])

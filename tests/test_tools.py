@@ -953,6 +953,11 @@ def test_tools_come_from_mcp_servers():
     ]
     assert asyncio.run(Registry(tools).invoke("_2_much_x", {"a": 1})) == "3"
     assert called == [("2 much:x", {"a": 1})]
+    alike = ["a b", "a:b", "a_b", "1x", "_1x", "x" * 129, "x" * 128, "y" * 200]
+    made = tools_from_mcp([{"name": name} for name in alike], call, owner="maths")
+    assert len(Registry(made)) == len(alike)
+    assert [each.metadata["mcp_name"] for each in made] == alike
+    assert (made[2].name, made[4].name) == ("a_b", "_1x")  # what fits keeps its name
     objects = Object(tools=[Object(name="f", input_schema={"type": "object"}, annotations=Object(read_only_hint=True))])
     (made,) = tools_from_mcp(
         objects, lambda name, arguments: {"content": [], "structuredContent": {"n": 1}}, trust_hints=True

@@ -417,8 +417,8 @@ class Executor:
             if stopped is None:  # the breaker may have opened while the call waited
                 admitted = breaker.admit(ticket)
                 stopped, ticket = (admitted, ticket) if isinstance(admitted, Failure) else (None, admitted)
-            if stopped is None and not await self.ledger.soon(self.ledger.start, job.key):
-                stopped = words.UNKNOWN  # another process took the call over
+            if stopped is None and not await self.ledger.soon(self.ledger.start, job.key) and found.mode == "write":
+                stopped = words.UNKNOWN  # another process took the call over; what only reads may run in both
             if stopped is not None:
                 return stopped
             if self._announce is not None:

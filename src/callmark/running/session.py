@@ -298,7 +298,8 @@ class Session:
                 if cancel.is_set():
                     yield Step("cancelled")
                     return
-                if not wanted and all(result.stealth and result.outcome not in _TOLD for result in results):
+                quiet = all(result.stealth and result.outcome not in _TOLD for result in results)
+                if quiet and not wanted and not answer.problems:
                     break
                 if any(result.outcome in _NO_MORE for result in results):
                     tools_on = False

@@ -15,6 +15,7 @@ from callmark.tools.tool import Tool
 Host = Literal["openai", "openai-responses", "anthropic", "gemini"]
 _HOSTS: Final = ("openai", "openai-responses", "anthropic", "gemini")
 
+NAME_LIMIT: Final = 128  # characters that a marker's name has, with its owner
 ALIAS_LIMIT: Final = 64  # characters: what the narrowest host takes
 _NARROW = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST: Final = 8  # hexadecimal digits that tell names apart which look alike once they are narrowed
@@ -189,7 +190,9 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
     """
     found = _field(listing, "tools")
     made = []
-    for each in listing if found is None else found:
+    remotes = list(listing if found is None else found)
+    taken = {name for name in (_field(each, "name") for each in remotes) if isinstance(name, str)}
+    for each in remotes:
         remote = _field(each, "name")
         if not isinstance(remote, str):
             raise ToolsError(f"tools from MCP: expected tools with a name, found {type(remote).__name__}")
@@ -197,7 +200,7 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
         read_only = trust_hints and _field(hints, "readOnlyHint", "read_only_hint") is True
         made.append(
             Tool(
-                name=_writable(remote),
+                name=_writable(remote, taken, NAME_LIMIT - (len(owner) + 1 if owner else 0)),
                 function=_McpBody(call, remote),
                 description=_field(each, "description") or "",
                 parameters=_field(each, "inputSchema", "input_schema") or {"type": "object", "properties": {}},
@@ -220,9 +223,14 @@ def _field(source: Any, *names: str) -> Any:
     return None
 
 
-def _writable(name: str) -> str:
+def _writable(name: str, taken: set[str], room: int) -> str:
+    """Return a name that a marker can carry, and no other tool of the list has."""
     plain = re.sub(r"[^\w./-]", "_", name)
-    return plain if plain and not plain[0].isdigit() and plain[0] not in "./-" else f"_{plain}"
+    plain = plain if plain and not plain[0].isdigit() and plain[0] not in "./-" else f"_{plain}"
+    if len(plain) > room or (plain != name and plain in taken):
+        plain = f"{plain[: room - _DIGEST - 1]}_{sha256(name.encode()).hexdigest()[:_DIGEST]}"
+    taken.add(plain)
+    return plain
 
 
 class _McpBody:
