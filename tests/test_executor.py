@@ -1104,13 +1104,13 @@ def test_an_attempt_that_ends_while_another_one_asks_is_seen():
     assert (result.data, result.replayed) == ("theirs", True)
 
 
-def test_a_call_that_another_process_took_over_does_not_run():
+def test_a_write_that_another_process_took_over_does_not_run():
     class Taken(Ledger):
         def start(self, key):
             return False
 
     ran: list[int] = []
-    assert run_one(body("do", lambda *_: ran.append(1)), ledger=Taken()).outcome == "outcome-unknown"
+    assert run_one(body("do", lambda *_: ran.append(1), mode="write", approval=False), ledger=Taken()).outcome == "outcome-unknown"
     assert ran == []
 
 
