@@ -1110,7 +1110,8 @@ def test_a_write_that_another_process_took_over_does_not_run():
             return False
 
     ran: list[int] = []
-    assert run_one(body("do", lambda *_: ran.append(1), mode="write", approval=False), ledger=Taken()).outcome == "outcome-unknown"
+    do = body("do", lambda *_: ran.append(1), mode="write", approval=False)
+    assert run_one(do, ledger=Taken()).outcome == "outcome-unknown"
     assert ran == []
 
 
