@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -48,7 +49,7 @@ from callmark import (
     parse,
     tool,
 )
-from callmark.running import bodies
+from callmark.running import bodies, workers
 from callmark.running.ledger import call_key
 from callmark.running.models import OpenAIModel
 from callmark.running.observing import read_audit_log
@@ -167,6 +168,34 @@ def test_a_tool_that_hangs_is_given_up_in_time_and_harms_no_other(function, rele
     assert good.data == 7
     RELEASE.set()
     wait_for(lambda: executor.abandoned == 0)
+
+
+def test_tools_that_spin_make_the_next_timeout_no_later(release):
+    spinning = Registry([body("spin", busy_loops)])
+    executor = Executor(spinning, timeout_seconds=LIMIT, breaker=lambda: Breaker(failures=99))
+    for place in range(8):
+        start = time.monotonic()
+        (result,) = executor.run_sync([call("spin", place)])
+        assert time.monotonic() - start < LIMIT + SLACK
+        assert result.outcome == "timeout"
+    RELEASE.set()
+    wait_for(lambda: executor.abandoned == 0)
+
+
+def test_turns_of_threads_are_short_while_bodies_run_and_then_what_they_were(monkeypatch):
+    chosen = [0.003]
+    fake = SimpleNamespace(getswitchinterval=lambda: chosen[-1], setswitchinterval=chosen.append)
+    monkeypatch.setattr(workers, "sys", fake)
+    turns = workers._Turns()
+    for change in (1, 1, -1, -1):
+        turns.add(change)
+    assert chosen == [0.003, workers._TURN_SECONDS, 0.003]
+    turns.add(1)
+    turns._begin()  # as in the child of a fork
+    assert chosen[3:] == [workers._TURN_SECONDS, 0.003]
+    chosen.append(0.0001)  # the host's own is shorter
+    turns.add(1)
+    assert chosen[-1] == 0.0001
 
 
 LOOP_HANGS = [sleeps_async, swallows_cancellation, cleans_up_for_long]
