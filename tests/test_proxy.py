@@ -939,6 +939,12 @@ def test_headers_that_only_some_let_through():
                 line.sendall(f"{head}Authorization: {value}\r\n\r\n{body}".encode())
                 assert line.recv(12).endswith(status)
         assert "authorization" not in scripted.headers[-1]
+        for value in ("Café ☕".encode(), b"caf\xe9"):
+            asking = http.client.HTTPConnection(client.base_url.host, client.base_url.port, timeout=20)
+            asking.request("POST", "/v1/chat/completions", json.dumps(ASK), {"X-Title": value})
+            assert asking.getresponse().status == 200
+            asking.close()
+            assert scripted.headers[-1]["x-title"].encode("latin-1") == value
         error = failure(httpx.LocalProtocolError("x"))
         assert (error.status, error.body["error"]["code"]) == (400, "bad_header")
 
