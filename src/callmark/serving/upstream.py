@@ -222,7 +222,8 @@ class Connection:
                 new = new or step.startswith("connection.")
 
             extensions = {**self._extensions, "trace": trace}
-            made = httpx.Request(method, url, headers=headers, content=body, extensions=extensions)
+            as_sent = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in headers]  # as it was decoded
+            made = httpx.Request(method, url, headers=as_sent, content=body, extensions=extensions)
             try:
                 return await self._transport.handle_async_request(made)
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
