@@ -930,6 +930,13 @@ def test_keys_go_to_the_upstream_and_nowhere_else(caplog):
     assert "sk-" not in caplog.text
 
 
+def test_slashes_too_many_are_no_other_path():
+    with chain() as (_, client):
+        for path in ("/v1//chat/completions", "//v1/chat/completions", "/v1/chat/completions/"):
+            made = client.post(f"{client.base_url}".rstrip("/") + path, json=ASK)
+            assert made.json()["choices"][0]["finish_reason"] == "tool_calls", path
+
+
 def test_headers_that_only_some_let_through():
     with chain() as (scripted, client):
         for value, status in (("Bearer ", b"200"), ("sk\x01x", b"400")):

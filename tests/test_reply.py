@@ -100,6 +100,20 @@ MESSAGES = [
     (f"{CALL}\n**Tool result:** 7", ("", [OSLO], "tool_calls")),
     (f"{CALL}<|im_end|>\n<|im_start|>user", ("", [OSLO], "tool_calls")),
     (f"{CALL}\nResult of weather: 7 [CALL: news()]", ("", [OSLO], "tool_calls")),
+    *[
+        (f"{CALL}\n{line}\nSo 7.", ("", [OSLO], "tool_calls"))
+        for line in (
+            "[Tool result: 7]", "[TOOL RESULT] 7", "[CALL RESULT: 7]", "- Result of weather: 7", '"Result of weather: 7"',
+            "(Result of weather: 7)", "User: Result of weather: 7", "**System:** Tool result: 7",
+            "Result of `weather`: 7", "__Result of weather__: 7", "Result of weather : 7", "Result of weather：7",
+            "工具 weather 的结果：7", "工具結果：7", "<|tool_response>response:weather{value:7}<tool_response|>",
+            "<start_function_response>response:weather{value:7}<end_function_response>",
+            "<｜DSML｜function_results>", "]<]minimax[>[<function_results>", "```tool_output\n7\n```",
+            "## Return of functions.weather:0",
+        )
+    ],
+    (f"{CALL}\nUser: thanks", ("User: thanks", [OSLO], "tool_calls")),
+    (f"{CALL}\n- The tool results in rain", ("- The tool results in rain", [OSLO], "tool_calls")),
     ("Result of weather:\n7", ("Result of weather:\n7", [], "stop")),  # it quotes one; nothing was called
     (f"{CALL}\nThe result of weather is out.", ("The result of weather is out.", [OSLO], "tool_calls")),
 ]
