@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -43,6 +44,8 @@ from callmark.serving.upstreams import ProxyConfig, Upstream
 
 ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
+_CHATS: Final = ("/v1/chat/completions", "/chat/completions")
+_SLASHES: Final = re.compile("/{2,}")
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _log = logging.getLogger("callmark.proxy")
 _any: Final = msgspec.json.Decoder(Any)
@@ -142,6 +145,8 @@ class Proxy:
         return found if isinstance(found, list) else []
 
     async def _other(self, request: Request) -> Response:
+        if request.method == "POST" and _SLASHES.sub("/", request.scope["path"]).rstrip("/") in _CHATS:
+            return await self._chat(request)  # who has an address that ends in a slash has one too many
         try:
             raw = await request.body()
         except ClientDisconnect:

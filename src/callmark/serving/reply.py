@@ -33,8 +33,11 @@ _CUT: Final = ("length", "max_tokens", "model_length")
 """What servers say of a message that met its limit: OpenAI, and those that mean the same."""
 _TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _RESULTS: Final = (
-    r"\[/?(?:TOOL_|FUNCTION_|CALL_)?RESULTS?\b",
-    r"</?(?:tool|function|call)_?(?:response|result|output)s?\b",
+    r"\[/?(?:(?:TOOL|FUNCTION|CALL)[ _])?RESULTS?\b",
+    r"(?:\]<\]minimax\[>\[)?</?(?:\||｜DSML｜)?(?:start_|end_)?(?:tool|functions?|call)_?(?:response|result|output)s?\b",
+    r"(?<=```)(?:tool|function|call)_(?:response|result|output)s?\b",  # a fence, as of Gemma 3
+    r"Return of functions\.",  # Kimi K2
+    r"(?:工具|函[数數])[^\n]{0,80}?[结結]果[^\n]{0,80}?[:：]",
     r"(?:tool|function|call)[ _]?(?:response|result|output)s?\b[^\n]{0,80}:",
     r"Observation[ ]?[:：]",
     *SPECIAL_TOKENS,
@@ -299,7 +302,8 @@ def _is_fragment(piece: Any) -> bool:
 @lru_cache(maxsize=64)
 def _invented(language: str, names: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of a line with which a result begins that no tool gave."""
-    header = re.escape(language_of(language).header)
-    known = "|".join(map(re.escape, names))
-    taught = header.replace(r"\{name\}", f"(?:{known})").replace(r"\{id\}", r"(?:[ ]?\([^()\n]{1,255}\))?")
-    return re.compile(rf"[ \t>*_#`]{{0,16}}(?:{'|'.join((taught, *_RESULTS))})", re.IGNORECASE)
+    name = rf"""[`*_"']{{0,3}}(?:{"|".join(map(re.escape, names))})[`*_"']{{0,3}}"""
+    header = re.escape(language_of(language).header.rstrip(":："))
+    taught = header.replace(r"\{name\}", name).replace(r"\{id\}", r"(?:[ ]?\([^()\n]{1,255}\))?") + "[ ]?[:：]"
+    says = r"(?:(?:user|human|system|tool|function)[ ]?[:：][ \t*_]{0,4})?"  # as models that continue a chat write it
+    return re.compile(rf"""[ \t>*_#`(\["'+-]{{0,16}}{says}(?:{"|".join((taught, *_RESULTS))})""", re.IGNORECASE)
