@@ -930,6 +930,15 @@ def test_keys_go_to_the_upstream_and_nowhere_else(caplog):
     assert "sk-" not in caplog.text
 
 
+def test_what_is_asked_about_a_model_is_asked_where_it_is_served():
+    with upstream() as (first, one), upstream() as (second, two):
+        table = [{"url": f"{one}/v1", "serves": ["small*"]}, {"url": f"{two}/v1", "serves": ["big/*"]}]
+        with client_of({"upstreams": table}) as client:
+            for path in ("/v1/models/big/one", "/v1/models/big%2Fone"):
+                client.get(path)
+        assert (len(first.others), len(second.others)) == (0, 2)
+
+
 def test_slashes_too_many_are_no_other_path():
     with chain() as (_, client):
         for path in ("/v1//chat/completions", "//v1/chat/completions", "/v1/chat/completions/"):
