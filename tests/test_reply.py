@@ -104,7 +104,8 @@ MESSAGES = [
         (f"{CALL}\n{line}\nSo 7.", ("", [OSLO], "tool_calls"))
         for line in (
             "[Tool result: 7]", "[TOOL RESULT] 7", "[CALL RESULT: 7]", "- Result of weather: 7",
-            '"Result of weather: 7"', "(Result of weather: 7)", "User: Result of weather: 7", "**System:** Tool result: 7",
+            '"Result of weather: 7"', "(Result of weather: 7)", "User: Result of weather: 7",
+            "**System:** Tool result: 7",
             "Result of `weather`: 7", "__Result of weather__: 7", "Result of weather : 7", "Result of weather\uff1a7",
             "工具 weather 的结果：7", "工具結果：7", "<|tool_response>response:weather{value:7}<tool_response|>",
             "<start_function_response>response:weather{value:7}<end_function_response>",

@@ -45,6 +45,7 @@ from callmark.serving.upstreams import ProxyConfig, Upstream
 ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
 _CHATS: Final = ("/v1/chat/completions", "/chat/completions")
+_ABOUT: Final = "/v1/models/"
 _SLASHES: Final = re.compile("/{2,}")
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _log = logging.getLogger("callmark.proxy")
@@ -152,7 +153,9 @@ class Proxy:
         except ClientDisconnect:
             return _refused(400, "the request was not complete", code="request_incomplete")
         model = ""
-        if len(self.config.upstreams) > 1 and "json" in request.headers.get("content-type", ""):
+        if request.scope["path"].startswith(_ABOUT):
+            model = request.scope["path"].removeprefix(_ABOUT)
+        elif len(self.config.upstreams) > 1 and "json" in request.headers.get("content-type", ""):
             with suppress(RequestError):
                 found = _decoded(raw)
                 model = found.get("model", "") if isinstance(found, dict) else ""
