@@ -310,12 +310,12 @@ def _harmless(message: Body) -> Body:
         kept["content"] = refusal if isinstance(refusal, str) else ""
     if message["role"] == "assistant" and isinstance(kept["content"], list):
         kept["content"] = [_said_part(part) for part in kept["content"]]
-    if message["role"] == "user":
+    if message["role"] in ("user", "tool", "function"):  # llama.cpp, for one, reads tokens of its template anywhere
         content = kept["content"]
         if isinstance(content, list):
             kept["content"] = [_harmless_part(part) for part in content]
         else:
-            kept["content"] = neutralized_inside(content)
+            kept["content"] = neutralized_inside(content, special_tokens=True)
     return kept
 
 
@@ -325,7 +325,7 @@ def _said_part(part: Body) -> Body:
 
 def _harmless_part(part: Body) -> Body:
     text = part.get("text")
-    return {**part, "text": neutralized_inside(text)} if isinstance(text, str) else part
+    return {**part, "text": neutralized_inside(text, special_tokens=True)} if isinstance(text, str) else part
 
 
 def _form(given: Any, settings: ModelSettings) -> str:
