@@ -100,6 +100,8 @@ def test_render_takes_what_parse_prints(tools):
         ("{}", "line 1: expected an object with a name"),
         ('{"name": "f"}\n["x"]', "line 2: expected an object with a name"),
         ('{"name": "f", "arguments": "x"}', "line 1: expected arguments as JSON"),
+        ('{"name": "f", "parameters": {"a": 1}}', "line 1: expected arguments, found parameters"),
+        ('{"name": "f", "args": {"a": 1}}', "line 1: expected arguments, found args"),
     ):
         failed = run("render", text=line)
         assert failed.returncode == 2

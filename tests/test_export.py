@@ -535,3 +535,15 @@ def test_free_text_does_not_go_on_with_a_call_that_nothing_closes():
 def test_every_target_is_printed(dialect):
     for target in TARGETS[:3]:
         assert len(export_grammar(TOOLS, dialect, target).text) > 500
+
+
+@pytest.mark.parametrize("dialect", ["call", "hermes", "qwen_xml", "pythonic", "gemma4"])
+def test_ordinary_numbers_are_let_through(dialect):
+    """All 64 bits of an identifier, and what `repr` writes for a float."""
+    tools = {"f": {"properties": {"id": {"type": "integer"}, "x": {"type": "number"}}, "required": ["id", "x"]}}
+    lark = export_grammar(tools, dialect, free_text=False).text
+    for number, other in (
+        (1234567890123456789, 0.1 + 0.2), (-(2**63), 0.00012345678901234567), (2**53 + 1, -0.9664535356921388),
+    ):  # fmt: skip
+        text = render_calls([WrittenCall("f", {"id": number, "x": other})], dialect, tools=tools)
+        assert llguidance_accepts(lark, text), text

@@ -627,3 +627,24 @@ if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for golden, chosen in GOLDENS.items():
         (GOLDEN / f"{golden}.txt").write_text(shown_prompt(chosen), encoding="utf-8")
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("auto", "auto"), ("required", "required"), ("f", "named")])
+def test_a_reminder_without_an_example_does_not_forbid_calls(choice, expected):
+    tools = {"f": {"properties": {"a": {"not": {}}}, "required": ["a"]}}
+    for language in LANGUAGES:
+        words = language_of(language)
+        prompt = protocol_prompt(tools, tool_choice=choice, language=language)
+        assert prompt.calls == ()
+        assert prompt.reminder == getattr(words, expected).replace("{name}", "f")
+    assert protocol_prompt(tools, tool_choice="none").reminder == language_of("en").none
+
+
+@pytest.mark.parametrize("template", ["{tools}", "no places", "{how}{how}", "{examples}{how}", "{how} {examples} {examples}"])
+@pytest.mark.parametrize("examples", ["turns", "inline", "none"])
+def test_the_calls_of_a_prompt_are_those_that_a_template_of_ones_own_shows(template, examples):
+    prompt = protocol_prompt(TOOLS, template=template, examples=examples)
+    shown = calls_in(prompt.text, "call", tools=TOOLS)
+    for turn in prompt.turns:
+        shown += calls_in(turn["content"], "call", tools=TOOLS)
+    assert shown + calls_in(prompt.reminder, "call", tools=TOOLS) == [(call.name, call.arguments) for call in prompt.calls]
