@@ -640,11 +640,12 @@ def test_a_reminder_without_an_example_does_not_forbid_calls(choice, expected):
     assert protocol_prompt(tools, tool_choice="none").reminder == language_of("en").none
 
 
-@pytest.mark.parametrize("template", ["{tools}", "no places", "{how}{how}", "{examples}{how}", "{how} {examples} {examples}"])
+@pytest.mark.parametrize(
+    "template", ["{tools}", "no places", "{how}{how}", "{examples}{how}", "{how} {examples} {examples}"]
+)
 @pytest.mark.parametrize("examples", ["turns", "inline", "none"])
 def test_the_calls_of_a_prompt_are_those_that_a_template_of_ones_own_shows(template, examples):
     prompt = protocol_prompt(TOOLS, template=template, examples=examples)
-    shown = calls_in(prompt.text, "call", tools=TOOLS)
-    for turn in prompt.turns:
-        shown += calls_in(turn["content"], "call", tools=TOOLS)
-    assert shown + calls_in(prompt.reminder, "call", tools=TOOLS) == [(call.name, call.arguments) for call in prompt.calls]
+    texts = [prompt.text, *(turn["content"] for turn in prompt.turns), prompt.reminder]
+    shown = [call for text in texts for call in calls_in(text, "call", tools=TOOLS)]
+    assert shown == [(call.name, call.arguments) for call in prompt.calls]

@@ -112,6 +112,9 @@ def _written_call(call: Any, number: int) -> WrittenCall:
     inner = call.get("function", call) if isinstance(call, dict) else call
     if not isinstance(inner, dict) or "name" not in inner:
         raise Failure(f"line {number}: expected an object with a name and arguments, found {call!r:.80}")
+    other = next((key for key in ("parameters", "params", "args") if key in inner), None)
+    if other is not None and not inner.keys() & {"arguments", "input"}:  # they would be lost
+        raise Failure(f"line {number}: expected arguments, found {other}")
     arguments = inner.get("arguments", inner.get("input", {}))
     if isinstance(arguments, str):
         arguments = decode_json(arguments.encode("utf-8", "replace"), f"line {number}: expected arguments as JSON")

@@ -197,8 +197,11 @@ class _Writer:
         )
         text = re.sub(r"\n{3,}", "\n\n", text).strip("\n")
         shown = turns if self._examples == "turns" else ()
-        reminder = f"{words.reminder}\n{marker}" if wanted else words.none
-        calls = (*first, *(self._calls if self._examples != "none" else ()), *first) if wanted else ()
+        reminder = f"{words.reminder}\n{marker}" if wanted else self._wanted()
+        looped = self._calls if self._examples == "inline" else ()
+        places = re.findall(r"\{(how|examples)\}", self._template)
+        told = [call for place in places for call in (first if place == "how" else looped)]
+        calls = (*told, *(self._calls if self._examples == "turns" else ()), *first) if wanted else ()
         tokens = count(text) + sum(count(turn["content"]) for turn in shown)
         return Prompt(text, shown, reminder, calls, style, tokens)
 
@@ -214,11 +217,17 @@ class _Writer:
             words.only.replace("{header}", self._header()),
             words.result,
             words.parallel if self._parallel and not named else words.single,
-            self._shown(words.named.replace("{name}", self._choice)) if named else getattr(words, self._choice),
+            self._wanted(),
             words.reasoning if self._reasoning else "",
             words.nonce.replace("{nonce}", self._nonce) if self._nonce else "",
         ]
         return [rule for rule in rules if rule]
+
+    def _wanted(self) -> str:
+        """Return the rule that says whether to call."""
+        if self._choice in CHOICES:
+            return str(getattr(self._words, self._choice))
+        return self._shown(self._words.named.replace("{name}", self._choice))
 
     def _has_optional(self) -> bool:
         return any(

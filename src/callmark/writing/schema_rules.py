@@ -30,9 +30,9 @@ _ESCAPED: Final = (
     seq("\\", Chars(tuple((char, char) for char in '"\\/bfnrt'))),
     seq("\\u", Chars((("0", "9"), ("a", "c"), ("e", "f"), ("A", "C"), ("E", "F"))), Rep(_HEX, 3, 3)),
 )  # fmt: skip
-_WHOLE: Final = alt(["0", seq(Chars((("1", "9"),)), Rep(_DIGIT, 0, 14))])
+_WHOLE: Final = alt(["0", seq(Chars((("1", "9"),)), Rep(_DIGIT, 0, 18))])  # 64 bits
 _FRACTION: Final = seq(
-    maybe(seq(".", Rep(_DIGIT, 1, 15))),
+    maybe(seq(".", Rep(_DIGIT, 1, 20))),  # 0.000 and 17 digits: what `repr` writes
     maybe(seq(Chars((("e", "e"), ("E", "E"))), maybe(Chars((("+", "+"), ("-", "-")))), Rep(_DIGIT, 1, 2))),
 )
 _ENFORCED: Final = {
