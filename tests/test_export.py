@@ -547,3 +547,12 @@ def test_ordinary_numbers_are_let_through(dialect):
     ):  # fmt: skip
         text = render_calls([WrittenCall("f", {"id": number, "x": other})], dialect, tools=tools)
         assert llguidance_accepts(lark, text), text
+
+
+@each_dialect
+@pytest.mark.parametrize("before", ["", "Well.\n"])
+def test_references_in_schemas_do_not_hinder_a_call_at_the_start(dialect, before):
+    schema = {"properties": {"u": {"$ref": "#/$defs/U"}}, "required": ["u"], "$defs": {"U": {"enum": ["C", "F"]}}}
+    lark = export_grammar({"f": schema}, dialect).text
+    text = before + render_calls([WrittenCall("f", {"u": "C"})], dialect, tools={"f": schema})
+    assert llguidance_accepts(lark, text), lark
