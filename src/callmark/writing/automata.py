@@ -78,7 +78,13 @@ class Free(msgspec.Struct, frozen=True):
     until: str = ""
 
 
-Node: TypeAlias = Lit | Chars | Seq | Alt | Rep | Ref | Free
+class Opening(msgspec.Struct, frozen=True):
+    """What a marker begins with at the start of a message: a lexer must not take it for the beginning of free text."""
+
+    text: str
+
+
+Node: TypeAlias = Lit | Chars | Seq | Alt | Rep | Ref | Free | Opening
 
 
 def seq(*items: Node | str) -> Seq:

@@ -21,6 +21,7 @@ from callmark.writing.automata import (
     Free,
     Lit,
     Node,
+    Opening,
     Ref,
     Rep,
     alt,
@@ -162,7 +163,7 @@ class _Export:
         together = bool(writing.opener) and not apart
         group = self._group(most if together else 1, until)
         if self._form.line_start:
-            first: Node = alt([seq(until, group), seq(Free("\n" + until), group)])
+            first: Node = alt([seq(Opening(until), group), seq(Free("\n" + until), group)])
             more = seq(Free("\n" + until), group)
         else:
             first = more = seq(Free(until), group)
@@ -371,7 +372,7 @@ def _renamed(node: Node, prefix: str) -> Node:
             return Ref(prefix + name)
         case Rep(item, least, most):
             return Rep(_renamed(item, prefix), least, most)
-        case Lit() | Chars() | Free():
+        case Lit() | Chars() | Free() | Opening():
             return node
         case _:
             return type(node)(tuple(_renamed(item, prefix) for item in node.items))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from callmark.errors import UsageError
-from callmark.writing.automata import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Token, Union
+from callmark.writing.automata import Alt, Chars, Free, Lit, Node, Opening, Ref, Rep, Seq, Token, Union
 
 _LONG: Final = 120
 """Characters from which on a piece becomes a rule of its own, so that what occurs often is written once."""
@@ -70,7 +70,7 @@ class _Gbnf(_Printer):
 
     def text(self, node: Node) -> str:
         match node:
-            case Lit(text):
+            case Lit(text) | Opening(text):
                 return '"' + "".join(_GBNF_ESCAPES.get(char, _visible(char)) for char in text) + '"'
             case Chars(ranges, negated):
                 return _class(ranges, negated, _gbnf_in_class)
@@ -91,6 +91,8 @@ def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
     """Return a grammar in llguidance's Lark; `forbidden` is the regex of what `Free` text must not hold."""
     printer = _Lark(forbidden)
     lines = {"start": printer.text(root)}
+    if printer.begin:
+        lines["begin[lazy]"] = printer.begin
     for name, node in rules.items():
         lines[name] = printer.text(node) if name == "next" else printer.apart(node)
     lines |= printer.rules
@@ -109,6 +111,7 @@ class _Lark(_Printer):
 
     def __init__(self, forbidden: str) -> None:
         super().__init__()
+        self.begin = ""  # the terminal of an opener at the very start, which free text must not swallow
         self._apart = False  # whether pieces without references are terminals one by one
         self._free = f"/(?s:.*)/ & ~/(?s:.*){forbidden}(?s:.*)/"
 
@@ -117,6 +120,9 @@ class _Lark(_Printer):
             return '""'
         if isinstance(node, Free):
             return self._until(node.until)
+        if isinstance(node, Opening):
+            self.begin = f"/{_in_slashes(regex(Lit(node.text), {}))}/"
+            return "begin"
         if isinstance(node, Lit | Chars) or self._is_terminal(node):
             return self._named(f"/{_in_slashes(regex(node, {}))}/")
         return self.apart(node) if isinstance(node, Union) else self._joined(node)
