@@ -290,7 +290,8 @@ def test_a_broken_member_is_a_call_only_where_the_grammar_says_so(dialect, data)
 
 def stands_elsewhere(call: Call, events: Any) -> bool:
     """Whether lenient reading takes the call for a part of something else: of a call that it mends, of one that is cut
-    or breaks only behind it; or finds it behind the bracket of a list of which it has mended a call.
+    or breaks only behind it; or finds it behind the bracket of a list of which it has mended a call; or the call begins
+    with a brace alone, which stands in a string that is open over a line break.
     """
     for other in events:
         if isinstance(other, Call) and other.repairs:
@@ -302,6 +303,8 @@ def stands_elsewhere(call: Call, events: Any) -> bool:
             parts = mismatch(other.message)
             if parts is None or call.span.end <= other.span.start + parts.at:
                 return True
+        if isinstance(other, Malformed) and call.raw[0] == "{" and other.span.start < call.span.start < other.span.end:
+            return True
     return False
 
 
