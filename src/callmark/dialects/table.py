@@ -14,6 +14,7 @@ _NAMED_FIRST = (
 )
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BARE_CALLS = r"\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()"
+_BARE: dict[str, Any] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
 _DSML = r"｜(?:DSML|GCML)｜[ ]?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
@@ -33,6 +34,16 @@ def _list_of(opener: str, closer: str, **more: Any) -> Form:
     return Form(
         opener=opener, head=r"(?=\{)", body="envelope", separator=r"{ws},{ws}", closer=closer, alone=False, **more
     )
+
+
+def _calls_of(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of calls as Python has them, between an opener and a closer."""
+    return Form(opener=opener, head=r"{name}{ws}\(", body="arguments", closer=closer, alone=False, **more)
+
+
+def _bare_calls(**more: Any) -> Form:
+    """Return the form of a Python list of calls that nothing stands around."""
+    return _calls_of(_BARE_CALLS, r"\]", begins="[", tail=r"{ws}(?=[,\]])", separator=r",{ws}", **more)
 
 
 def _unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> str:
@@ -103,9 +114,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"{ws}\"(?:arguments|parameters)\"{ws}:{ws}\{)"
                 ),
                 body="envelope",
-                line_start=True,
-                repairs=("missing-opener", "missing-closer"),
-                salvage=True,
+                **_BARE,
             ),
             Form(
                 head=r"<tool_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
@@ -120,13 +129,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 repairs=("neighbour-body",),
                 salvage=True,
             ),
-            Form(
-                opener=r"<tool_call>{ws}\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()",
-                head=r"{name}{ws}\(",
-                body="arguments",
+            _calls_of(
+                r"<tool_call>{ws}" + _BARE_CALLS,
+                r"{ws}\]{ws}</tool_call>",
                 separator=r"{ws},{ws}",
-                closer=r"{ws}\]{ws}</tool_call>",
-                alone=False,
                 repairs=("neighbour-body",),
                 salvage=True,
             ),
@@ -316,48 +322,15 @@ BUILTIN: tuple[Dialect, ...] = (
         models="Llama 4 and ToolACE; LFM2, LFM2.5, Olmo 3, and at times Llama 4, with a wrapper",
         source=_SOURCE + ": pythonic, llama4_pythonic, lfm2, olmo3",
         forms=(
-            Form(
-                opener=r"<\|(?:tool_call|python)_start\|>{ws}\[{ws}(?=[^\W\d])",
-                head=r"{name}{ws}\(",
-                body="arguments",
+            _calls_of(
+                r"<\|(?:tool_call|python)_start\|>{ws}\[{ws}(?=[^\W\d])",
+                r"{ws}\]{ws}<\|(?:tool_call|python)_end\|>",
                 separator=r"{ws},{ws}",
-                closer=r"{ws}\]{ws}<\|(?:tool_call|python)_end\|>",
-                alone=False,
             ),
-            Form(
-                opener=r"<function_calls>{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
-                head=r"{name}{ws}\(",
-                body="arguments",
-                closer=r"</function_calls>",
-                alone=False,
-            ),
-            Form(
-                begins="[",
-                opener=_BARE_CALLS,
-                head=r"{name}{ws}\(",
-                body="arguments",
-                tail=r"{ws}(?=[,\]])",
-                separator=r",{ws}",
-                closer=r"\]",
-                alone=False,
-                explicit=False,
-            ),
+            _calls_of(r"<function_calls>{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()", r"</function_calls>"),
+            _bare_calls(explicit=False),
         ),
-        variants=(
-            Form(
-                begins="[",
-                opener=_BARE_CALLS,
-                head=r"{name}{ws}\(",
-                body="arguments",
-                tail=r"{ws}(?=[,\]])",
-                separator=r",{ws}",
-                closer=r"\]",
-                alone=False,
-                line_start=True,
-                repairs=("missing-opener", "missing-closer"),
-                salvage=True,
-            ),
-        ),
+        variants=(_bare_calls(**_BARE),),
         writing=Writing(
             opener="<|tool_call_start|>[",
             call="{name}({arguments})",
@@ -650,16 +623,7 @@ BUILTIN: tuple[Dialect, ...] = (
             _list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
             _list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
         ),
-        variants=(
-            _list_of(
-                _BARE_LIST,
-                r"{ws}\]",
-                begins="[",
-                line_start=True,
-                repairs=("missing-opener", "missing-closer"),
-                salvage=True,
-            ),
-        ),
+        variants=(_list_of(_BARE_LIST, r"{ws}\]", begins="[", **_BARE),),
         writing=Writing(
             opener="<tool_calls>[",
             call='{"name": {quoted_name}, "arguments": {arguments}{id}}',
