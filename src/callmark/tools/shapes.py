@@ -10,12 +10,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 from callmark.errors import ToolError, ToolsError
 from callmark.tools.context import Invocation
-from callmark.tools.tool import Tool
+from callmark.tools.tool import NAME_LIMIT, Tool
 
 Host = Literal["openai", "openai-responses", "anthropic", "gemini"]
 _HOSTS: Final = ("openai", "openai-responses", "anthropic", "gemini")
 
-NAME_LIMIT: Final = 128  # characters that a marker's name has, with its owner
 ALIAS_LIMIT: Final = 64  # characters: what the narrowest host takes
 _NARROW = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST: Final = 8  # hexadecimal digits that tell names apart which look alike once they are narrowed

@@ -29,7 +29,8 @@ _FIELDS: Final = (
     ("metadata", Mapping, "a mapping"),
 )
 _READABLE: Final = re.compile(expand("{name}"))  # what a marker can carry
-NAME_RULE: Final = "a letter or _, then letters, digits and _ - . /, at most 128 with its owner"
+NAME_LIMIT: Final = 128  # characters that a marker's name has, with its owner
+NAME_RULE: Final = f"a letter or _, then letters, digits and _ - . /, at most {NAME_LIMIT} with its owner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
