@@ -122,7 +122,7 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
-    """Something that a session does on its own; `text` is what it says to the model, or the answer."""
+    """Something that a session does on its own; `text` is what it says to the model, the answer, or why it was cut."""
 
     kind: Literal["generation", "continuation", "cut", "results", "retry", "no-tools", "cancelled", "answer"]
     text: str = ""
