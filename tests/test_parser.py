@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import callmark
 from callmark import (
@@ -39,7 +40,9 @@ from callmark import (
     render_call,
 )
 from callmark.dialects import select
+from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
+from callmark.reading.patterns import PATIENCE
 from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.testing import check_chunking, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
@@ -679,6 +682,62 @@ def test_a_pattern_of_an_unusual_kind_is_looked_for_in_small_chunks_too():
         events += parser.finish()
         assert [event.name for event in events if isinstance(event, Call)] == ["look"]
         assert "".join(event.text for event in events if isinstance(event, Text)) == "a = b, c => 1;  = =>"
+    parser = Parser(dialects=odd)
+    for _ in range(PATIENCE + 2):  # no pattern for small chunks can be derived, and it is tried once only
+        assert parser.feed("a = ")
+        assert not parser.feed("=>")
+
+
+def test_a_head_that_is_cut_is_waited_for_where_a_shorter_one_matches():
+    long = Form(head=r"<tool> {name}(?=\{)", body="json")
+    short = Form(head=r"<(?P<name>to)", body="json")
+    own = Dialect(name="own", title="", models="", source="", forms=(long, short))
+    for text, names in (("<tool> f{}", ["f"]), ("<to{}", ["to"]), ("<tool", []), ("<tool>", []), ("<to", [])):
+        check_chunking(text, dialects=own)
+        assert [call.name for call in parse(text, dialects=own).calls] == names
+    own = replace(own, forms=(long,), variants=(replace(short, salvage=True, repairs=("opener-spelling",)),))
+    for text, names in (("<tool> f{}", ["f"]), ("<to{}", []), ("<tool", []), ("<to", [])):
+        check_chunking(text, dialects=own, tolerance="salvage", tools={"f": {}})
+        found = parse(text, dialects=own, tolerance="salvage", tools={"f": {}}).calls
+        assert [call.name for call in found] == names
+
+
+def test_places_that_look_like_a_marker_in_more_ways_than_are_remembered():
+    parser = Parser()
+    text = "".join(f"{'word ' * 60}<t{number:06}" for number in range(600))
+    seen = "".join(event.text for at in range(0, len(text), 308) for event in parser.feed(text[at : at + 308]))
+    (found,) = parser.feed("[CALL: f()]")[-1:]
+    assert isinstance(found, Call)
+    assert seen == text
+
+
+def test_the_contexts_of_text_that_was_not_looked_at_before_a_marker():
+    looked, passed = Contexts(), Contexts()
+    for text in ("`a", "> b\n", "\n```\n", "c ~~~"):
+        looked.look(text)
+        passed.pass_text(text)
+        looked.pass_marker("<x>")
+        passed.pass_marker("<x>")
+        assert looked.look("") == passed.look("")
+
+
+def test_tildes_before_a_marker_on_its_line_are_a_fence():
+    for text in ("~~~ [CALL: f()]", "a\n~~~~ b ` [CALL: f()]\n"):
+        parsed = parse(text)
+        assert [(problem.code, parsed.text) for problem in parsed.problems] == [("marker-in-fence", text)]
+        check_chunking(text)
+
+
+def test_a_value_that_is_the_whole_of_the_arguments_need_not_be_encoded():
+    form = Form(
+        head=r"<own>{name}</own>", body="parameters", parameter="<json>", value_end="</json>", tail="{ws}</end>",
+        encoding="raw",
+    )
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    for text in ('<own>f</own><json> {"a": "&amp;<![CDATA["} </json></end>', "<own>f</own><json>{}</json></end>"):
+        check_chunking(text, dialects=own)
+        (call,) = parse(text, dialects=own).calls
+        assert call.arguments == ({"a": "&amp;<![CDATA["} if "&" in text else {})
 
 
 # Plug-ins.

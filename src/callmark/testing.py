@@ -267,9 +267,9 @@ def check_previews(text: str, **options: Any) -> None:
     previews: dict[int, str] = {}
     over: set[int] = set()
     for event in joined(in_chunks([text], **options)):
-        index = getattr(event, "index", None)
-        if index is None:
+        if not isinstance(event, CallStart | ArgumentsDelta | Call | Malformed) or event.index is None:
             continue
+        index = event.index
         if isinstance(event, CallStart):
             if index != len(names):
                 raise AssertionError(f"{law}: expected index {len(names)}, found {event!r}\ntext: {text!r}")
@@ -285,14 +285,14 @@ def check_previews(text: str, **options: Any) -> None:
         raise AssertionError(f"{law}: expected an end of calls {sorted(names.keys() - over)}, found none: {text!r}")
 
 
-def _check_preview(law: str, text: str, event: Event, name: str, preview: str) -> None:
+def _check_preview(law: str, text: str, event: Call | Malformed, name: str, preview: str) -> None:
     if isinstance(event, Malformed):
         if event.name != name or not _begins_json(preview):
             raise AssertionError(
                 f"{law}: expected name {name!r} and the beginning of a JSON text, found {preview!r} before {event!r}"
                 f"\ntext: {text!r}"
             )
-    elif isinstance(event, Call):
+    else:
         try:
             value = json.loads(preview, object_pairs_hook=_once, parse_constant=_refuse)
             exact = _exactly(event.arguments)

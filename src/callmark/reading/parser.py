@@ -436,8 +436,6 @@ class Parser(SectionReading):
             if start != passed:
                 text = self._buffer[start:stop]
             self._events.append(Text(Span(self._base + start, self._base + stop), text, self._channel))
-        elif stop > start:
-            self._show(stop)
         return False
 
     def _tag(self, at: int, end: int, context: Context | None, way: str | None) -> bool:

@@ -198,7 +198,7 @@ class Plan:
             found = near(chunk, at)
             return (-1, False) if found is None else (found.start(), found.lastindex == 1)
         self._asked += 1
-        if self._asked > PATIENCE:
+        if self._asked == PATIENCE:
             self._near = self.near()
         found = self.any(chunk, at)
         while found is not None:
