@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
 from callmark.dialects import expand
-from callmark.dialects.values import anonymous
+from callmark.dialects.model import anonymous
 from callmark.reading.scanner import _REASONING, plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral

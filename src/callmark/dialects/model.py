@@ -35,6 +35,12 @@ THOUGHT_TAGS: Final = (
 )
 """What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
 
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+_CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
+    r"</[ \t]{0,4}+(?i:tools?|calls?|functions?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))[ \t]{0,4}+>"
+    r"|<\\/(?i:tool_calls?)>|</?\|/?(?i:tool_calls?)\|>|\[/(?i:tool_calls?)\]|</(?i:tool_calls?)(?=[ \t]{0,64}+\r?\n)"
+)
+_STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _BRACE = r"(?=\{)"  # what stands behind the heads of many forms
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
 
@@ -44,6 +50,11 @@ def expand(pattern: str) -> str:
     for short, long in _ABBREVIATIONS.items():
         pattern = pattern.replace(short, long)
     return pattern
+
+
+def anonymous(pattern: str) -> str:
+    """Return `pattern` with the abbreviations written out and its groups without names, to put it into others."""
+    return _GROUP_NAME.sub("(?:", expand(pattern))
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,7 +88,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
                 `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;
-                where a group `more` took part, that is the body of another call, which has neither head nor opener
+                where a group `more` took part, that is the body of another call, which has neither head nor opener.
+                What `tolerated_tail` knows by itself, the next marker first of all, is left out
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
@@ -140,6 +152,21 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """
         told = self.body in ("json", "envelope") and self.head.endswith(_BRACE) and self.alone and not self.repairs
         return (*self.loose_heads, self.head.removesuffix(_BRACE) + _IN_STRING) if told else self.loose_heads
+
+    @property
+    def tolerated_tail(self) -> str:
+        """The pattern of what tolerant reading takes where the tail is due: what `loose_tail` says; another closing tag
+        behind JSON, where the tail is one; or a look-ahead to the next marker of this form, before which the tail was
+        forgotten. "" for none.
+        """
+        ways = [self.loose_tail]
+        if self.body in ("json", "envelope") and self.tail.startswith("{ws}</"):
+            ways.append(rf"{{ws}}(?P<wrong>{_CLOSING_TAG}|{_STRAY}{anonymous(self.tail)})")
+        if self.body != "arguments" and not self.line_start and self.tail and self.tail[-1] not in ")]}":
+            nexts = [self.nested or self.opener or self.head] if self.body == "parameters" else [self.opener, self.head]
+            literal = [begin for begin in nexts if begin.lstrip("\\").startswith(tuple(self.begins))]
+            ways += [f"(?=(?:{{ws}})?(?:{anonymous(begin)}))" for begin in literal]
+        return "|".join(filter(None, ways))
 
     def check(self) -> None:
         """Raise DialectError, which names the field, where a pattern does not compile."""

@@ -99,9 +99,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<tool_call>{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}</tool_call>",
-                loose_tail=(
-                    r"{ws}(?P<wrong></(?:tool_calls|tools?|function_calls?|function)>)|(?={ws}<tool_call>)|" + _FURTHER
-                ),
+                loose_tail=r"(?={ws}<tool_call>)|" + _FURTHER,
             ),
         ),
         variants=(

@@ -14,7 +14,7 @@ from html import escape
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-from callmark.dialects.model import Form, Writing, expand
+from callmark.dialects.model import Form, Writing, anonymous, expand
 from callmark.errors import UsageError
 from callmark.toolshapes import Types, type_of
 
@@ -189,15 +189,10 @@ def _stop(form: Form) -> re.Pattern[str]:
     """Return what ends a raw value, or breaks it: as reading puts it together."""
     structure = f"(?={anonymous(form.parameter)}|{anonymous(form.tail)})"
     others = [anonymous(pattern) for pattern in (form.nested or form.opener or form.head, form.unclosed) if pattern]
-    loose = [anonymous(pattern) for pattern in (*form.loose_parameters, form.loose_tail) if pattern]
+    loose = [anonymous(pattern) for pattern in (*form.loose_parameters, form.tolerated_tail) if pattern]
     if loose:  # reading takes these for the end as well, in whatever tolerance
         others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")
     return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{structure})", *others]))
-
-
-def anonymous(pattern: str) -> str:
-    """Return a pattern of a row with its abbreviations written out and its groups without names."""
-    return re.sub(r"\(\?P<\w+>", "(?:", expand(pattern))
 
 
 def _ways(value: Any, types: Types, key: str) -> list[tuple[str, str]]:

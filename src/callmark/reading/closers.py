@@ -4,7 +4,7 @@ Where a reader stands behind a value and finds neither a comma nor the closer th
 whole with all that is due: the brackets that are open, innermost first, and then the marker's tail. Only where one
 change gets that right, the change is the repair: the first closers are missing, one is too many, one has another shape,
 or a comma stands before them. Any bracket may be full-width besides. So none is supplied or dropped where more members
-may follow, and none at the end of the text: what decides must be there. `Form.loose_tail` says what may stand where
+may follow, and none at the end of the text: what decides must be there. `Form.tolerated_tail` says what may stand where
 nothing but the tail is due.
 """
 
@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from callmark.dialects import Form, expand
+from callmark.dialects.model import anonymous
 from callmark.events import Repair, Span
-from callmark.reading.patterns import Pattern, Section, anonymous
+from callmark.reading.patterns import Pattern, Section
 
 DEPTH: Final = 8
 """Open brackets up to which closers are repaired: with the blanks between them they fit into patterns.HOLD_LIMIT."""
@@ -83,7 +84,7 @@ class Endings:
                 elif bracket is not None:
                     self._add("missing-closer", rest, _NO_MEMBERS, missing=missing)
             if only_tail:
-                for loose in filter(None, (form.loose_tail, _STOPS)):
+                for loose in filter(None, (form.tolerated_tail, _STOPS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 
     def _add_other(

@@ -19,7 +19,8 @@ from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 from callmark.dialects import Form, expand
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, anonymous
+from callmark.dialects.model import anonymous
+from callmark.reading.patterns import HOLD_LIMIT, Pattern
 
 _BLANKS: Final = r"[ \t\r\n]{0,64}+"
 _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string

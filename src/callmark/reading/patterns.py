@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Form, expand
+from callmark.dialects.model import anonymous
 from callmark.errors import DialectError
 from callmark.reading.prefixes import UnsupportedPatternError, apart, merged, unfinished
 
@@ -28,8 +29,6 @@ _ROWS_FROM: Final = 512  # characters from which on each first character of a `S
 
 PATIENCE: Final = 500
 """Questions that are answered otherwise before a large pattern is compiled, which takes `re` 10 to 100 milliseconds."""
-
-_GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
 class _Waiting(ABC):
@@ -125,11 +124,6 @@ class Pattern(_Waiting):
             return self._unfinished(buffer, at) is not None
         found = self._partial.match(buffer, at, partial=True)
         return found is not None and found.partial
-
-
-def anonymous(text: str) -> str:
-    """Return the pattern without group names, so that patterns can be put together."""
-    return _GROUP_NAME.sub("(?:", text)
 
 
 def waiting(decided: str, unfinished: str | None) -> Callable[[str], object] | None:
@@ -294,7 +288,7 @@ class Patterns:
             self.stop_begins = re.compile(f"[{closed}]").search
             structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
-            loose = [expand(text) for text in (*form.loose_parameters, form.loose_tail) if text]
+            loose = [expand(text) for text in (*form.loose_parameters, form.tolerated_tail) if text]
             ends = [f"(?P<end>{stop}{structure})"]
             if loose:
                 ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
@@ -303,7 +297,7 @@ class Patterns:
                 rest.append(f"(?P<unclosed>{anonymous(expand(form.unclosed))})")
             rest.append(f"(?P<kept>{stop})")
             self.loose_between = [Pattern(text) for text in loose[: len(form.loose_parameters)]]
-            if form.loose_tail:
+            if form.tolerated_tail:
                 self.loose_between.append(Pattern(f"(?P<tail>(?={loose[-1]}))"))
             self.stop = Stop([*ends, *rest])
             self.stop_xml = Stop([*ends, *_XML, *rest])

@@ -13,9 +13,10 @@ from re import _parser
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form, expand, select
+from callmark.dialects.model import anonymous
 from callmark.errors import DialectError
 from callmark.reading.grammar import load
-from callmark.reading.patterns import Pattern, anonymous
+from callmark.reading.patterns import Pattern
 
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 

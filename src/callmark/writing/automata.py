@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from callmark.dialects import Dialect, expand
-from callmark.dialects.values import anonymous
+from callmark.dialects.model import anonymous
 
 Range: TypeAlias = tuple[str, str]
 

@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, dialects, select
-from callmark.dialects.values import anonymous, is_json
+from callmark.dialects.model import anonymous
+from callmark.dialects.values import is_json
 from callmark.errors import UsageError
 from callmark.writing.infixes import continuation
 
