@@ -8,7 +8,7 @@ import stat
 import struct
 import time
 
-from callmark import Invocation, Tool, ToolError, tool
+from callmark import Invocation, Registry, Tool, ToolError, tool
 
 
 @tool(mode="read", runs_in="process")
@@ -39,6 +39,18 @@ def fail(how: str) -> object:
         case "value":
             return (1 // 0 for _ in "a")
     return time
+
+
+@tool(runs_in="process")
+def send() -> str:
+    """Write."""
+    return "sent"
+
+
+@tool(mode="read", runs_in="process")
+async def sends() -> object:
+    """Invoke what writes."""
+    return await Registry([send]).invoke("send", {})
 
 
 @tool(mode="read", runs_in="process")

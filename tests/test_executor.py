@@ -59,6 +59,7 @@ from callmark.running.workers import Workers
 from callmark.tools.results import canonical
 
 LIMIT = 0.2  # seconds that a tool has
+SIMULATED = {"ok": None, "simulated": True, "unvalidated": True}
 SLACK = 0.25  # seconds after which a result must be there
 
 
@@ -983,11 +984,64 @@ def test_under_review_no_write_runs_and_nobody_is_asked():
     ]
     executor = Executor(Registry(tools), review=True)
     results = executor.run_sync([call(name, n) for n, name in enumerate(["write", "careful", "read", "secret"])])
-    assert [result.data for result in results] == [
-        {"ok": None, "simulated": True, "unvalidated": True}, "would", "read", None,
-    ]  # fmt: skip
+    assert [result.data for result in results] == [SIMULATED, "would", "read", None]
     assert results[3].outcome == "denied"
     assert ran == []
+
+
+WAYS = ["invoke", "invoke with a context", "a task", "a thread", "an executor", "a thread's executor", "a session"]
+
+
+@pytest.mark.parametrize("inner", [*WAYS, "should_register"])
+@pytest.mark.parametrize("where", ["thread", "loop"])
+def test_under_review_no_write_runs_that_a_tool_calls(inner, where):
+    """By whatever way it calls it, and with whatever it hands on; only a thread must hand on its context."""
+    ran: list[int] = []
+    send = body("send", lambda *_: ran.append(1) or "sent", mode="write", approval=False)
+    registry = Registry([send])
+    plain = Executor(registry)  # that knows of no review
+    nested = [call("send")]
+
+    async def session() -> Any:
+        session = Session(plain, settings=Settings(only=("send",)))
+        answers = iter(["[CALL: send()]", "Done."])
+        (result,) = [each async for each in session.run(lambda _: next(answers), "Go") if isinstance(each, Result)]
+        return result.data
+
+    async def calls(arguments: Any, context: Invocation) -> Any:
+        match inner:
+            case "invoke":
+                return await registry.invoke("send", {})
+            case "invoke with a context":
+                return await registry.invoke("send", {}, Invocation())
+            case "a task":
+                return await asyncio.create_task(registry.invoke("send", {}))
+            case "a thread":
+                with ThreadPoolExecutor() as pool:
+                    return pool.submit(asyncio.run, registry.invoke("send", {}, context)).result()
+            case "an executor":
+                return (await plain.run(nested))[0].data
+            case "a thread's executor":
+                with ThreadPoolExecutor() as pool:
+                    return pool.submit(plain.run_sync, nested, context).result()[0].data
+            case "a session":
+                return await session()
+        return SIMULATED
+
+    async def offers(context: Invocation) -> bool:
+        return bool(await registry.invoke("send", {}))
+
+    asked = offers if inner == "should_register" else None
+    registry.register(body("outer", calls, runs_in=where, should_register=asked))
+
+    async def run(executor: Executor) -> Any:
+        offered = await executor.offered(Invocation())
+        return (await executor.run([call("outer")], offered=offered))[0].data
+
+    assert asyncio.run(run(Executor(registry, review=True))) == SIMULATED
+    assert ran == []
+    asyncio.run(run(plain))
+    assert ran == [1]
 
 
 def test_what_was_simulated_may_still_run():

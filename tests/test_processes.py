@@ -16,6 +16,7 @@ import apart
 from callmark import Breaker, Call, Cancel, Executor, Invocation, Registry, Span, Tool, ToolsError, tool
 from callmark.running.processes import work
 
+SIMULATED = {"ok": None, "simulated": True, "unvalidated": True}
 SECONDS = 30.0  # for a process to start, on a loaded machine
 
 
@@ -64,7 +65,12 @@ def test_no_limit_of_a_thread_ends_code_that_keeps_the_interpreters_lock():
 def test_under_review_no_process_is_begun():
     made = replace(apart.hold, mode="write")
     (result,) = Executor(Registry([made]), review=True).run_sync([call("hold", seconds=600)])
-    assert result.data == {"ok": None, "simulated": True, "unvalidated": True}
+    assert result.data == SIMULATED
+
+
+def test_under_review_what_a_process_invokes_is_simulated_too():
+    (result,) = Executor(Registry([apart.sends]), review=True, timeout_seconds=SECONDS).run_sync([call("sends")])
+    assert result.data == SIMULATED
 
 
 def test_a_process_is_told_what_a_thread_is_told_and_answers_as_one():
@@ -148,6 +154,7 @@ class Wire:
         ("body", False, {"a": 1}, {"data": {"a": 1}, "failure": None, "raised": ""}),
         ("square", True, {"number": 3}, {"data": 9, "failure": None, "raised": ""}),
         ("squared", True, {"number": 3}, {"data": 9, "failure": None, "raised": ""}),
+        ("sends", True, {}, {"data": "sent", "failure": None, "raised": ""}),
         ("nothing", False, {}, "module 'apart' has no attribute 'nothing'"),
     ],
 )

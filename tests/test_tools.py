@@ -418,10 +418,17 @@ def test_writes_are_only_simulated_under_review():
         ]
     )
 
+    async def outer(arguments: dict[str, Any], context: Invocation) -> Any:
+        return await registry.invoke("write", {}), context.review
+
+    registry.register(Tool(name="outer", function=outer, mode="read"))
+
     async def results(simulate: bool) -> list[Any]:
         return [await registry.invoke(name, {}, simulate=simulate) for name in ("read", "write", "careful")]
 
-    assert asyncio.run(results(True)) == [1, {"ok": None, "simulated": True, "unvalidated": True}, 4]
+    simulated = {"ok": None, "simulated": True, "unvalidated": True}
+    assert asyncio.run(results(True)) == [1, simulated, 4]
+    assert asyncio.run(registry.invoke("outer", {}, simulate=True)) == (simulated, True)
     assert ran == ["read", "simulated"]
     assert asyncio.run(results(False)) == [1, 2, 3]
 

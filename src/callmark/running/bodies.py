@@ -53,14 +53,12 @@ class Bodies:
         timeout_seconds: float,
         result_limit: int,
         error_text: bool,
-        review: bool,
         abandoned_limit: int,
         clock: Callable[[], float],
     ) -> None:
         self._timeout_seconds = timeout_seconds
         self._result_limit = result_limit
         self._error_text = error_text
-        self._review = review
         self._abandoned_limit = abandoned_limit
         self._clock = clock
         self._workers = Workers()
@@ -107,7 +105,7 @@ class Bodies:
             messages=apart(list(context.messages)),  # a tool that changes what it is told changes no other's
             caller=apart(context.caller),
         )
-        run = body_of(tool, simulate=self._review)
+        run = body_of(tool, simulate=context.review)
         if tool.runs_in == "process" and run is tool.function:
             from callmark.running.processes import in_process  # with multiprocessing, which few need
 

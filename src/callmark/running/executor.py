@@ -31,7 +31,7 @@ from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
 from callmark.running.signals import Bell, Cancel, unless
 from callmark.running.workers import complete, side_by_side
-from callmark.tools.context import Invocation
+from callmark.tools.context import Invocation, in_review, reviewing
 from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.misuse import require
 from callmark.tools.registry import Asked, Registry, copied
@@ -54,7 +54,8 @@ class Executor:
     timeout_seconds    for tools that have no limit of their own; counted from when the body starts
     result_limit       characters of JSON that a result may have
     error_text         whether the model is told what exceptions say, beside their type; they may hold secrets
-    review             tools that write are only simulated
+    review             tools that write are only simulated, also where another tool calls them, by whatever way; a
+                       thread that a tool starts must be handed its context
     ledger             default: one in memory
     breaker            makes the breaker of a tool; called once for each
     bulkhead           default: four reads at once, one write
@@ -123,7 +124,6 @@ class Executor:
             timeout_seconds=timeout_seconds,
             result_limit=result_limit,
             error_text=error_text,
-            review=review,
             abandoned_limit=abandoned_limit,
             clock=clock,
         )
@@ -179,7 +179,8 @@ class Executor:
         async def ask(asked: Sequence[Asked], context: Invocation) -> Sequence[Outcome]:
             return await asyncio.gather(*(self._bodies.is_offered(each, context) for each in asked))
 
-        return await self.registry.offered(context, ask=ask, names=names)
+        with reviewing(self._review or context.review):
+            return await self.registry.offered(context, ask=ask, names=names)
 
     def run_sync(self, calls: Sequence[Call], context: Invocation | None = None, **options: Any) -> list[Result]:
         """Do what `run` does, from code that is not async; tools run in threads, those of `runs_in="loop"` too.
@@ -238,9 +239,28 @@ class Executor:
         outer = self._bodies.outer(given)
         asked = given if outer is None else self._within(given, outer)
         place = (session, message or uuid.uuid4().hex)
-        text = (f"review of {session}" if self._review else session, place[1])  # a simulated call did not run
-        jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
         allowed = None if tools is None else {each.qualified_name for each in tools}
+        with reviewing(self._review or asked.review):
+            asked = in_review(asked)
+            try:
+                return await self._gated(calls, asked, place, guard, allowed, alone, outer)
+            finally:
+                if outer is not None and isinstance(asked.cancel, Cancel):
+                    asked.cancel.leave()
+
+    async def _gated(
+        self,
+        calls: Sequence[Call],
+        asked: Invocation,
+        place: tuple[str, str],
+        guard: LoopGuard | None,
+        allowed: Container[str] | None,
+        alone: bool,
+        outer: Body | None,
+    ) -> list[Result]:
+        """Take calls that are well made, in a context that is whole, through the gates."""
+        text = (f"review of {place[0]}" if asked.review else place[0], place[1])  # a simulated call did not run
+        jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
         token = inside.set(outer)
         try:
             for job in jobs:
@@ -250,8 +270,6 @@ class Executor:
                 await side_by_side(self._finish(job, asked, place, guard, allowed, alone) for job in group)
         finally:
             inside.reset(token)
-            if asked is not given and isinstance(asked.cancel, Cancel):
-                asked.cancel.leave()
             with ExitStack() as steps:  # of what is interrupted no claim is left behind, whichever the ledger fails at
                 for job in reversed(jobs):  # what is pushed last is done first
                     steps.callback(self._close, job, place, guard)
@@ -263,7 +281,8 @@ class Executor:
         left = min(seconds, default=None)
         cancel = Cancel(_cancel_of(asked), _cancel_of(outer.context))
         deadline = None if left is None else self._clock() + left
-        return replace(asked, cancel=cancel, deadline=deadline, clock=self._clock)
+        review = asked.review or outer.context.review
+        return replace(asked, cancel=cancel, deadline=deadline, clock=self._clock, review=review)
 
     async def _claim(self, job: Job) -> None:
         """Look the tool up, and ask the ledger whether the call is ours to run."""
@@ -387,7 +406,7 @@ class Executor:
         outer = inside.get()
         if outer is not None and outer.depth >= NESTING_LIMIT:
             return words.NESTED
-        asks = found.needs_approval and not (self._review and found.mode == "write")
+        asks = found.needs_approval and not (context.review and found.mode == "write")
         message = ""
         if self._announce is not None or (asks and self._approve is not None):
             saying = self._bodies.message(found, job.arguments)

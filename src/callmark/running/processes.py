@@ -27,7 +27,7 @@ from callmark.errors import ToolError
 from callmark.running.jobs import ProcessEndedError, content_of, told
 from callmark.running.signals import Cancel
 from callmark.running.workers import Delivery, run_body
-from callmark.tools.context import Invocation
+from callmark.tools.context import Invocation, reviewing
 from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.results import Failure
 from callmark.tools.tool import Body, Tool, place_of, tool
@@ -56,6 +56,7 @@ def _apart(place: tuple[str, str, bool], arguments: dict[str, Any], context: Inv
         "idempotency_key": context.idempotency_key,
         "messages": context.messages,
         "caller": context.caller,
+        "review": context.review,
     }
     ours, theirs = _new.Pipe(duplex=False)
     task = (theirs, place, arguments, fields, context.remaining_seconds())
@@ -109,7 +110,8 @@ def work(
     deadline = None if seconds is None else time.monotonic() + seconds
     context = Invocation(**fields, deadline=deadline, clock=time.monotonic)
     delivery = Delivery(lambda: answers.send_bytes(delivery.content))
-    run_body(lambda: _found(*place)(arguments, context), _said, delivery, Cancel())
+    with reviewing(context.review):
+        run_body(lambda: _found(*place)(arguments, context), _said, delivery, Cancel())
 
 
 def _found(module: str, name: str, decorated: bool) -> Body:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, Protocol
 
 from callmark.tools.foreign import attempt
 
@@ -32,6 +34,8 @@ class Invocation:
     messages          the conversation: mappings with `role` and `content` (text, or parts as multi-modal models take)
     caller            the host's own fields: a member's name and role, say
     progress          called with whatever the tool reports
+    review            whether what writes is only simulated, which holds for all that a tool calls in turn. A thread
+                      that a tool starts knows of it by the context that it is handed, and by nothing else
 
     >>> context = Invocation(messages=[{"role": "user", "content": [{"type": "text", "text": "Hi"}]}])
     >>> context.flat_messages()
@@ -48,6 +52,7 @@ class Invocation:
     messages: Sequence[Mapping[str, Any]] = ()
     caller: Mapping[str, Any] = field(default_factory=dict)
     progress: Callable[[Any], None] | None = None
+    review: bool = False
 
     @property
     def cancelled(self) -> bool:
@@ -74,6 +79,24 @@ class Invocation:
 
     def __repr__(self) -> str:
         return f"Invocation(request_id={self.request_id!r}, {len(self.messages)} messages)"
+
+
+_review: Final[ContextVar[bool]] = ContextVar("callmark_review", default=False)
+
+
+def in_review(context: Invocation) -> Invocation:
+    """Return the context, under review where it says so or what runs here is: no tool leaves a review by itself."""
+    return context if context.review or not _review.get() else replace(context, review=True)
+
+
+@contextmanager
+def reviewing(on: bool) -> Iterator[None]:
+    """Put what runs within under review, where `on`: also tasks and threads of tools that begin there."""
+    token = _review.set(on or _review.get())
+    try:
+        yield
+    finally:
+        _review.reset(token)
 
 
 def apart(value: Any) -> Any:

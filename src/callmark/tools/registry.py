@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from callmark.errors import NotPermittedError, ToolError, ToolsError
 from callmark.tools.checking import Checker, Engine
-from callmark.tools.context import Invocation, is_reserved
+from callmark.tools.context import Invocation, in_review, is_reserved, reviewing
 from callmark.tools.foreign import Outcome, attempt, attempt_async
 from callmark.tools.misuse import require
 from callmark.tools.tool import Body, Mode, Tool, tool
@@ -331,12 +331,17 @@ class Registry:
     ) -> Any:
         """Check the arguments, run the tool, return what it returns. With `simulate`, the body of no write tool runs.
 
+        Nor does one where a tool that is under review invokes another, whatever it says itself.
+
         Raises ToolError as `prepared` does, and whatever the tool raises. There is no timeout here and no guard: the
         Executor has them.
         """
         found, frozen = self.prepared(name, arguments)
-        value = body_of(found, simulate=simulate)(frozen, context or Invocation())
-        return await value if inspect.isawaitable(value) else value
+        own = context or Invocation()
+        with reviewing(simulate or own.review):
+            own = in_review(own)
+            value = body_of(found, simulate=own.review)(frozen, own)
+            return await value if inspect.isawaitable(value) else value
 
 
 async def _in_turn(asked: Sequence[Asked], context: Invocation) -> list[Outcome]:
