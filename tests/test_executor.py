@@ -1053,6 +1053,52 @@ def test_what_was_simulated_may_still_run():
     assert ran == [1]
 
 
+def test_what_a_guard_refused_runs_once_when_its_time_has_come():
+    """The same message again: what ran is replayed, and a refusal, which was no outcome, is judged anew."""
+    now, ran, healthy = [0.0], [], []
+
+    def act(arguments: Any, context: Invocation) -> Any:
+        ran.append(arguments["n"])
+        assert healthy or arguments["n"] != 0
+        return "done"
+
+    executor = Executor(
+        Registry([body("act", act, mode="write", approval=False)]),
+        breaker=lambda: Breaker(failures=1, seconds=10.0, clock=lambda: now[0]),
+    )
+    guard = LoopGuard(calls=2, clock=lambda: now[0])
+    message = [call("act", n, n=n) for n in range(3)]
+
+    def outcomes() -> list[tuple[str, bool]]:
+        results = executor.run_sync(message, session="s", message="m", guard=guard)
+        return [(result.outcome, result.replayed) for result in results]
+
+    failed, ok, again = ("tool-error", True), ("ok", False), ("ok", True)
+    assert outcomes() == [("tool-error", False), ("breaker-open", False), ("loop-guard", False)]
+    assert outcomes() == [failed, ("loop-guard", False), ("loop-guard", False)]
+    healthy.append(1)
+    now[0] = 30.0
+    assert outcomes() == [failed, ok, ok]
+    assert outcomes() == [failed, again, again]
+    assert ran == [0, 1, 2]
+
+
+def test_who_waits_for_a_call_that_a_guard_refuses_does_not_get_past_it():
+    ran: list[int] = []
+    executor = Executor(Registry([body("act", lambda *_: ran.append(1), mode="write", approval=False)]))
+    guard = LoopGuard(calls=1)
+    message = [call("act", n, n=n) for n in range(3)]
+
+    async def crowd() -> list[list[Result]]:
+        runs = (executor.run(message, session="s", message="m", guard=guard) for _ in range(50))
+        return await asyncio.gather(*runs)
+
+    assert {tuple(result.outcome for result in results) for results in asyncio.run(crowd())} == {
+        ("ok", "loop-guard", "loop-guard")
+    }
+    assert ran == [1]
+
+
 # What goes wrong before anything runs.
 
 

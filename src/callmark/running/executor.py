@@ -331,6 +331,7 @@ class Executor:
         """Bring one call to its result, whoever runs it, and tell everybody."""
         while job.result is None and not job.ours:
             await self._wait_for_other(job, context)
+            self._admit([job] if job.ours else [], guard)  # who had it before gave it back
         if job.result is None:
             hidden = job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed
             failure = words.NOT_OFFERED if hidden else await self._run_one(job, context, alone)
@@ -361,7 +362,7 @@ class Executor:
     def _last_step(self, job: Job) -> tuple[Any, ...] | None:
         """Return what writes down what a call came to, once, and its arguments; None where that is not ours to do.
 
-        A call that did not begin for want of time or room is given back.
+        A call that did not begin for want of time or room, or since a guard said no, is given back.
         """
         if not job.ours:
             return None

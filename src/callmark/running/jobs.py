@@ -21,7 +21,8 @@ from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
-TRANSIENT: Final = ("cancelled", "timeout", "busy", "saturated")  # of a body that did not run: the next attempt may
+TRANSIENT: Final = ("cancelled", "timeout", "busy", "saturated", "loop-guard", "breaker-open")
+"""Why a body did not run that may run at the next attempt: a guard's no holds for a time, and is nobody's outcome."""
 
 NO_TOOL: Final = "?"  # in records: a name that a model made up is contents, and there is no end of them
 
