@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import signal
 import sqlite3
@@ -20,8 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import callmark.running.ledger
-from callmark import Executor, Ledger, Registry, SqliteLedger, Tool, UsageError, parse
+from callmark import Executor, Invocation, Ledger, Registry, SqliteLedger, Tool, UsageError, parse
 from callmark.running.ledger import Claim, LedgerError, call_key
+from callmark.running.presence import lives
 
 MINE, RUNNING, UNKNOWN = Claim("mine"), Claim("running"), Claim("unknown")
 
@@ -90,8 +92,9 @@ def path(tmp_path):
     return tmp_path / "ledger.sqlite"
 
 
-def test_a_read_that_another_process_took_over_is_read_all_the_same(path):
-    """It may run twice, so nothing of it is unknown; a write may not."""
+def test_a_read_that_another_process_took_over_is_read_all_the_same(path, monkeypatch):
+    """Where no process knows that another one lives: it may run twice, so nothing of it is unknown; no write may."""
+    monkeypatch.setattr("callmark.running.ledger.lives", lambda path, token: False)
 
     class Slow(SqliteLedger):
         def start(self, key: str) -> bool:
@@ -106,8 +109,9 @@ def test_a_read_that_another_process_took_over_is_read_all_the_same(path):
         assert result.outcome == outcome
 
 
-def test_after_a_crash_a_started_call_is_unknown_and_a_claimed_one_may_run(path):
+def test_after_a_crash_a_started_call_is_unknown_and_a_claimed_one_may_run(path, monkeypatch):
     before, after = SqliteLedger(path), SqliteLedger(path)  # two processes, as far as a ledger can tell
+    monkeypatch.setattr("callmark.running.ledger.lives", lambda path, token: False)  # as where there are no locks
     for key in ("claimed", "started", "finished"):
         before.claim(key, "f")
     before.start("started")
@@ -387,9 +391,11 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(who=who, key=keys)
     def claim(self, who, key):
-        state, _ = self.state.get(key, ("new", who))
+        state, owner = self.state.get(key, ("new", who))
         if (who, key) in self.live:
             expected = "running"
+        elif state in ("claimed", "started") and owner == 1 - who:
+            expected = "elsewhere"
         else:
             expected = {"new": "mine", "claimed": "mine", "started": "unknown", "finished": "finished"}[state]
         assert self.ledgers[who].claim(key, "f").state == expected
@@ -441,16 +447,16 @@ WRITES = 60  # some 3 ms each: more than any process has time for before it is k
 PROGRAM = """
 import sys, os, time
 import callmark.running.ledger
-from callmark import Executor, Registry, SqliteLedger, Tool, parse
-path, effects = sys.argv[1:]
+from callmark import Executor, Invocation, Registry, SqliteLedger, Tool, parse
+path, effects, mode = sys.argv[1:]
 out = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 def write(arguments, context):
     os.write(out, f"{arguments['n']}\\n".encode())
-    time.sleep(0.002)
+    time.sleep(600 if mode == "hang" else 0.002)
     return arguments["n"]
 
-tool = Tool(name="write", function=write, approval=False)
+tool = Tool(name="write", function=write, approval=False, mode="write" if mode == "write" else "read")
 executor = Executor(Registry([tool]), ledger=SqliteLedger(path))
 print("ready", flush=True)
 calls = parse(" ".join(f"[CALL: write(n={n})]" for n in range(60))).calls
@@ -461,7 +467,7 @@ for n, result in enumerate(executor.run_sync(calls, session="s", message="m")):
 
 def test_after_kill_9_no_write_runs_twice_and_interrupted_ones_are_unknown(tmp_path):
     randomness = random.Random(7)
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects")]
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects"), "write"]
     kills = 0
     for _ in range(40):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -492,7 +498,7 @@ def test_after_kill_9_no_write_runs_twice_and_interrupted_ones_are_unknown(tmp_p
 
 def test_processes_that_share_a_file_may_be_killed_at_any_time(tmp_path):
     randomness = random.Random(8)
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects")]
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects"), "write"]
     for last in (False, True):
         crowd = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
         for process in crowd:
@@ -541,7 +547,7 @@ for child in range(12):
             assert ledger.claim(mine, "f").state == "mine"
             assert ledger.start(mine)
             ledger.finish(mine, b"r")
-            assert ledger.claim("begun", "f").state == "mine"  # nobody of this process is at it
+            assert ledger.claim("begun", "f").state == "elsewhere"  # the parent is at it
             assert not ledger.watch("nobody", print)
             assert memory.claim("begun", "f").state == "mine"
             ledger.close()
@@ -553,7 +559,7 @@ codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
 stop.set()
 thread.join()
 assert sorted(codes) == [0] * 11 + [2], codes
-assert not ledger.start("begun")  # a child took it over
+assert ledger.start("begun")
 states = [ledger.claim(f"child {child}", "f").state for child in range(12)]
 assert states == ["finished"] * 12, states
 assert memory.claim("begun", "f").state == "running"
@@ -569,15 +575,73 @@ def test_after_a_fork_parent_and_children_are_processes_of_their_own(tmp_path):
     base.close()
 
 
-def test_two_processes_at_once_run_each_write_once(tmp_path):
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects")]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outputs = [process.communicate(timeout=60)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0]
-    effects = Counter((tmp_path / "effects").read_text().split())
-    assert effects == Counter(map(str, range(WRITES)))
-    for said in outputs:
-        assert {line.split()[1] for line in said.splitlines()[1:]} <= {"ok", "outcome-unknown"}
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_processes_at_once_run_each_call_once(tmp_path, mode):
+    """Each tells all results: those that another one ran, too."""
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger.sqlite"), str(tmp_path / "effects"), mode]
+    crowd = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    outputs = [process.communicate(timeout=60)[0].splitlines() for process in crowd]
+    assert [process.returncode for process in crowd] == [0, 0, 0]
+    assert Counter((tmp_path / "effects").read_text().split()) == Counter(map(str, range(WRITES)))
+    said = [line.split() for lines in outputs for line in lines[1:]]
+    assert Counter(outcome for _, outcome, _ in said) == {"ok": 3 * WRITES}
+    assert Counter(number for number, _, replayed in said if replayed == "0") == Counter(map(str, range(WRITES)))
+    assert not list(tmp_path.glob("*-live-*"))
+
+
+def test_a_read_is_waited_for_while_its_process_lives_and_runs_again_when_that_is_killed(tmp_path):
+    path, effects = tmp_path / "ledger.sqlite", tmp_path / "effects"
+    command = [sys.executable, "-c", PROGRAM, str(path), str(effects), "hang"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    while not effects.exists() or effects.read_text().count("\n") < 4:  # as many as the bulkhead lets in
+        assert process.poll() is None
+        time.sleep(0.01)
+    first = parse("[CALL: write(n=0)]").calls
+    key = call_key("s", "m", 0, "write", {"n": 0})
+    ran: list[int] = []
+    read = Tool(name="write", function=lambda arguments, context: ran.append(1), mode="read")
+    with contextlib.closing(SqliteLedger(path)) as ledger:
+        executor = Executor(Registry([read]), ledger=ledger)
+
+        def run(seconds: float | None) -> str:
+            context = Invocation(deadline=None if seconds is None else time.monotonic() + seconds)
+            (result,) = executor.run_sync(first, context, session="s", message="m")
+            return result.outcome
+
+        assert ledger.claim(key, "write", repeatable=True).state == "elsewhere"
+        assert ledger.unfinished() == []
+        assert run(0.1) == "timeout"
+        assert ran == []
+        threading.Timer(0.1, process.kill).start()
+        assert run(None) == "ok"
+        assert ran == [1]
+        assert len(ledger.unfinished()) == 3
+        assert len(list(tmp_path.glob("*-live-*"))) == 1  # its own: that of who was killed is gone
+    process.communicate(timeout=60)
+
+
+def test_what_a_process_shows_ends_with_it_and_not_with_its_child(path):
+    with contextlib.closing(SqliteLedger(path)) as ledger:
+        ledger.claim("k", "f")
+        token, of_parent = ledger._token, os.dup(ledger._presence._file)
+        ledger._begin()  # as after a fork, in the child
+        assert lives(str(path), token)
+        assert ledger.claim("k", "f").state == "elsewhere"
+        os.close(of_parent)
+        assert not lives(str(path), token)
+        assert ledger.claim("k", "f") == MINE
+
+
+def test_where_no_process_can_show_that_it_lives_nothing_runs(path, monkeypatch):
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with contextlib.closing(SqliteLedger(path)) as ledger:
+        monkeypatch.setattr("callmark.running.presence.os.open", full)
+        with pytest.raises(LedgerError, match="expected to lock a file beside it, found: No space left on device"):
+            ledger.claim("k", "f")
+        monkeypatch.undo()
+        assert ledger.claim("k", "f") == MINE
 
 
 def test_an_interrupted_read_runs_again_and_a_write_does_not(path):

@@ -40,6 +40,8 @@ from callmark.tools.tool import Tool
 
 TIMEOUT_SECONDS: Final = 30.0
 _WIND_UP_SECONDS: Final = 0.05  # of the sync front, for an approver that will not be cancelled
+_PAUSE_SECONDS: Final = 0.005  # before another process is looked at again; twice as long each time
+_LONGEST_PAUSE_SECONDS: Final = 0.25
 NESTING_LIMIT: Final = 8  # tools that call tools: each holds a thread while it waits for the next one
 _KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where the kind is not called the same
 
@@ -293,6 +295,7 @@ class Executor:
         repeatable = job.tool is not None and job.tool.mode == "read"
         claim = await self.ledger.soon(self.ledger.claim, job.key, job.call.name, repeatable=repeatable)
         job.ours = claim.state == "mine"
+        job.looks += claim.state == "elsewhere"
         if claim.state == "finished":
             try:
                 job.result = job.replayed(claim.result)
@@ -378,13 +381,17 @@ class Executor:
         return job.result
 
     async def _wait_for_other(self, job: Job, context: Invocation) -> None:
-        """Wait for the attempt that runs the same call, and ask the ledger again."""
+        """Wait for the attempt that runs the same call, here or in another process, and ask the ledger again."""
         bell = Bell()
         cancel = Cancel(_cancel_of(context))
         cancel.listen(bell.ring)
         try:
+            left = context.remaining_seconds()
             if self.ledger.watch(job.key, bell.ring):
-                await bell.wait(context.remaining_seconds())
+                await bell.wait(left)
+            elif job.looks:
+                pause = min(_PAUSE_SECONDS * 2**job.looks, _LONGEST_PAUSE_SECONDS)
+                await bell.wait(pause if left is None else min(pause, left))
         finally:
             cancel.leave()
         stopped = words.stopped(context)

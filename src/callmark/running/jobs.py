@@ -60,6 +60,7 @@ class Job:
     arguments: dict[str, Any] = field(default_factory=dict)
     ticket: LoopTicket | None = None
     ours: bool = False  # whether the claim in the ledger is ours to finish or to release
+    looks: int = 0  # how often another process was found at it
     began: bool = False  # whether the tool's body ran
     told: bool = False  # whether the guard and the observers know what it came to
     result: Result | None = None

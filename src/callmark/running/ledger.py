@@ -2,7 +2,8 @@
 
 A call is known by session, message, position, name and arguments (`call_key`), never by an id that a model or a server
 makes anew each time. Its row is *claimed* before anything else, *started* before the body runs, *finished* with the
-result. A row that was started and is not being worked on by this process was interrupted: nobody knows how far it came.
+result. A row belongs to its process while that lives; one that was started by a process that is gone was interrupted:
+nobody knows how far it came.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from callmark.errors import CallmarkError, UsageError
 from callmark.running.forks import Forking
+from callmark.running.presence import Presence, lives
 from callmark.tools.foreign import attempt
 from callmark.tools.misuse import require
 from callmark.tools.results import canonical
@@ -54,11 +56,12 @@ class Claim(NamedTuple):
 
     "mine"      go on: nobody did this before, or nobody got as far as starting it
     "running"   another attempt of this process is at it; `watch` tells when it is over
+    "elsewhere" another process is at it, and lives; claim again in a while
     "finished"  it ran, and `result` is what it came to
     "unknown"   it was started and never finished
     """
 
-    state: Literal["mine", "running", "finished", "unknown"]
+    state: Literal["mine", "running", "elsewhere", "finished", "unknown"]
     result: bytes = b""
 
     def __repr__(self) -> str:
@@ -123,6 +126,8 @@ class Ledger(Forking):
                 row = self._load(key)
                 if row is not None and row.state == "finished":
                     return Claim("finished", row.result)
+                if row is not None and self._is_elsewhere(row):
+                    return Claim("elsewhere")
                 if row is not None and row.state == "started" and not repeatable:
                     return Claim("unknown")
                 self._store(key, Row("claimed", self._token, name))
@@ -163,9 +168,10 @@ class Ledger(Forking):
             return False
 
     def unfinished(self) -> list[tuple[str, str]]:
-        """Return key and tool of the calls that were started, were not finished, and are not worked on here."""
+        """Return key and tool of the calls that were started, were not finished, and are not worked on."""
         with self._transaction():
-            return [(key, row.name) for key, row in self._all() if row.state == "started" and key not in self._watchers]
+            rows = [(key, row) for key, row in self._all() if row.state == "started" and key not in self._watchers]
+            return [(key, row.name) for key, row in rows if not self._is_elsewhere(row)]
 
     def forget(self, key: str) -> None:
         """Drop a row: the call may run once more."""
@@ -226,6 +232,10 @@ class Ledger(Forking):
         """Return what holds the lock, and whatever else a step needs to be done alone and whole."""
         return self._lock
 
+    def _is_elsewhere(self, row: Row) -> bool:
+        """Return whether a row that is not finished belongs to another process, which lives."""
+        return False
+
     def _load(self, key: str) -> Row | None:
         return self._rows.get(key)
 
@@ -242,6 +252,10 @@ class Ledger(Forking):
 class SqliteLedger(Ledger):
     """A ledger in an SQLite file: it holds across crashes, and several processes may share it, forks included.
 
+    Of these each locks a file of its own beside it, `...-live-...`, by which the others know that it lives. Where there
+    are no such locks (Windows), a call of another process that is not over is taken for interrupted: what only reads
+    may run in both.
+
     durable   False (default): survives the end of a process, `kill -9` included, at 0.1 ms a step; True: also the
               end of the machine, at the price of a flush of the disk for each step
 
@@ -257,9 +271,16 @@ class SqliteLedger(Ledger):
         self._synchronous = "FULL" if durable else "NORMAL"
         self._closed = False
         self._base: sqlite3.Connection | None = None
+        self._presence: Presence | None = None
         super().__init__()
         with self._lock, self._explained():
             self._open()
+
+    def _begin(self) -> None:
+        super()._begin()
+        if self._presence is not None:
+            self._presence.disown()
+            self._presence = None
 
     def _open(self) -> sqlite3.Connection:
         if self._closed:
@@ -285,6 +306,9 @@ class SqliteLedger(Ledger):
         with self._lock:
             self._closed = True
             self._pause()
+            if self._presence is not None:
+                self._presence.leave()
+                self._presence = None
 
     def _pause(self) -> None:
         # SQLite knows its locks by process: a connection that came through a fork would believe that it holds some.
@@ -324,6 +348,9 @@ class SqliteLedger(Ledger):
             return False
         return True
 
+    def _is_elsewhere(self, row: Row) -> bool:
+        return row.token != self._token and lives(self._path, row.token)
+
     def _load(self, key: str) -> Row | None:
         found = (
             self._open().execute("SELECT state, token, name, result FROM calls WHERE key = ?", (key,)).fetchone()
@@ -331,6 +358,12 @@ class SqliteLedger(Ledger):
         return None if found is None else Row(*found)
 
     def _store(self, key: str, row: Row) -> None:
+        if self._presence is None:  # before anybody can see the row
+            try:
+                self._presence = Presence(self._path, self._token)
+            except OSError as error:
+                reason = f"expected to lock a file beside it, found: {error.strerror}"
+                raise LedgerError(f"ledger {self._path}: {reason}") from error
         self._open().execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)", (key, *row))
 
     def _delete(self, key: str) -> None:
