@@ -487,6 +487,46 @@ def test_what_is_no_call_is_malformed():
         Assembler().feed("data: {}")  # type: ignore[arg-type]
 
 
+FULL = piece(0, None, "f", '{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([FULL, piece(0, None, "g", "{}")], ["f", "g"]),
+        ([FULL, piece(0, None, "g", ""), piece(0, None, None, '{"b": 2}')], ["f", "g"]),
+        ([FULL, piece(0, "", "f", {"a": 2})], ["f", "f"]),
+        ([piece(0, None, "f", ""), piece(0, None, "g", "{}")], ["f", "g"]),
+        ([piece(0, None, "f", '{"a"'), piece(0, None, "f", ": 1}"), piece(0, None, "f", ""), FULL], [None]),
+        ([piece(0, None, "f", '{"a"'), piece(0, None, "g", ": 1}"), piece(0, None, "f", "\n")], ["f"]),
+        ([FULL, FULL], [None]),  # two, or one that is told twice: who runs it twice cannot take it back
+    ],
+)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_calls_without_ids_may_all_be_at_one_index(pieces, expected, at_once):
+    """As Gemini sends parallel calls by OpenAI's API. What could be one or the other is Malformed."""
+    events, _ = assembled([*([openai(*pieces)] if at_once else [openai(each) for each in pieces]), DONE])
+    over = [event for event in events if isinstance(event, Call | Malformed)]
+    assert [event.name if isinstance(event, Call) else None for event in over] == expected
+    assert [event.index for event in over] == list(range(len(over)))
+
+
+def test_a_call_that_its_server_could_not_read_is_malformed():
+    dropped = {"candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL"}]}
+    begun = [GEMINI_PARTIAL[1], GEMINI_PARTIAL[2]]
+    by_openai = {"choices": [{"delta": {}, "finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"}]}
+    for chunks, expected in (
+        ([dropped], [(Malformed, "bad-arguments", 0)]),
+        ([GEMINI[1], dropped], [(Call, None, 0), (Malformed, "bad-arguments", 1)]),
+        ([*begun, dropped], [(Malformed, "unclosed-marker", 0)]),
+        ([openai(FULL), by_openai], [(Call, None, 0), (Malformed, "bad-arguments", 1)]),
+    ):
+        events, assembler = assembled(chunks)
+        over = [event for event in events if isinstance(event, Call | Malformed)]
+        assert [(type(event), getattr(event, "code", None), event.index) for event in over] == expected
+        assert assembler.finish() == []
+
+
 def test_old_and_other_spellings_are_read():
     gemini = {"content": {"parts": [{"function_call": {"name": "f", "args": {"a": "ä"}}}]}, "finish_reason": "STOP"}
     events, assembler = assembled([{"candidates": [gemini]}])

@@ -1339,6 +1339,14 @@ def test_native_arguments_that_are_no_json_are_told():
     assert steps(play(Session(Registry([add])), model)) == ["generation", "retry", "generation", "answer"]
 
 
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "function_call_filter: MALFORMED_FUNCTION_CALL"])
+def test_a_native_call_that_its_server_could_not_read_is_told(reason):
+    dropped = [{"choices": [{"delta": {}, "finish_reason": reason}]}]
+    model = Script(*[dropped] * 9, native_tools="openai")
+    assert steps(play(Session(Registry([add])), model)) == ["generation", "retry"] * 2 + ["generation", "answer"]
+    assert model.said().startswith("You began a tool call that could not be read, so it was not run.")
+
+
 def test_beside_a_good_native_call_a_broken_one_is_told():
     answer = [fragment(0, "c1", "add", '{"a": 1, "b": 2}'), fragment(1, "c2", "add", '{"a": ')]
     model = Script(answer, "3.", native_tools="openai")

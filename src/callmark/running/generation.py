@@ -13,7 +13,7 @@ from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, M
 from callmark.reading.parser import Parser
 from callmark.reading.whole import parse
 from callmark.running.models import Model, Request, chunks_of
-from callmark.running.native import WHOLE, Assembler
+from callmark.running.native import DROPPED, WHOLE, Assembler
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
 from callmark.tools.registry import Registry
@@ -69,7 +69,7 @@ class Generation:
     def cut_by(self) -> str:
         """Why the server did not send all of the message, in its word; "" where it did, or said nothing of it."""
         reason = self._assembler.stop_reason
-        return "" if reason.lower() in WHOLE else reason
+        return "" if reason.lower() in WHOLE or DROPPED in reason.lower() else reason
 
     def cut(self) -> Malformed | None:
         """Return what would be wrong if the text, which ends inside a call, were over; None where it would be read."""

@@ -31,6 +31,8 @@ WHOLE: Final = (
     *("end_turn", "stop_sequence", "complete", "completed", "eos", "message_stop"),
 )
 """Why servers stop whose message is all there. Any other reason, or none, may have cut it."""
+DROPPED: Final = "malformed_function_call"
+"""In Gemini's reason, also behind other words, where it could not read a call of its model, and sends none."""
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
@@ -45,6 +47,18 @@ class _Pending:
         self.closed = False  # said to be over, which servers also say of what is cut
         self.pieces: list[str] = []
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
+
+    def is_followed(self, name: Any, arguments: Any) -> bool:
+        """Return whether a fragment of the same index, without an id, begins another call: Gemini's are all at 0.
+
+        The same name may be told again with each fragment, and the same call at the end: that is none.
+        """
+        if not name or not self.name:
+            return False
+        if name != self.name:
+            return not self.pieces or self.is_full()
+        text = _text_of(arguments) if isinstance(arguments, Mapping) else str(arguments or "")
+        return self.is_full() and text.lstrip().startswith("{") and text.strip() != "".join(self.pieces).strip()
 
     def is_full(self) -> bool:
         """Return whether its arguments are an object already."""
@@ -78,6 +92,7 @@ class Assembler:
         self._ended: set[Any] = set()  # output items of the Responses API, whose end may be told twice
         self._last: Any = None
         self._begun = 0
+        self._dropped = False  # whether the server said so of a call, which is not told of yet
         self._dialect = "native"
 
     def feed(self, chunk: Mapping[str, Any]) -> list[str | Event]:
@@ -116,6 +131,11 @@ class Assembler:
         whole = self._is_whole()
         for key in list(self._pending):
             self._end(key, made, whole=whole)
+        if self._dropped and not any(isinstance(event, Malformed) for event in made):
+            message = "expected a tool call, found one that its server could not read"
+            made.append(Malformed(self._here(), "", "bad-arguments", message, self._dialect, self._begun, None))
+            self._begun += 1
+        self._dropped = False
         return made
 
     # What the servers send.
@@ -145,7 +165,7 @@ class Assembler:
 
         Some servers give all calls one id: at another index a name begins another one where the last is all there.
         Where both have an id, or no index, another name is another call. Without a name, it is an id for each fragment,
-        unless the arguments are all there: then a name will come.
+        unless the arguments are all there: then a name will come. Without ids, see `_Pending.is_followed`.
         """
         slot, own_id, name = _key(piece.get("index")), piece.get("id"), function.get("name")
         newest = list(reversed(self._pending.items()))
@@ -153,8 +173,13 @@ class Assembler:
             if own_id and call.id == own_id and not (name and slot not in (None, key[0]) and call.is_full()):
                 return key
         for key, call in newest:
-            another = name or call.is_full() if own_id and call.id else slot is None and name and call.name
-            if key[0] == slot and not another:
+            if key[0] != slot:
+                continue
+            if own_id and call.id:
+                another = name or call.is_full()
+            else:
+                another = name and call.name if slot is None else call.is_followed(name, function.get("arguments"))
+            if not another:
                 return key
         return slot, self._begun
 
@@ -303,6 +328,7 @@ class Assembler:
 
     def _stopped(self, reason: Any) -> None:
         self.stop_reason = reason if isinstance(reason, str) else self.stop_reason
+        self._dropped = self._dropped or DROPPED in self.stop_reason.lower()
 
     def _say(self, text: Any, made: list[str | Event], *, reasoning: bool = False) -> None:
         if isinstance(text, str) and text:
