@@ -96,6 +96,35 @@ def test_no_secret_is_in_what_a_debugging_event_loop_says_of_slow_tools(monkeypa
     assert "0471" not in caplog.text
 
 
+def test_no_secret_is_in_what_a_debugging_event_loop_says_of_slow_models(monkeypatch, caplog):
+    monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")
+    caplog.set_level(logging.DEBUG)
+
+    async def whole(_: Request) -> str:
+        time.sleep(0.15)
+        return "pin-0471"
+
+    async def broken(_: Request) -> str:
+        time.sleep(0.15)
+        raise ValueError("pin-0471")
+
+    async def chunks(_: Request) -> Any:
+        time.sleep(0.15)
+        yield "pin-0471"
+        time.sleep(0.15)
+        raise ValueError("pin-0471")
+
+    async def turn(model: Any) -> list[Any]:
+        return [event async for event in Session(Registry()).run(model, "Hi")]
+
+    assert asyncio.run(turn(whole))[-1].text == "pin-0471"
+    for model in (broken, chunks):
+        with pytest.raises(ValueError, match="pin-0471"):
+            asyncio.run(turn(model))
+    assert len([line for line in caplog.messages if line.startswith("Executing")]) >= 4
+    assert "0471" not in caplog.text
+
+
 def test_no_secret_is_in_logs_representations_or_exceptions(tmp_path, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     path = tmp_path / "audit.jsonl"

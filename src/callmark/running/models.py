@@ -6,16 +6,16 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
-from callmark.running.signals import Bell, Cancel, leave_behind, unless
+from callmark.running.signals import Bell, Cancel, attempt_here, leave_behind, unless
 from callmark.running.workers import is_async, off_loop
-from callmark.tools.foreign import attempt
+from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.misuse import require
 from callmark.tools.shapes import Host
 
@@ -73,14 +73,17 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     own = Cancel(cancel)
     own.listen(bell.ring)
     stop = asyncio.ensure_future(bell.wait())
-    step: asyncio.Future[Any] | None = None
+    step: asyncio.Future[Outcome] | None = None
     try:
         while not cancel.is_set():
-            step = asyncio.ensure_future(_next(iterator))
+            # As an outcome: a debugging event loop logs a slow task with what it came to.
+            step = asyncio.ensure_future(attempt_here(anext, iterator, _END))
             await asyncio.wait((step, stop), return_when=asyncio.FIRST_COMPLETED)
             if not step.done():
                 return
-            found = step.result()
+            found, error = step.result()
+            if error is not None:
+                raise error
             if found is _END:
                 return
             yield found
@@ -95,10 +98,6 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
             await iterator.aclose()
 
 
-async def _next(iterator: AsyncIterator[Chunk]) -> Any:
-    return await anext(iterator, _END)
-
-
 async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chunk, None]:
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[Any] = asyncio.Queue()
@@ -106,7 +105,7 @@ async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chu
     over = threading.Event()
 
     def put(item: Any) -> None:
-        attempt(loop.call_soon_threadsafe, queue.put_nowait, item)  # the loop may be gone
+        attempt(loop.call_soon_threadsafe, lambda: queue.put_nowait(item))  # the loop may be gone; it logs arguments
 
     def pump() -> None:
         def read() -> None:

@@ -105,15 +105,21 @@ async def unless(cancel: Cancel | None, work: Awaitable[T], seconds: float | Non
     own = Cancel(cancel)
     bell = Bell()
     own.listen(bell.ring)
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(attempt_here(lambda: work))
     stop = asyncio.ensure_future(bell.wait(seconds))
     try:
         await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() and not task.cancelled() else None
+        if not task.done() or task.cancelled():
+            return None
+        value, error = task.result()
     finally:
         own.leave()
         stop.cancel()
         leave_behind(task)
+    if error is None or isinstance(error, asyncio.CancelledError):
+        done: T | None = value
+        return done
+    raise error
 
 
 async def attempt_here(function: Callable[..., Any], *arguments: Any) -> Outcome:
