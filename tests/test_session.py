@@ -374,6 +374,28 @@ def test_a_wanted_tool_that_is_gone_when_it_has_run_is_not_asked_for_again():
     assert events[-1].text == "Hm."
 
 
+@pytest.mark.parametrize("content", ["And then?", [{"type": "text", "text": "And then?"}]])
+def test_what_the_user_says_by_whatever_way_begins_a_new_turn_of_the_guard(content):
+    """Nothing else does: results and feedback in the user's role, a host that trims or copies the conversation."""
+    guard = LoopGuard(calls=1, clock=lambda: 0.0)
+    session = Session(Registry([add]), guard=guard, messages=[{"role": "user", "content": "Hi"}])
+    answers = ['[CALL: add({"a" 1})]', CALL, "3."]
+
+    def outcome(text: str | None = None) -> str:
+        return of(Result, play(session, Script(*answers), text))[0].outcome
+
+    assert (outcome(), outcome()) == ("ok", "loop-guard")
+    session.messages = [dict(message) for message in session.messages[2:]]
+    assert outcome() == "loop-guard"
+    session.messages.append({"role": "user", "content": content})
+    assert (outcome(), outcome()) == ("ok", "loop-guard")
+    session.messages.append({"role": "user", "content": content})  # the same words once more
+    assert (outcome(), outcome()) == ("ok", "loop-guard")
+    assert (outcome(session.messages[-2]["content"]), outcome()) == ("ok", "loop-guard")  # a result's words
+    session.messages.clear()
+    assert outcome() == "loop-guard"
+
+
 def test_an_endless_caller_ends():
     model = Script(*["[CALL: add(a=1, b=2)]"] * 99)
     events = play(Session(Registry([add])), model)

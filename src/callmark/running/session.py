@@ -127,7 +127,8 @@ class Session:
     settings     of the connection
     wording      makes what is said to the model out of the settings: a subclass of Wording
     system       the host's own system message
-    messages     what was said before
+    messages     what was said before; a host may change `session.messages` between turns. Where the user has said
+                 something new there, the loop guard begins anew, as with `say` and `run(model, text)`
     guard        default: a LoopGuard with its defaults
     session_id   names the conversation in the ledger and to observers; the same one after a restart finds what ran. So
                  a conversation that is trimmed until it begins as an earlier one did wants another one: the same words
@@ -181,6 +182,8 @@ class Session:
         self.session_id = session_id or uuid.uuid4().hex
         self._context = context or Invocation()
         self._counts = SessionStats()
+        self._own: set[str] = set()  # what the session itself said in the user's role
+        self._heard = self._said()
         self._last: _Turn | None = None  # that is going on, or was left and is not closed yet
 
     @property
@@ -201,7 +204,22 @@ class Session:
     def say(self, text: str) -> None:
         """Add what the user says. It begins a new turn: the loop guard begins anew."""
         self.messages.append({"role": "user", "content": text})
+        self._heard = self._said()
         self.guard.new_turn()
+
+    def _hear(self) -> None:
+        """Begin a new turn where the user said something that a host put into the messages itself.
+
+        Messages that are gone say nothing; what comes last is no news where it came last before.
+        """
+        before, self._heard = self._heard, self._said()
+        if self._heard and (self._heard[-1:] != before[-1:] or len(self._heard) > len(before)):
+            self.guard.new_turn()
+
+    def _said(self) -> list[Any]:
+        """Return the contents of the user's messages, without what the session itself said in that role."""
+        contents = (message.get("content") for message in self.messages if message.get("role") == "user")
+        return [each for each in contents if not (isinstance(each, str) and each in self._own)]
 
     def run(
         self, model: Model, text: str | None = None, *, cancel: Cancel | None = None
@@ -231,6 +249,7 @@ class Session:
         try:
             if text is not None:
                 self.say(text)
+            self._hear()
             self._counts.turns += 1
             async with aclosing(self._turn(model, cancel, uuid.uuid4().hex)) as events:
                 async for event in events:
@@ -397,7 +416,7 @@ class Session:
             words.append(self.wording.feedback(answer.problems))
         if words:
             role = self.settings.result_role if written else "user"
-            self.messages.append({"role": role, "content": "\n\n".join(words)})
+            self._write(role, "\n\n".join(words))
         return results, "\n\n".join([said, *words] if said else words)
 
     def _tell_native(self, answer: Generation, results: Sequence[Result]) -> str:
@@ -411,8 +430,12 @@ class Session:
         return "\n".join(said)
 
     def _say_to_model(self, text: str) -> str:
-        self.messages.append({"role": "user", "content": text})
+        self._write("user", text)
         return text
+
+    def _write(self, role: str, text: str) -> None:
+        self._own.add(text)
+        self.messages.append({"role": role, "content": text})
 
     def __repr__(self) -> str:
         return f"Session({len(self.messages)} messages, {self._counts.turns} turns)"
