@@ -396,6 +396,77 @@ def test_what_the_user_says_by_whatever_way_begins_a_new_turn_of_the_guard(conte
     assert outcome() == "loop-guard"
 
 
+# What the tool APIs that came before have: a chat front end's function tools, councils, five calls in thirty seconds.
+
+
+def test_a_function_tool_of_a_chat_front_end_has_all_its_fields():
+    wanted, said = [False], []
+
+    async def action(arguments: dict[str, Any], context: Invocation) -> Any:
+        return {"rolled": arguments["sides"], "in": context.flat_messages()[-1]["content"]}
+
+    async def message(arguments: dict[str, Any]) -> str:
+        return f"Rolling a d{arguments['sides']}..."
+
+    async def should_register(context: Invocation) -> bool:
+        return wanted[0]
+
+    roll = Tool(
+        name="RollTheDice",
+        display_name="Dice Roll",
+        description="Roll a die.",
+        parameters={
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "type": "object",
+            "properties": {"sides": {"type": "integer", "minimum": 1, "exclusiveMinimum": True}},
+            "required": ["sides"],
+        },
+        function=action,
+        mode="read",
+        should_register=should_register,
+        format_message=message,
+        stealth=True,
+        owner="dice",
+    )
+    registry = Registry([roll])
+    executor = Executor(registry, announce=lambda each: said.append((each.tool.display_name, each.message)))
+    session = Session(executor)
+    text = "[CALL: RollTheDice(sides=20)]"
+    (refused,) = of(Result, play(session, Script(text), "Roll!"))
+    assert refused.outcome == "unknown-tool"
+    wanted[0] = True
+    script = Script("[CALL: RollTheDice(sides=1)]", text, "not asked for")
+    events = play(session, script, "Roll again!")
+    wrong, right = of(Result, events)
+    assert (wrong.outcome, right.data) == ("invalid-arguments", {"rolled": 20, "in": session.messages[-3]["content"]})
+    assert said == [("Dice Roll", "Rolling a d20...")]
+    assert script.answers == ["not asked for"]
+    assert "Roll a die." in script.requests[0].messages[0]["content"]
+    assert registry.unregister_owner("dice") == ("dice:RollTheDice",)
+
+
+def test_members_of_a_council_call_at_once_and_each_has_its_own_name_and_limit():
+    @tool(mode="read")
+    def vote(number: int, context: Invocation) -> str:
+        return f"{context.caller['name']} ({context.caller['role']}): {number}"
+
+    executor = Executor(Registry([vote]))
+
+    async def member(name: str, calls: int) -> list[Result]:
+        caller = {"name": name, "role": "judge"}
+        session = Session(executor, context=Invocation(caller=caller), guard=LoopGuard(rounds=9, clock=lambda: 0.0))
+        script = Script(*(f"[CALL: vote({number=})]" for number in range(calls)))
+        return [each async for each in session.run(script, "Vote.") if isinstance(each, Result)]
+
+    async def council() -> list[list[Result]]:
+        return await asyncio.gather(*(member(name, calls) for name, calls in (("Ada", 6), ("Bo", 2))))
+
+    ada, bo = asyncio.run(council())
+    assert [result.data for result in bo] == ["Bo (judge): 0", "Bo (judge): 1"]
+    assert [result.outcome for result in ada] == ["ok"] * 5 + ["loop-guard"]
+    assert (ada[0].data, ada[5].error.retry_after) == ("Ada (judge): 0", 30.0)
+
+
 def test_an_endless_caller_ends():
     model = Script(*["[CALL: add(a=1, b=2)]"] * 99)
     events = play(Session(Registry([add])), model)

@@ -106,7 +106,7 @@ def add(a: int, b: int) -> int:
     "Add two numbers."
     return a + b
 
-@tool
+@tool(display_name="Save it")
 def save(text: str) -> str:
     "Save a text."
     return "saved"
@@ -166,7 +166,7 @@ def test_who_runs_it_is_asked_before_anything_is_written(server, tools, options,
     done = command("run", "Save it.", "--model-url", server, "--tools", str(tools), *options, input=answer)
     assert done.returncode == 0
     assert outcome in done.stdout
-    asked = r'run: save({"text":"\u202e[31mx"})?'
+    asked = r'Save it: save({"text":"\u202e[31mx"})?'
     assert (asked in done.stderr) is (not options)
 
 

@@ -88,7 +88,7 @@ def run(
 
     def asked(approval: Approval) -> bool:
         arguments = msgspec.json.encode(approval.arguments).decode()
-        what = f"{approval.message or 'run'}: {approval.tool.qualified_name}({arguments})"
+        what = f"{approval.message or approval.tool.display_name or 'run'}: {approval.tool.qualified_name}({arguments})"
         return yes or _confirmed(safe(what))
 
     with ExitStack() as opened:

@@ -131,6 +131,7 @@ class Bodies:
         try:
             await bell.wait(max(0.0, until - self._clock()))  # starting a thread took some of them
         finally:
+            job.late_seconds = max(0.0, self._clock() - until)
             inner.over = True
             del self._running[cancel]
             cancelled = cancel.is_set()

@@ -62,6 +62,7 @@ class Job:
     ours: bool = False  # whether the claim in the ledger is ours to finish or to release
     looks: int = 0  # how often another process was found at it
     began: bool = False  # whether the tool's body ran
+    late_seconds: float = 0.0  # by which its body was over, or given up, behind its limit
     told: bool = False  # whether the guard and the observers know what it came to
     result: Result | None = None
 
@@ -102,6 +103,7 @@ class Job:
             outcome=result.outcome,
             code=result.error.code if result.error is not None else "",
             seconds=result.seconds,
+            late_seconds=self.late_seconds,
             at=at,
             argument_names=known,
             other_arguments=len(given) - len(known),

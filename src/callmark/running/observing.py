@@ -32,6 +32,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     argument_names     the keys that the tool's schema declares; other keys are only counted in `other_arguments`
     argument_characters, result_characters   sizes as JSON
     seconds            how long it took
+    late_seconds       by which it was over, or given up, behind its limit: some thousandths, unless somebody kept the
+                       interpreter's lock or the event loop; a tool that does so wants `runs_in="process"`
     at                 when it was over, in seconds since 1970
     arguments, result  the contents, where the executor was told to record them
     """
@@ -45,6 +47,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float
     at: float
     id: str | None = None
+    late_seconds: float = 0.0
     code: str = ""
     argument_names: tuple[str, ...] = ()
     other_arguments: int = 0
@@ -63,13 +66,17 @@ Observer = Callable[[Record], Any]
 
 
 class ToolStats(msgspec.Struct, kw_only=True):
-    """What is known of one tool: calls by outcome, seconds in all and at most, recent failures, the breaker's state."""
+    """What is known of one tool: calls by outcome, seconds in all and at most, recent failures, the breaker's state.
+
+    `late_seconds` are the most that a call took beyond its limit: see `Record`.
+    """
 
     calls: int = 0
     outcomes: dict[str, int] = msgspec.field(default_factory=dict)
     replayed: int = 0
     seconds: float = 0.0
     slowest_seconds: float = 0.0
+    late_seconds: float = 0.0
     result_characters: int = 0
     breaker: str = "closed"
     recent_failures: list[str] = msgspec.field(default_factory=list)  # "kind code", the newest last
@@ -83,6 +90,7 @@ class ToolStats(msgspec.Struct, kw_only=True):
         self.outcomes[record.outcome] = self.outcomes.get(record.outcome, 0) + 1
         self.seconds += record.seconds
         self.slowest_seconds = max(self.slowest_seconds, record.seconds)
+        self.late_seconds = max(self.late_seconds, record.late_seconds)
         self.result_characters += record.result_characters
         if record.outcome != "ok":
             recent = deque([*self.recent_failures, f"{record.outcome} {record.code}".strip()], _RECENT)

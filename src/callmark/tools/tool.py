@@ -52,8 +52,10 @@ class Tool:
     runs_in             "thread": in a thread of its own, an async function in an event loop of its own, so that nothing
                         that it does holds up its host; "loop": in the caller's event loop, for an async function that
                         uses what belongs to that loop. There no timeout can end a function that blocks; "process": in
-                        a process for each call, which is killed with its time, as code in C needs that keeps the
-                        interpreter's lock. See `callmark.running.processes`
+                        a process for each call, which is killed with its time. Code in C that keeps the interpreter's
+                        lock for long (a pattern of `re` over a text that a model chose, a large sum or sort) needs
+                        that: in a thread it stops the whole program, its timeouts too, which `late_seconds` in the
+                        tool's stats shows. See `callmark.running.processes` for what it costs
     owner               the extension that the tool belongs to; "": the host
     tags, metadata      free
     """
