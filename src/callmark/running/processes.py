@@ -69,13 +69,11 @@ def _apart(place: tuple[str, str, bool], arguments: dict[str, Any], context: Inv
                 if context.cancelled:
                     process.kill()
                     raise CancelledError
-            if isinstance(context.cancel, Cancel):
-                context.cancel.listen(process.kill)  # a process may hang within its answer, too
+            cancel: Any = context.cancel  # the executor's own, which is a Cancel
+            cancel.listen(process.kill)  # a process may hang within its answer, too
             answer = msgspec.json.decode(ours.recv_bytes(), type=_Answer)
         except EOFError:
             process.join()
-            if context.cancelled:
-                raise CancelledError from None
             raise ProcessEndedError("process-ended", f"the tool's process ended with {process.exitcode}") from None
     threading.Thread(target=_end, args=(process,), daemon=True).start()
     return _come_back(answer)
