@@ -632,6 +632,15 @@ def test_what_a_process_shows_ends_with_it_and_not_with_its_child(path):
         assert ledger.claim("k", "f") == MINE
 
 
+def test_in_memory_a_child_knows_what_was_begun_and_not_how_it_ends():
+    ledger = Ledger()
+    ledger.claim("k", "f")
+    ledger.start("k")
+    ledger._begin()  # as after a fork, in the child
+    assert ledger.unfinished() == [("k", "f")]
+    assert ledger.claim("k", "f") == UNKNOWN
+
+
 def test_where_no_process_can_show_that_it_lives_nothing_runs(path, monkeypatch):
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")

@@ -772,9 +772,13 @@ def test_what_a_model_raises_comes_out_and_the_session_goes_on():
         yield "Hm"
         raise ModelError("gone")
 
+    def at_once(request: Request) -> Iterator[str]:
+        raise ModelError("gone")
+
     session = Session(Registry())
-    with pytest.raises(ModelError, match="gone"):
-        play(session, model)
+    for each in (model, at_once):
+        with pytest.raises(ModelError, match="gone"):
+            play(session, each)
     assert play(session, Script("Hi."), None)[-1].text == "Hi."
 
 
