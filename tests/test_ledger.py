@@ -632,6 +632,18 @@ def test_what_a_process_shows_ends_with_it_and_not_with_its_child(path):
         assert ledger.claim("k", "f") == MINE
 
 
+def test_another_process_is_waited_for_however_long_it_takes(path, monkeypatch):
+    looks = iter(range(1200))
+    monkeypatch.setattr("callmark.running.ledger.lives", lambda path, token: next(looks, None) is not None)
+    monkeypatch.setattr("callmark.running.executor._LONGEST_PAUSE_SECONDS", 0.0)
+    call = parse("[CALL: f()]").calls[0]
+    with contextlib.closing(SqliteLedger(path)) as other, contextlib.closing(SqliteLedger(path)) as ledger:
+        other.claim(call_key("s", "m", 0, "f", {}), "f")
+        look = Tool(name="f", function=lambda arguments, context: "seen", mode="read")
+        (result,) = Executor(Registry([look]), ledger=ledger).run_sync([call], session="s", message="m")
+    assert (result.outcome, next(looks, None)) == ("ok", None)
+
+
 def test_in_memory_a_child_knows_what_was_begun_and_not_how_it_ends():
     ledger = Ledger()
     ledger.claim("k", "f")

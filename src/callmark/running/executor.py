@@ -40,7 +40,7 @@ from callmark.tools.tool import Tool
 
 TIMEOUT_SECONDS: Final = 30.0
 _WIND_UP_SECONDS: Final = 0.05  # of the sync front, for an approver that will not be cancelled
-_PAUSE_SECONDS: Final = 0.005  # before another process is looked at again; twice as long each time
+_PAUSE_SECONDS: Final = 0.005  # before another process is looked at again; so much longer each time
 _LONGEST_PAUSE_SECONDS: Final = 0.25
 NESTING_LIMIT: Final = 8  # tools that call tools: each holds a thread while it waits for the next one
 _KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where the kind is not called the same
@@ -390,7 +390,7 @@ class Executor:
             if self.ledger.watch(job.key, bell.ring):
                 await bell.wait(left)
             elif job.looks:
-                pause = min(_PAUSE_SECONDS * 2**job.looks, _LONGEST_PAUSE_SECONDS)
+                pause = min(_PAUSE_SECONDS * job.looks, _LONGEST_PAUSE_SECONDS)
                 await bell.wait(pause if left is None else min(pause, left))
         finally:
             cancel.leave()
