@@ -621,8 +621,12 @@ def test_a_read_is_waited_for_while_its_process_lives_and_runs_again_when_that_i
 
 
 def test_what_a_process_shows_ends_with_it_and_not_with_its_child(path):
+    dead, begins = (Path(f"{path}-live-{'0' * 32}{end}") for end in ("", ".new"))
+    dead.touch()
+    begins.touch()  # of a process that is about to lock it
     with contextlib.closing(SqliteLedger(path)) as ledger:
         ledger.claim("k", "f")
+        assert (dead.exists(), begins.exists()) == (False, True)
         token, of_parent = ledger._token, os.dup(ledger._presence._file)
         ledger._begin()  # as after a fork, in the child
         assert lives(str(path), token)

@@ -20,7 +20,7 @@ class Presence:
     """The sign that who has `token` lives, until it is dropped, or `leave` is called. Raises OSError."""
 
     def __init__(self, path: str, token: str) -> None:
-        for name in glob(f"{escape(path)}-live-*"):
+        for name in glob(_sign_of(escape(path), "[0-9a-f]" * 32)):
             if not _is_held(name):  # of a process that was killed
                 with suppress(FileNotFoundError):  # another one was first
                     os.unlink(name)

@@ -92,7 +92,10 @@ def in_review(context: Invocation) -> Invocation:
 @contextmanager
 def reviewing(on: bool) -> Iterator[None]:
     """Put what runs within under review, where `on`: also tasks and threads of tools that begin there."""
-    token = _review.set(on or _review.get())
+    if not on:
+        yield
+        return
+    token = _review.set(True)
     try:
         yield
     finally:
