@@ -22,10 +22,10 @@ class Presence:
     def __init__(self, path: str, token: str) -> None:
         for name in glob(_sign_of(escape(path), "[0-9a-f]" * 32)):
             if not _is_held(name):  # of a process that was killed
-                with suppress(FileNotFoundError):  # another one was first
+                with suppress(OSError):  # another one was first, or it is another user's
                     os.unlink(name)
         name = _sign_of(path, token)
-        self._file = os.open(f"{name}.new", os.O_RDWR | os.O_CREAT, 0o600)
+        self._file = os.open(f"{name}.new", os.O_RDWR | os.O_CREAT, 0o644)
         if sys.platform != "win32":  # pragma: no branch
             fcntl.flock(self._file, fcntl.LOCK_EX)
         os.rename(f"{name}.new", name)  # it is never seen without its lock
@@ -61,12 +61,12 @@ def _is_held(name: str) -> bool:
         return False
     try:
         file = os.open(name, os.O_RDONLY)
-    except FileNotFoundError:
+    except OSError:
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: who looks is not taken for its owner
-    except BlockingIOError:
-        return True
+    except OSError as error:  # any other one says that there are no locks
+        return isinstance(error, BlockingIOError)
     finally:
         os.close(file)
     return False
