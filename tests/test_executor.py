@@ -116,6 +116,11 @@ def lifts_its_limit(arguments, context):
     RELEASE.wait(20)
 
 
+def hangs_when_it_is_told_to_stop(arguments, context):
+    context.cancel.listen(lambda: RELEASE.wait(20))
+    RELEASE.wait(20)
+
+
 async def sleeps_async(arguments, context):
     await asyncio.sleep(20)
 
@@ -153,8 +158,8 @@ def release():
 
 
 HANGS = [
-    *(sleeps, busy_loops, blocks_in_c, lifts_its_limit, sleeps_async, swallows_cancellation, cleans_up_for_long),
-    *(blocks_its_loop, busy_loops_async),
+    *(sleeps, busy_loops, blocks_in_c, lifts_its_limit, hangs_when_it_is_told_to_stop),
+    *(sleeps_async, swallows_cancellation, cleans_up_for_long, blocks_its_loop, busy_loops_async),
 ]
 
 
@@ -1831,6 +1836,24 @@ def test_a_host_that_raises_at_progress_is_not_the_tools_failure():
 
     context = Invocation(progress=broken)
     assert Executor(Registry([body("do", report)])).run_sync([call("do")], context)[0].data == "whole"
+
+
+def test_who_says_whether_it_is_offered_holds_no_cancel_up_and_cancels_nothing(release):
+    def asked(context: Invocation) -> bool:
+        context.cancel.listen(lambda: RELEASE.wait(20))
+        return True
+
+    def cancels(context: Invocation) -> bool:
+        context.cancel.set()
+        return True
+
+    cancel = Cancel()
+    tools = [body("a", lambda *_: 1, should_register=asked), body("b", lambda *_: 1, should_register=cancels)]
+    offered = asyncio.run(Executor(Registry(tools)).offered(Invocation(cancel=cancel)))
+    assert (len(offered), cancel.is_set()) == (2, False)
+    began = time.monotonic()
+    cancel.set()
+    assert time.monotonic() - began < 5
 
 
 def test_a_listener_that_raises_keeps_cancel_from_nobody():

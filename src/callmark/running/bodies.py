@@ -16,7 +16,7 @@ from typing import Any, Final
 from callmark.running import jobs as words
 from callmark.running.bulkhead import Bulkhead
 from callmark.running.jobs import Approval, Approver, Content, Job, content_of
-from callmark.running.signals import Bell, Cancel, attempt_here, unless
+from callmark.running.signals import Bell, Cancel, Handed, attempt_here, unless
 from callmark.running.workers import Delivery, Workers, is_async, off_loop
 from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome
@@ -96,10 +96,11 @@ class Bodies:
         seconds = tool.timeout_seconds or self._timeout_seconds
         seconds = seconds if left is None else min(seconds, left)
         until = self._clock() + seconds
+        handed = Handed(cancel)
         own = replace(
             context,
             idempotency_key=job.key,
-            cancel=cancel,
+            cancel=handed,
             clock=self._clock,
             deadline=until,
             messages=apart(list(context.messages)),  # a tool that changes what it is told changes no other's
@@ -113,9 +114,9 @@ class Bodies:
         bell = Bell()
         cancel.listen(bell.ring)
         delivery = Delivery(bell.ring)
-        inner = Body(inside.get(), place, replace(own))  # a tool could write into its own one
+        inner = Body(inside.get(), place, replace(own, cancel=cancel))  # a tool could write into its own one
         token = inside.set(inner)
-        self._running[cancel] = inner
+        self._running[handed] = inner
         here = tool.runs_in == "loop" and not alone
         start = self._workers.in_loop if here else self._workers.in_thread
         body = partial(run, job.arguments, own)
@@ -124,7 +125,7 @@ class Bodies:
         try:
             worker = start(body, lambda did: self._content(did, context), delivery, cancel)
         except RuntimeError:
-            del self._running[cancel]
+            del self._running[handed]
             return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
         finally:
             inside.reset(token)
@@ -133,7 +134,7 @@ class Bodies:
         finally:
             job.late_seconds = max(0.0, self._clock() - until)
             inner.over = True
-            del self._running[cancel]
+            del self._running[handed]
             cancelled = cancel.is_set()
             late = delivery.give_up()
             if late:

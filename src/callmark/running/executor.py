@@ -29,7 +29,7 @@ from callmark.running.ledger import Ledger, LedgerError, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
 from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
-from callmark.running.signals import Bell, Cancel, unless
+from callmark.running.signals import Bell, Cancel, Handed, unless
 from callmark.running.workers import complete, side_by_side
 from callmark.tools.context import Invocation, in_review, reviewing
 from callmark.tools.foreign import Outcome, attempt
@@ -181,8 +181,13 @@ class Executor:
         async def ask(asked: Sequence[Asked], context: Invocation) -> Sequence[Outcome]:
             return await asyncio.gather(*(self._bodies.is_offered(each, context) for each in asked))
 
-        with reviewing(self._review or context.review):
-            return await self.registry.offered(context, ask=ask, names=names)
+        handed = Handed(_cancel_of(context))
+        try:
+            with reviewing(self._review or context.review):
+                shown = replace(context, cancel=handed) if isinstance(context.cancel, Cancel) else context
+                return await self.registry.offered(shown, ask=ask, names=names)
+        finally:
+            handed.leave()
 
     def run_sync(self, calls: Sequence[Call], context: Invocation | None = None, **options: Any) -> list[Result]:
         """Do what `run` does, from code that is not async; tools run in threads, those of `runs_in="loop"` too.

@@ -73,6 +73,18 @@ class Cancel:
                 parent._listeners.pop(self, None)
 
 
+class Handed(Cancel):
+    """A child for code that somebody else wrote: what listens there may hang, so a thread of its own tells it."""
+
+    def set(self) -> None:
+        """Cancel, and call the listeners in another thread."""
+        with self._lock:
+            self._event.set()
+            listened = bool(self._listeners)
+        if listened:
+            threading.Thread(target=super().set, name="callmark-cancel", daemon=True).start()
+
+
 class Bell:
     """Wakes the coroutine that made it, from any thread. It rings once."""
 
