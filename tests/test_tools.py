@@ -811,6 +811,8 @@ def test_items_that_are_yes_or_no_leave_no_additional_ones(engine, items):
     checker = Checker({"$schema": DRAFT_7, "properties": {"v": part, "w": {"type": "integer"}}}, engine=engine)
     assert checker.is_valid({"v": [1]}) is items
     assert [problem.path for problem in checker.problems({"v": [], "w": "x"})] == ["w"]
+    listed = Checker({"$schema": DRAFT_7, "properties": {"v": {**part, "items": [items]}}}, engine=engine)
+    assert (listed.is_valid({"v": [1, "a"]}), listed.is_valid({"v": [1, 2]})) == (items, False)
 
 
 def test_a_schema_that_cannot_be_walked_is_refused():
