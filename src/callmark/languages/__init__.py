@@ -1,7 +1,7 @@
 """The languages in which a model is told things: a data file each, with every sentence of prompts and of feedback.
 
 `load_language` takes a file of one's own just as well. In the sentences these places are filled in: {name} a tool,
-{header} how a result begins, {id}, {nonce} and {values}; in feedback also {near}, {expected}, {found} and
+{header} how a result begins, {default} how a default is written, {id}, {nonce} and {values}; in feedback also {near}, {expected}, {found} and
 {excerpt}. Both rooms that speak to a model, the one that writes and the one that reads, take their words from here.
 """
 
@@ -33,12 +33,12 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     optional: str
     types: str
     how: str
-    json: str
+    form: str
     marks: str
+    lists: str
     values: str
     missing: str
     only: str
-    result: str
     parallel: str
     single: str
     auto: str

@@ -1,21 +1,23 @@
 """Writes the prompt that teaches a model to call tools in a dialect.
 
 What a prompt shows parses: every marker in it is a call of one of the given tools, written by `render_call`, with
-arguments that satisfy the tool's schema, and what others wrote (names, descriptions) is neutralized. The same tools
-and options give the same text.
+arguments that satisfy the tool's schema, and what others wrote (names, descriptions) is neutralized. Where no tool has
+an example, the form of a call is shown all the same, with `...` for values, and the prompt says so. The same tools and
+options give the same text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, Writing, select
 from callmark.dialects.rendering import WrittenCall, fill
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
+from callmark.toolshapes import declared_types
 from callmark.writing.calls import render_calls
 from callmark.writing.contexts import unopened
 from callmark.writing.examples import example_arguments
@@ -36,7 +38,8 @@ class Prompt(NamedTuple):
     text      for the system message
     turns     example messages, to stand behind the system message: dicts with `role` and `content`
     reminder  a line or two for the end of a long conversation
-    calls     the calls that text, turns and reminder show, in this order
+    calls     the calls that text, turns and reminder show, in this order; `...` is the value of each argument where for
+              no tool valid arguments were found
     style     the style that was taken, which a budget may have changed
     tokens    of text and turns, as the counter counts them
     """
@@ -111,6 +114,11 @@ def protocol_prompt(
     specs = tool_specs(tools)
     if not specs:
         raise UsageError("tools: expected at least one tool, found none")
+    strange = sorted(set(re.findall(r"\{[a-z_]+\}", template or "")) - set(re.findall(r"\{[a-z]+\}", TEMPLATE)))
+    if strange:
+        raise UsageError(
+            f"template: expected the places {' '.join(re.findall(r'{[a-z]+}', TEMPLATE))}, found {strange[0]}"
+        )
     names = [spec.name for spec in specs]
     if tool_choice not in CHOICES and tool_choice not in names:
         raise UsageError(f"tool_choice: expected {', '.join(CHOICES)} or the name of a tool, found {tool_choice!r:.80}")
@@ -151,10 +159,8 @@ class _Writer:
         for spec in specs:  # a tool whose name cannot be written could never be called
             self._rendered(WrittenCall(spec.name, {}), tools=None)
         self._calls = self._example_calls()
-        writing = dialect.writing or Writing(call="")
-        body = dialect.forms[writing.form].body
-        self._in_marks = not writing.parameter  # but in tags
-        self._in_json = self._in_marks and not writing.pairs and body != "braces"
+        self._writing = dialect.writing or Writing(call="")
+        self._form = None if self._calls or choice == "none" else self._placeholders()
 
     def _rendered(self, call: WrittenCall, tools: Any) -> str:
         return render_calls([call], self._dialect, nonce=self._nonce, tools=tools)
@@ -176,12 +182,28 @@ class _Writer:
                 break
         return tuple(found)
 
+    def _placeholders(self) -> WrittenCall:
+        """Return the form of a call where no tool has an example: the wanted tool or the first, its keys where possible."""
+        spec = next(spec for spec in self._specs if self._choice in (*CHOICES, spec.name))
+        required = spec.arguments.get("required", ())
+        keys = list(required) or list(spec.arguments.get("properties", ()))[:1]
+        call = WrittenCall(spec.name, dict.fromkeys(keys, "..."))
+        try:
+            self._rendered(call, self._tools)
+        except UsageError:
+            return WrittenCall(spec.name, {})
+        return call
+
     def prompt(self, style: Style, count: Callable[[str], int]) -> Prompt:
         """Return the prompt with the tools described in a style."""
         words = self._words
-        first = self._calls[:1]
+        first = (self._form,) if self._form else self._calls[:1]
         marker = self._rendered(first[0], self._tools) if first else ""
-        intro = {"schema": words.schemas, "compact": words.types}.get(style, words.optional)
+        how = words.form if self._form and self._form.arguments else words.how
+        default = "(= )" if self._writing.pairs and style != "table" else "="
+        intro = {"schema": words.schemas, "compact": words.types}.get(
+            style, words.optional.replace("{default}", default)
+        )
         signs = f"{intro}\n" if style == "schema" or self._has_optional() else ""
         turns = self._turns()
         wanted = bool(marker) and self._choice != "none"
@@ -190,14 +212,14 @@ class _Writer:
             {
                 "title": words.title,
                 "tools": signs + described(self._specs, style, words, self._dialect),
-                "how": f"{words.how}\n{marker}" if wanted else "",
+                "how": f"{how}\n{marker}" if wanted else "",
                 "rules": "\n".join(f"- {rule}" for rule in self._rules(style)),
                 "examples": self._inline(turns) if self._examples == "inline" else "",
             },
         )
         text = re.sub(r"\n{3,}", "\n\n", text).strip("\n")
         shown = turns if self._examples == "turns" else ()
-        reminder = f"{words.reminder}\n{marker}" if wanted else self._wanted()
+        reminder = f"{how if self._form else words.reminder}\n{marker}" if wanted else self._wanted()
         looped = self._calls if self._examples == "inline" else ()
         places = re.findall(r"\{(how|examples)\}", self._template)
         told = [call for place in places for call in (first if place == "how" else looped)]
@@ -211,11 +233,13 @@ class _Writer:
             return [words.none]
         free, named = self._choice == "auto", self._choice not in CHOICES
         rules = [
-            words.json if self._in_json and style != "compact" else "",  # there the example alone shows it
-            words.marks if self._in_marks else "",
+            words.marks
+            if not self._writing.parameter
+            else words.lists
+            if style != "compact" and self._has_lists()
+            else "",
             words.missing if free else words.values,  # who must call cannot ask
             words.only.replace("{header}", self._header()),
-            words.result,
             words.parallel if self._parallel and not named else words.single,
             self._wanted(),
             words.reasoning if self._reasoning else "",
@@ -230,14 +254,22 @@ class _Writer:
         return self._shown(self._words.named.replace("{name}", self._choice))
 
     def _has_optional(self) -> bool:
-        return any(
-            key not in spec.arguments.get("required", ())
-            for spec in self._specs
-            for key in spec.arguments.get("properties", ())
-        )
+        return any(key not in spec.arguments.get("required", ()) for spec, key, _ in self._arguments())
+
+    def _has_lists(self) -> bool:
+        """Whether a value may be none that stands between tags as it is, and the example shows no such."""
+        kinds = (declared_types(inner, spec.schema) for spec, _, inner in self._arguments())
+        shown = (value for call in self._calls[:1] for value in call.arguments.values())
+        listed = any(kind & {"array", "object"} for kind in kinds)
+        return listed and not any(isinstance(value, list | dict) for value in shown)
+
+    def _arguments(self) -> Iterator[tuple[ToolSpec, str, Any]]:
+        for spec in self._specs:
+            for key, schema in spec.arguments.get("properties", {}).items():
+                yield spec, key, schema
 
     def _header(self) -> str:
-        name = self._calls[0].name if self._calls else self._specs[0].name
+        name = (self._calls[0] if self._calls else self._form or self._specs[0]).name
         return self._shown(header(self._words, name, ""))
 
     def _shown(self, text: str) -> str:

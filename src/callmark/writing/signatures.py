@@ -54,17 +54,19 @@ def described(specs: tuple[ToolSpec, ...], style: Style, language: Language, row
         case "brief":
             lines = [_line(spec, _SENTENCE.split(_one_line(spec.description))[0], pairs) for spec in specs]
         case _:
-            lines = [signature(spec, pairs=pairs, defaults=False) for spec in specs]
+            lines = [signature(spec, pairs=pairs, full=False) for spec in specs]
     return "\n".join(unopened(neutralized_inside(line, dialects=row), row) for line in lines)
 
 
-def signature(spec: ToolSpec, *, pairs: bool = False, defaults: bool = True) -> str:
+def signature(spec: ToolSpec, *, pairs: bool = False, full: bool = True) -> str:
     """Return `name({"key": type, "other"?: type = default})`, or `name(key=type, other?=type (= default))`.
+
+    full  whether bounds of numbers and defaults are told, too
 
     >>> signature(ToolSpec("look", "", {"properties": {"at": {"type": "string"}}, "required": ["at"]}))
     'look({"at": string})'
     """
-    written = ((_pairs if pairs else _object)(way, spec.schema, defaults=defaults) for way in _ways(spec))
+    written = ((_pairs if pairs else _object)(way, spec.schema, full=full) for way in _ways(spec))
     return " | ".join(dict.fromkeys(f"{spec.name}({arguments})" for arguments in written))
 
 
@@ -74,7 +76,7 @@ def _as_schema(spec: ToolSpec) -> str:
 
 
 def _line(spec: ToolSpec, purpose: str, pairs: bool) -> str:
-    return f"- {signature(spec, pairs=pairs)}" + (f": {purpose}" if purpose else "")
+    return signature(spec, pairs=pairs) + (f": {purpose}" if purpose else "")
 
 
 def _with_notes(spec: ToolSpec, pairs: bool) -> list[str]:
@@ -138,7 +140,7 @@ def _notes(schema: Any, root: Schema) -> str:
     return " ".join(notes)
 
 
-def _type(schema: Any, root: Schema, depth: int) -> str:
+def _type(schema: Any, root: Schema, depth: int, full: bool = True) -> str:
     """Return a schema as a type in TypeScript's words."""
     if schema is False:
         return "never"
@@ -150,25 +152,27 @@ def _type(schema: Any, root: Schema, depth: int) -> str:
         return " | ".join(members + ["..."] * (len(schema["enum"]) > _MEMBERS)) or "never"
     ways = branches(schema, root)
     if ways:
-        kinds = [_type(way, root, depth + 1) for way in ways[:_MEMBERS]] if depth < _DEPTH else ["any"]
+        kinds = [_type(way, root, depth + 1, full) for way in ways[:_MEMBERS]] if depth < _DEPTH else ["any"]
         return " | ".join(dict.fromkeys(kinds))
     kinds = schema.get("type", "object" if "properties" in schema else "any")
-    return " | ".join(_named(kind, schema, root, depth) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+    return " | ".join(
+        _named(kind, schema, root, depth, full) for kind in ([kinds] if isinstance(kinds, str) else kinds)
+    )
 
 
-def _named(kind: str, schema: Schema, root: Schema, depth: int) -> str:
+def _named(kind: str, schema: Schema, root: Schema, depth: int, full: bool) -> str:
     if kind == "array" and "prefixItems" in schema:
-        kinds = [_type(inner, root, depth + 1) if depth < _DEPTH else "any" for inner in schema["prefixItems"]]
+        kinds = [_type(inner, root, depth + 1, full) if depth < _DEPTH else "any" for inner in schema["prefixItems"]]
         return "[" + ", ".join(kinds + ["..."] * (schema.get("items") is not False)) + "]"
     if kind == "array":
-        inner = _type(schema.get("items", {}), root, depth + 1) if depth < _DEPTH else "any"
+        inner = _type(schema.get("items", {}), root, depth + 1, full) if depth < _DEPTH else "any"
         return f"({inner})[]" if " | " in inner else f"{inner}[]"
     if kind == "object" and depth < _DEPTH and (schema.get("properties") or schema.get("additionalProperties")):
-        return _object(schema, root, depth)
+        return _object(schema, root, depth, full=full)
     encoding = schema.get("format", schema.get("contentEncoding"))
     if kind == "string" and isinstance(encoding, str):
         return f"string({_one_line(encoding)})"
-    if kind in ("integer", "number"):
+    if full and kind in ("integer", "number"):
         least, most = schema.get("minimum"), schema.get("maximum")
         if least is not None or most is not None:
             kind += f" {'' if least is None else _json(least)}..{'' if most is None else _json(most)}"
@@ -177,23 +181,23 @@ def _named(kind: str, schema: Schema, root: Schema, depth: int) -> str:
     return kind
 
 
-def _pairs(schema: Schema, root: Schema, *, defaults: bool) -> str:
+def _pairs(schema: Schema, root: Schema, *, full: bool) -> str:
     required = schema.get("required", [])
-    form = " (= {})" * defaults
+    form = " (= {})" * full
     return ", ".join(
-        f"{key}{'' if key in required else '?'}={_type(inner, root, 1)}{_default(inner, root, form)}"
+        f"{key}{'' if key in required else '?'}={_type(inner, root, 1, full)}{_default(inner, root, form)}"
         for key, inner in schema.get("properties", {}).items()
     )
 
 
-def _object(schema: Schema, root: Schema, depth: int = 0, *, defaults: bool = True) -> str:
+def _object(schema: Schema, root: Schema, depth: int = 0, *, full: bool) -> str:
     required = schema.get("required", [])
     properties = schema.get("properties", {})
     if not properties and schema.get("additionalProperties"):
-        return f"Record<string, {_type(schema['additionalProperties'], root, depth + 1)}>"
-    form = " = {}" * defaults
+        return f"Record<string, {_type(schema['additionalProperties'], root, depth + 1, full)}>"
+    form = " = {}" * full
     items = [
-        f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1)}{_default(inner, root, form)}"
+        f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1, full)}{_default(inner, root, form)}"
         for key, inner in list(properties.items())[:_MEMBERS]
     ]
     items += ["..."] * (len(properties) > _MEMBERS)
