@@ -192,10 +192,9 @@ def test_lint_finds_what_costs_good_calls():
     )
     assert codes({"properties": {f"k{n}": described for n in range(13)}}) == ["too-many-parameters"]
     assert codes({"required": ["a"]}) == ["unknown-required"]
-    assert codes({"required": ["a"], "properties": {"a": {"description": "x", "not": {}}}}) == [
-        "untyped-parameter",
-        "no-example",
-    ]
+    unguessable = {**described, "pattern": r"^(\d+[a-z]?)*:[A-Z]{12}$"}
+    assert codes({"required": ["a"], "properties": {"a": unguessable}}) == ["no-example"]
+    assert codes({"properties": {"a": {**described, "minLength": 2, "maxLength": 1}}}) == ["contradiction"]
     deep = described
     for _ in range(3):
         deep = {"type": "object", "description": "x", "properties": {"a": deep}}

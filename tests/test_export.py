@@ -490,13 +490,8 @@ def test_misuse_raises():
     assert llguidance_accepts(export_grammar([], tool_choice="none").text, "x")
     with pytest.raises(UsageError, match="expected keys of 1 to 256 characters"):
         export_grammar({"f": {"properties": {"<": {}}}}, "glm")
-    for schema, expected in (
-        (False, "found False"),
-        ({"enum": []}, r"\.a\.enum: expected at least one value, found none$"),
-        ({"$ref": "#/x"}, "found '#/x'"),
-    ):
-        with pytest.raises(UsageError, match=expected):
-            export_grammar({"f": {"properties": {"a": schema}, "required": ["a"]}})
+    with pytest.raises(UsageError, match="found '#/x'"):
+        export_grammar({"f": {"properties": {"a": {"$ref": "#/x"}}}})
     twice = {"allOf": [{"$ref": "#/$defs/x"}, {"type": "object"}]}
     endless = {"allOf": [{"$ref": "#/$defs/x"}, {"properties": {"a": twice}}]}
     with pytest.raises(UsageError, match="tool 'f': expected a schema that ends"):

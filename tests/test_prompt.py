@@ -153,7 +153,6 @@ def test_examples_are_made_for_patterns(pattern, expected):
     [
         ({"type": "array", "contains": {"const": 7}, "items": {"type": "integer"}}, [7]),
         ({"type": "array", "minItems": 33}, None), ({"type": "string", "pattern": "^é+$", "minLength": 161}, None),
-        ({"type": "integer", "minimum": 3, "multipleOf": 0}, None),
         ({"type": "object", "required": [f"k{n}" for n in range(1001)]}, None),  # more parts than are tried
         ({"type": "object", "patternProperties": {"^[a-z]+$": {"const": 1}}, "minProperties": 1}, {"a": 1}),
         ({"type": "object", "additionalProperties": {"const": 1}, "minProperties": 1}, {"key": 1}),
@@ -355,7 +354,6 @@ def test_signatures_say_types():
     assert of({"type": "object", "properties": {"b": {}}, "required": ["b"]}) == '{"b": any}'
     assert of({"type": "object"}) == "object"
     assert of({"const": 7}) == "7"
-    assert of({"enum": []}) == "never"
     assert of({"enum": list(range(30))}).endswith("23 | ...")
     assert of({"$ref": "#/$defs/me"}) == "any"
     assert of({"type": "object", "properties": {str(n): {} for n in range(30)}}).endswith(", ...}")
@@ -405,7 +403,7 @@ def test_notes_say_what_types_cannot():
     assert "\n  a: When (pattern ^2, length 3..)\n" in text
     assert "\n  b: items 0..2\n" in text
     assert "\n  c:" not in text
-    assert "f(a?=string(date), b?=any[] (= [\"x\"]), c?=any)" in protocol_prompt(tools, "pythonic").text
+    assert 'f(a?=string(date), b?=any[] (= ["x"]), c?=any)' in protocol_prompt(tools, "pythonic").text
 
 
 def test_notes_reach_the_parts_of_an_argument():
@@ -512,6 +510,49 @@ def test_nonces_are_new_and_wanted():
     assert nonce in prompt.text
     assert calls_in(prompt.turns[3]["content"], "call", nonce=nonce)
     assert nonce not in prompt.turns[4]["content"]
+
+
+_IN = "tool 'f': parameters.properties.a: expected"
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"minimum": 3, "maximum": 1}, f"{_IN} bounds with room between them, found minimum 3 and maximum 1"),
+        ({"maximum": 3, "exclusiveMinimum": 3}, f"{_IN} bounds .* found exclusiveMinimum 3 and maximum 3"),
+        ({"minimum": "3", "exclusiveMinimum": True, "maximum": 3}, f"{_IN} bounds .*, found exclusiveMinimum 3 and"),
+        ({"minLength": 2, "maxLength": 1}, f"{_IN} bounds .*, found minLength 2"),
+        ({"minItems": 3, "maxItems": 1}, f"{_IN} bounds .*, found minItems 3"),
+        ({"allOf": [{"minProperties": 3}, {"maxProperties": 1}]}, f"{_IN} bounds .*, found minProperties 3"),
+        ({"$ref": "#/$defs/least", "maximum": 1}, f"{_IN} bounds .*, found minimum 5 and maximum 1"),
+        ({"type": "INTEGER", "enum": ["1", 1.5]}, f"{_IN} enum to hold a value of type integer, found none"),
+        ({"type": ["string", "null"], "const": 1}, f"{_IN} const to hold a value of type string or null, found none"),
+        ({"enum": []}, f"{_IN} enum to hold a value, found none"),
+        ({"type": "integer", "anyOf": [{"enum": ["x"]}, False]}, f"{_IN} a union of which some branch can be"),
+        ({"items": [{}], "additionalItems": False, "minItems": 2}, f"{_IN} minItems of at most the 1 items"),
+        ({"maxProperties": 1, "required": ["a", "b"]}, f"{_IN} maxProperties to allow the 2 required keys, found 1"),
+        ({"items": {"properties": {"b": False}, "required": ["b"]}}, r"properties.a.items: expected required keys"),
+        ({"properties": {"b": {"$ref": "#/$defs/no"}}, "required": ["b"]}, f"{_IN} required keys .* found 'b'"),
+        ({"properties": {"b": {"not": {}}}, "required": ["b"]}, f"{_IN} required keys that may be there"),
+        ({"properties": {"b": {"allOf": [{}, False]}}, "required": ["b"]}, f"{_IN} required keys that may be there"),
+        ({"additionalProperties": False, "required": ["b"]}, f"{_IN} required keys that may be there"),
+        ({"multipleOf": 0}, "tool 'f': parameters.properties.a.multipleOf: expected a number above 0, found 0"),
+        ({"type": "integer", "minimum": 1, "maximum": 1, "enum": [1.0, "x"]}, None),
+        ({"type": "number", "enum": [1]}, None), ({"not": {"minimum": 3, "maximum": 1}}, None),
+        ({"if": {"enum": []}, "then": False}, None), ({"anyOf": [True, False]}, None), (True, None),
+        ({"patternProperties": {"": {}}, "additionalProperties": False, "required": ["b"]}, None),
+        ({"oneOf": [{"properties": {"b": False}, "required": ["c"]}, {"required": ["b"]}]}, None),
+        ({"prefixItems": [{}], "items": False, "minItems": 1}, None), ({"type": "null", "const": None}, None),
+    ],
+)  # fmt: skip
+def test_contradictions_are_refused_by_name(schema, expected):
+    tools = {"g": {}, "f": {"properties": {"a": schema}, "$defs": {"least": {"minimum": 5}, "no": False}}}
+    if expected is None:
+        assert protocol_prompt(tools).calls
+        return
+    for write in (protocol_prompt, callmark.export_grammar):
+        with pytest.raises(ToolsError, match=expected):
+            write(tools)
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,8 @@ def _quick(check: Callable[..., Any]) -> Callable[..., Any]:
 
     def checked(validator: Any, said: Any, instance: Any, schema: Schema) -> Any:
         texts = [instance] if isinstance(instance, str) else instance if isinstance(instance, dict) else []
-        patterns = [schema["pattern"]] if isinstance(instance, str) else schema.get("patternProperties", ())
+        own = [schema["pattern"]] if "pattern" in schema else []
+        patterns = own if isinstance(instance, str) else schema.get("patternProperties", ())
         if any(len(text) > _tried_length(pattern) for pattern in patterns for text in texts):
             raise _UndecidedError
         return check(validator, said, instance, schema)

@@ -36,7 +36,7 @@ from callmark.writing.automata import (
 from callmark.writing.calls import render_calls
 from callmark.writing.printers import gbnf, lark, regex
 from callmark.writing.schema_rules import Values, given, members, writable
-from callmark.writing.toolset import Schema, ToolSpec, branches, resolved, tool_specs
+from callmark.writing.toolset import Schema, ToolSpec, branches, resolved, satisfiable, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
@@ -84,7 +84,7 @@ def export_grammar(
     (row,) = select(dialect)
     if target not in TARGETS:
         raise UsageError(f"target: expected one of {', '.join(TARGETS)}, found {target!r:.80}")
-    specs = tool_specs(tools)
+    specs = satisfiable(tool_specs(tools))
     names = [spec.name for spec in specs]
     if tool_choice not in ("auto", "none", "required", *names):
         raise UsageError(f"tool_choice: expected auto, none, required or the name of a tool, found {tool_choice!r:.80}")

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from callmark.writing.examples import example_arguments
 from callmark.writing.signatures import signature
-from callmark.writing.toolset import Schema, ToolSpec, resolved, tool_specs
+from callmark.writing.toolset import Schema, ToolSpec, contradiction, resolved, tool_specs
 
 TOOLS_LIMIT: Final = 20  # with more of them models choose worse; offer those that a conversation needs
 NESTING_LIMIT: Final = 3  # objects in objects: beyond that small models lose count of brackets
@@ -26,7 +26,8 @@ class Finding(NamedTuple):
 
 
 def lint(tools: Any) -> tuple[Finding, ...]:
-    """Return what is wrong with the tools, in their order. Takes what `protocol_prompt` takes, and raises as it does.
+    """Return what is wrong with the tools, in their order. Takes what `protocol_prompt` takes, contradictions included, and
+    raises as it does for what is no tool.
 
     >>> [finding.code for finding in lint({"look": {"properties": {"at": {"type": "string"}}}})]
     ['no-description', 'undescribed-parameter']
@@ -69,7 +70,10 @@ def _of_tool(spec: ToolSpec) -> list[tuple[str, str]]:
     depth = _depth(spec.schema, spec.schema, 0)
     if depth > NESTING_LIMIT:
         found.append(("deep-nesting", f"expected at most {NESTING_LIMIT} nested objects, found {depth}: flatten them"))
-    if example_arguments(spec) is None:
+    told = contradiction(spec)
+    if told:
+        found.append(("contradiction", told))
+    elif example_arguments(spec) is None:
         message = f"expected a schema for which an example is found, found none for {signature(spec)}: give `examples`"
         found.append(("no-example", message))
     return found

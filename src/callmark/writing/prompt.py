@@ -24,7 +24,7 @@ from callmark.writing.examples import example_arguments
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import header, render_result
 from callmark.writing.signatures import STYLES, Style, described
-from callmark.writing.toolset import ToolSpec, tool_specs
+from callmark.writing.toolset import ToolSpec, satisfiable, tool_specs
 
 CHOICES: Final = ("auto", "none", "required")
 _LOOPS: Final = 2  # examples of the whole loop: the second says that there are other tools, a third brings little more
@@ -111,7 +111,7 @@ def protocol_prompt(
         raise UsageError(f"style: expected one of {', '.join(STYLES)}, found {style!r:.80}")
     if examples not in ("turns", "inline", "none"):
         raise UsageError(f"examples: expected turns, inline or none, found {examples!r:.80}")
-    specs = tool_specs(tools)
+    specs = satisfiable(tool_specs(tools))
     if not specs:
         raise UsageError("tools: expected at least one tool, found none")
     strange = sorted(set(re.findall(r"\{[a-z_]+\}", template or "")) - set(re.findall(r"\{[a-z]+\}", TEMPLATE)))

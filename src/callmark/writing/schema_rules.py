@@ -179,7 +179,7 @@ class Values:
         bounds = {"minimum", "maximum"} if _span(schema) else {"minimum"} if schema.get("minimum") == 0 else set()
         self.tell(where, sorted(schema.keys() - _ENFORCED - bounds))
         self.tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
-        return branches(schema, self.root)
+        return [way for way in branches(schema, self.root) if way is not False]
 
     def _of_kind(self, kind: str, schema: Schema, where: str) -> Node:
         match kind:

@@ -149,7 +149,7 @@ def _type(schema: Any, root: Schema, depth: int, full: bool = True) -> str:
         return _json(schema["const"])
     if "enum" in schema:
         members = [_json(member) for member in schema["enum"][:_MEMBERS]]
-        return " | ".join(members + ["..."] * (len(schema["enum"]) > _MEMBERS)) or "never"
+        return " | ".join(members + ["..."] * (len(schema["enum"]) > _MEMBERS))
     ways = branches(schema, root)
     if ways:
         kinds = [_type(way, root, depth + 1, full) for way in ways[:_MEMBERS]] if depth < _DEPTH else ["any"]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from callmark.errors import ToolsError
-from callmark.toolshapes import TYPES, listed, parts, pointed
+from callmark.toolshapes import TYPES, listed, parts, pointed, type_of
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -31,6 +31,11 @@ _ONE: Final = (
 _TEXTS: Final = ("description", "title", "pattern", "format", "$ref")
 _NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_CONDITIONS: Final = ("not", "if", "then", "else")  # what stands there may well be impossible
+_BOUNDS: Final = (
+    (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")), (("minLength",), ("maxLength",)),
+    (("minItems",), ("maxItems",)), (("minProperties",), ("maxProperties",)),
+)  # fmt: skip
 ANNOTATIONS: Final = {"$comment", "default", "deprecated", "description", "example", "examples", "title"}
 _MERGED_LIMIT: Final = 4  # `allOf`s inside of each other: each may hold several, and itself
 
@@ -71,6 +76,81 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
         except (TypeError, ValueError) as error:
             raise ToolsError(f"tool {name!r}: expected what JSON can hold, found: {error}") from error
     return tuple(specs.values())
+
+
+def satisfiable(specs: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """Return the tools. Raises ToolsError, which names the tool, where a schema contradicts itself."""
+    for spec in specs:
+        if told := contradiction(spec):
+            raise ToolsError(f"tool {spec.name!r}: {told}")
+    return specs
+
+
+def contradiction(spec: ToolSpec) -> str | None:
+    """Return where a schema says what nothing can satisfy, None where no such place is seen.
+
+    Seen is what one place says, with what its references and `allOf` add. A place that nothing may reach counts too:
+    who writes it means something else. Cost: linear in the schema, whatever refers to whatever.
+    """
+    return next(_contradictions(spec.schema, spec.schema, "parameters"), None)
+
+
+def _contradictions(schema: Any, root: Schema, where: str) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
+    whole = resolved(schema, root)
+    yield from (f"{where}: {found}" for found in _contradicted(whole, root))
+    ways = branches(whole, root)
+    if ways and all(way is False or any(_contradicted(resolved(way, root), root)) for way in ways):
+        yield f"{where}: expected a union of which some branch can be satisfied, found none"
+    for key, inner in schema.items():
+        if key in _MAPS:
+            inside = [(f"{where}.{key}.{name}", part) for name, part in inner.items()]
+        elif key in _LISTS:
+            inside = [(f"{where}.{key}[{number}]", part) for number, part in enumerate(inner)]
+        else:
+            inside = [(f"{where}.{key}", inner)] * (key in _ONE and key not in _CONDITIONS)
+        for place, part in inside:
+            yield from _contradictions(part, root, place)
+
+
+def _contradicted(schema: Schema, root: Schema) -> Iterator[str]:
+    """Yield what contradicts itself in a resolved schema."""
+    for lows, highs in _BOUNDS:
+        for low, high in ((low, high) for low in lows for high in highs if low in schema and high in schema):
+            strict = "exclusive" in low + high
+            if schema[low] > schema[high] or (strict and schema[low] == schema[high]):
+                yield f"expected bounds with room between them, found {low} {schema[low]} and {high} {schema[high]}"
+    listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    kinds = schema.get("type", list(_STANDARD))
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if listed is not None and not any(_is_of(member, kinds) for member in listed):
+        shown = f" of type {' or '.join(kinds)}" if "type" in schema else ""
+        yield f"expected {'const' if 'const' in schema else 'enum'} to hold a value{shown}, found none"
+    properties, required = schema.get("properties", {}), set(schema.get("required", ()))
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    for key in sorted(required):
+        if _is_false(properties.get(key, not closed), root):
+            yield f"expected required keys that may be there, found {key!r}, which may not"
+    if len(required) > schema.get("maxProperties", len(required)):
+        yield f"expected maxProperties to allow the {len(required)} required keys, found {schema['maxProperties']}"
+    places = len(schema.get("prefixItems", ()))
+    if schema.get("items") is False and schema.get("minItems", 0) > places:
+        yield f"expected minItems of at most the {places} items there can be, found {schema['minItems']}"
+
+
+def _is_of(value: Any, kinds: list[str]) -> bool:
+    kind = type_of(value)
+    also = "number" if kind == "integer" else "integer" if kind == "number" and value.is_integer() else kind
+    return kind in kinds or also in kinds
+
+
+def _is_false(schema: Any, root: Schema) -> bool:
+    """Whether a schema says outright that nothing satisfies it."""
+    while isinstance(schema, dict) and "$ref" in schema:  # which `normalized` has seen to lead somewhere
+        schema = pointed(schema["$ref"], root)
+    whole = resolved(schema, root)
+    return schema is False or False in whole.get("allOf", ()) or whole.get("not") in (True, {})
 
 
 def _object_schema(name: str, schema: Any) -> Schema:
@@ -138,6 +218,8 @@ def _plain(key: str, value: Any, place: str, root: Any) -> Any:
             raise ToolsError(f"{place}: expected a {'count' if key in _COUNTS else 'number'}, found {value!r:.80}")
         if key in _COUNTS:
             value = int(value)
+        if key == "multipleOf" and value <= 0:
+            raise ToolsError(f"{place}: expected a number above 0, found {value!r:.80}")
     return value
 
 
@@ -213,7 +295,7 @@ def _merged(schema: Schema, root: Schema, depth: int) -> Schema:
     for branch in schema["allOf"]:
         inner = resolved(branch, root, depth + 1) if depth < _MERGED_LIMIT else {}
         keys = result.keys() & inner.keys() - ANNOTATIONS - {"properties", "required"}
-        if any(result[key] != inner[key] for key in keys):
+        if branch is False or any(result[key] != inner[key] for key in keys):
             left.append(branch)
             continue
         both = {**inner, **result}
@@ -237,5 +319,5 @@ def branches(schema: Schema, root: Schema) -> list[Any]:
         if union in schema:
             beside = {key: value for key, value in schema.items() if key != union}
             plain = beside.keys() <= ANNOTATIONS
-            return [branch if plain else resolved({"allOf": [beside, branch]}, root) for branch in schema[union]]
+            return [branch if plain or branch is False else resolved({"allOf": [beside, branch]}, root) for branch in schema[union]]
     return []
