@@ -506,7 +506,7 @@ def test_explain_shows_what_was_seen_expected_and_done(tmp_path: Path) -> None:
         "answer.txt:2:15  malformed unexpected-text f (call)\n"
         "  2 │ [CALL: f({'城' \"x\"})] [CALL: g({a: 1})]\n"
         "    │                ^\n"
-        "  seen      \"\n"
+        '  seen      "\n'
         '  expected  ":"\n'
         "  done      not read as a call; reading went on in line 2, behind 20 characters\n"
         "\n"

@@ -50,6 +50,8 @@ def test_prompt_prints_messages_and_sizes(tools):
     prompt = protocol_prompt(TOOLS)
     characters = sum(len(message["content"]) for message in prompt.messages())
     assert run("prompt", tools, "--count").stdout.decode() == f"signature\t{characters}\t{prompt.tokens}\n"
+    size = json.loads(run("prompt", tools, "--count", "--json").stdout)
+    assert size == {"style": "signature", "characters": characters, "tokens": prompt.tokens}
     shorter = run("prompt", tools, "--count", "--budget", str(prompt.tokens - 1))
     assert shorter.stdout.decode().startswith("brief\t")
 
@@ -129,7 +131,8 @@ def test_tools_may_come_from_standard_input():
 
 
 def test_options_of_a_grammar_of_calls_want_tools():
-    for option in (["--target", "gbnf"], ["--calls-only"], ["--single"], ["--nonce", "x"], ["--tool-choice", "none"]):
+    for option in (["--target", "gbnf"], ["--calls-only"], ["--single"], ["--nonce", "x"], ["--tool-choice", "none"],
+                   ["--string-limit", "9"]):  # fmt: skip
         failed = run("grammar", "call", *option)
         assert (failed.returncode, failed.stdout) == (2, b"")
         assert "expected --tools" in failed.stderr
@@ -156,6 +159,10 @@ def test_grammar_is_for_tools_where_they_are_given(tools):
     ).stdout.decode()
     assert re.fullmatch(pattern.rstrip("\n"), render_call("translate", {"text": "x", "to": "en"}, "hermes"))
     assert b"%llguidance" in run("grammar", "call", "--tools", tools, "--nonce", "7f3a").stdout
+    bounds = ["--string-limit", "9", "--items-limit", "3", "--depth-limit", "0"]
+    bounded = export_grammar(TOOLS, string_limit=9, items_limit=3, depth_limit=0).text
+    assert run("grammar", "--tools", tools, *bounds).stdout.decode() == bounded
+    assert "string_limit: expected an integer from 1" in run("grammar", "--tools", tools, "--string-limit", "0").stderr
 
 
 def test_grammar_says_what_it_does_not_enforce(tmp_path):

@@ -135,7 +135,7 @@ def test_a_long_call_with_one_repair_costs_no_more_than_20_good_ones():
     for bad, good in (
         (marker(f'{{"t": {json.dumps(text)},}}'), marker(json.dumps({"t": text}))),
         (marker(f"{{t: {json.dumps(text)}}}"), marker(json.dumps({"t": text}))),
-        (marker(json.dumps({"t": text})).replace('}\n</', "\n</"), marker(json.dumps({"t": text}))),
+        (marker(json.dumps({"t": text})).replace("}\n</", "\n</"), marker(json.dumps({"t": text}))),
         (f"[CALL: f(t: {json.dumps(text)})]", f"[CALL: f(t={json.dumps(text)})]"),
     ):
         assert parse(bad).calls[0].repairs

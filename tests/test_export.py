@@ -10,7 +10,18 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from callmark import Dialect, Form, UsageError, Writing, WrittenCall, dialects, export_grammar, parse, render_calls
+from callmark import (
+    Dialect,
+    Form,
+    UsageError,
+    Writing,
+    WrittenCall,
+    dialects,
+    export_grammar,
+    parse,
+    render_call,
+    render_calls,
+)
 from callmark.writing.examples import example_arguments
 from callmark.writing.export import TARGETS
 from callmark.writing.toolset import tool_specs
@@ -475,6 +486,29 @@ def test_no_escape_is_read_further_than_it_goes():
             assert "\\x" not in export_grammar(TOOLS, dialect, target).text
 
 
+@pytest.mark.parametrize("dialect", ["call", "pythonic", "gemma4", "glm"])
+@pytest.mark.parametrize("target", ["regex", "llguidance"])
+def test_what_no_schema_bounds_is_bounded_as_one_says(dialect, target):
+    kinds = {"s": {"type": "string"}, "l": {"type": "array", "items": {"const": 1}}, "o": {"type": "object"}, "x": {}}
+    deep = {"s": (["ab"], ["abc"]), "l": ([[], [1] * 3], [[1] * 4]), "o": ([{"k": 1}], [{"k": []}]), "x": ([1], [[1]])}
+    for key, (good, bad) in deep.items():
+        tools = {"f": {"properties": {"a": kinds[key]}, "required": ["a"]}}
+        grammar = export_grammar(
+            tools, dialect, target, free_text=False, string_limit=2, items_limit=3, depth_limit=0
+        ).text  # fmt: skip
+        for value in [*good, *([] if dialect == "glm" and key == "x" else bad)]:  # where all is text
+            text = render_call("f", {"a": value}, dialect, tools=tools)
+            taken = re.fullmatch(grammar, text) if target == "regex" else llguidance_accepts(grammar, text)
+            assert bool(taken) == (value in good), text
+
+
+def test_unions_hold_only_branches_that_can_be():
+    tools = {"f": {"properties": {"a": {"anyOf": [False, {"const": 1}]}}, "required": ["a"]}}
+    grammar = export_grammar(tools, target="regex", free_text=False).text
+    assert re.fullmatch(grammar, render_call("f", {"a": 1}))
+    assert not re.fullmatch(grammar, render_call("f", {"a": 2}))
+
+
 def test_misuse_raises():
     for arguments, expected in (
         ({"target": "bnf"}, "target: expected one of llguidance"),
@@ -482,6 +516,9 @@ def test_misuse_raises():
         ({"tool_choice": "none", "free_text": False}, "expected calls where free_text is False"),
         ({"target": "regex"}, "expected free_text=False"),
         ({"dialect": "hermes", "nonce": "x"}, "a dialect that can carry one"),
+        ({"string_limit": 0}, "string_limit: expected an integer from 1 to 65536, found 0"),
+        ({"items_limit": 5000}, "items_limit: expected an integer from 1 to 4096, found 5000"),
+        ({"depth_limit": True}, "depth_limit: expected an integer from 0 to 4, found True"),
     ):
         with pytest.raises(UsageError, match=expected):
             export_grammar(TOOLS, **arguments)
@@ -490,8 +527,9 @@ def test_misuse_raises():
     assert llguidance_accepts(export_grammar([], tool_choice="none").text, "x")
     with pytest.raises(UsageError, match="expected keys of 1 to 256 characters"):
         export_grammar({"f": {"properties": {"<": {}}}}, "glm")
-    with pytest.raises(UsageError, match="found '#/x'"):
-        export_grammar({"f": {"properties": {"a": {"$ref": "#/x"}}}})
+    for wrong, expected in (({"$ref": "#/x"}, "found '#/x'"), ({"$ref": "#/$defs/no"}, "satisfies, found False")):
+        with pytest.raises(UsageError, match=expected):
+            export_grammar({"f": {"properties": {"a": wrong}, "$defs": {"no": False}}})
     twice = {"allOf": [{"$ref": "#/$defs/x"}, {"type": "object"}]}
     endless = {"allOf": [{"$ref": "#/$defs/x"}, {"properties": {"a": twice}}]}
     with pytest.raises(UsageError, match="tool 'f': expected a schema that ends"):

@@ -75,7 +75,7 @@ def test_a_cut_marker_is_found_at_the_end():
     "text",
     [
         '<tool_call>{"name": "f", "arguments": {"a": "x}}</tool_call>\nDone.',
-        "[CALL: f(b=1, a=\"x)] and",
+        '[CALL: f(b=1, a="x)] and',
         "[CALL: f({'a': \"x})]",
     ],
 )

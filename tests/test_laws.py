@@ -580,7 +580,7 @@ ATTACKS = {
     "three quotes that never close": repeated('[CALL: f(a="""x"" '),
     "arguments under other keys": repeated('<tool_call>{"name":"f","params":{"a":1},"kwargs":{'),
     "brackets behind an error": repeated("],", '[CALL: f({"a" 1, '),
-    "closers of every kind": repeated('[CALL: w([[[[1,2)])])])])]'),
+    "closers of every kind": repeated("[CALL: w([[[[1,2)])])])])]"),
     "surrogates": repeated('[CALL: f("\ud83d'),
 }
 

@@ -823,9 +823,9 @@ def test_a_key_that_is_there_twice_is_named(text, key):
 @pytest.mark.parametrize(
     "text",
     [
-        r'[CALL: f({\"a\": \"x \\u00e \"}</tool_call>)]',
-        r'[CALL: f({\"a\": \"x \\ud83d\\ud00 y',
-        r'[CALL: f({\"a\": \"x \\u00e9 \\ud: z\"})]',
+        r"[CALL: f({\"a\": \"x \\u00e \"}</tool_call>)]",
+        r"[CALL: f({\"a\": \"x \\ud83d\\ud00 y",
+        r"[CALL: f({\"a\": \"x \\u00e9 \\ud: z\"})]",
     ],
 )
 def test_what_is_wrong_in_an_escaped_object_has_one_place_in_every_chunking(text):

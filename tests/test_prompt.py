@@ -376,7 +376,7 @@ def test_functions_are_tools_too():
             at: what
         """
 
-    expected = '\nlook({"at": string, "closely"?: boolean = false}): Look at something.\n  at: what\n'
+    expected = '- look({"at": string, "closely"?: boolean = false}): Look at something.\n  at: what\n'
     for tools in ([look], [callmark.tool(look)], callmark.Registry([look])):
         assert expected in protocol_prompt(tools).text
     assert parse("[CALL: look(at=3)]", tools=[look]).calls[0].arguments == {"at": "3"}
@@ -414,7 +414,7 @@ def test_notes_reach_the_parts_of_an_argument():
         "walk": {"properties": {"from": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}},
     }
     text = protocol_prompt(tools).text
-    assert "\n  items: What\n  items[].sku: number of the article\nwalk(" in text
+    assert "\n  items: What\n  items[].sku: number of the article\n- walk(" in text
     assert text.count("A node.") == 4  # as deep as the signature goes
 
 

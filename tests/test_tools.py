@@ -705,10 +705,7 @@ NUMBER = (
     | st.floats(allow_nan=False, allow_infinity=False)
 )
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | NUMBER
-    | st.text(max_size=5),
+    st.none() | st.booleans() | NUMBER | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
     max_leaves=6,
 )
@@ -1017,6 +1014,7 @@ def test_unknown_names_of_the_package_are_attribute_errors():
 
 def test_engines_agree_on_what_is_left_unevaluated_in_a_branch():
     import jsonschema_rs  # noqa: F401  # "auto" would be the other engine without it, and nothing be compared
+
     branch = {"if": False, "else": {"unevaluatedProperties": {"items": {}}}}
     part = {"unevaluatedProperties": {"type": "integer"}, **branch}
     schema = {"$schema": "https://json-schema.org/draft/2019-09/schema", "properties": {"x": part}}

@@ -52,6 +52,7 @@ def schemas(keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     one = st.builds(lambda kind: {"type": kind}, types) | st.just({})
     return st.fixed_dictionaries(dict.fromkeys(keys, one)).map(lambda found: {"type": "object", "properties": found})
 
+
 descriptions = st.sampled_from(
     ["", "<think>", "Wants [THINK] `x", "```", " <mm:think>", "Looks it up.", "Says [CALL: f()]\n<tool_call>{}",
      "天气。不错", "a | b"]

@@ -200,8 +200,18 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
 @click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
 @click.option("--single", is_flag=True, help="At most one call in a message.")
 @click.option("--nonce", help="The code that every call carries.")
+@click.option("--string-limit", type=int, help="Most characters of a string without maxLength (512).")
+@click.option("--items-limit", type=int, help="Most items of a list without maxItems (32).")
+@click.option("--depth-limit", type=int, help="Most brackets in a value of any type (2).")
 def grammar(
-    dialect: str, tools: str | None, target: Any, calls_only: bool, tool_choice: str, single: bool, nonce: str | None
+    dialect: str,
+    tools: str | None,
+    target: Any,
+    calls_only: bool,
+    tool_choice: str,
+    single: bool,
+    nonce: str | None,
+    **limits: int | None,
 ) -> None:
     """Print the Lark grammar of one marker of a dialect (call), with what it imports written out.
 
@@ -210,8 +220,9 @@ def grammar(
     \b
     Example: callmark grammar call --tools tools.json --target gbnf > calls.gbnf
     """
+    bounds = {name: limit for name, limit in limits.items() if limit is not None}
     if tools is None:
-        if target or calls_only or single or nonce or tool_choice != "auto":
+        if target or calls_only or single or nonce or bounds or tool_choice != "auto":
             raise click.UsageError("expected --tools with the options of a grammar of calls")
         from callmark.dialects import select
         from callmark.reading.grammar import flatten
@@ -229,6 +240,7 @@ def grammar(
             tool_choice=tool_choice,
             parallel=not single,
             nonce=nonce,
+            **bounds,
         )
         for note in exported.unenforced:
             click.echo(f"not enforced: {note}", err=True)

@@ -29,7 +29,7 @@ DIALECT = click.option("--dialect", default="call", metavar="NAME|FILE.toml", he
 @click.option("--examples", default="turns", help="turns, inline or none.")
 @click.option("--budget", type=int, help="Most tokens; a shorter style is taken where one is too long.")
 @click.option("--tokenizer", metavar="tokenizer.json", help="Count with this tokenizer (pip install callmark[tokens]).")
-@click.option("--count", "counted", is_flag=True, help="Print style, characters and tokens instead of the prompt.")
+@click.option("--count", "counted", is_flag=True, help="Print style, characters and tokens of the messages instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the messages, example turns included, as JSON Lines.")
 def prompt(
     tools: str,
@@ -61,7 +61,10 @@ def prompt(
     with standard_output() as output:
         if counted:
             characters = sum(len(message["content"]) for message in messages)
-            output.write(f"{written.style}\t{characters}\t{written.tokens}\n".encode())
+            size = {"style": written.style, "characters": characters, "tokens": written.tokens}
+            output.write(
+                (msgspec.json.encode(size) if as_json else "\t".join(map(str, size.values())).encode()) + b"\n"
+            )
         elif as_json:
             output.writelines(msgspec.json.encode(message) + b"\n" for message in messages)
         else:

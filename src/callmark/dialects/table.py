@@ -343,9 +343,7 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
-                head=(
-                    r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)"
-                ),
+                head=(r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)"),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
                 loose_tail=(
@@ -812,9 +810,7 @@ BUILTIN: tuple[Dialect, ...] = (
             r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}<\|message\|>",
         ),
         writing=Writing(
-            call=(
-                "<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>"
-            ),
+            call=("<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>"),
             parameter='<rfl:parameter name="{key}">\n{value}\n</rfl:parameter>',
             separator="",
         ),

@@ -1,8 +1,9 @@
 """The languages in which a model is told things: a data file each, with every sentence of prompts and of feedback.
 
 `load_language` takes a file of one's own just as well. In the sentences these places are filled in: {name} a tool,
-{header} how a result begins, {default} how a default is written, {id}, {nonce} and {values}; in feedback also {near}, {expected}, {found} and
-{excerpt}. Both rooms that speak to a model, the one that writes and the one that reads, take their words from here.
+{header} how a result begins, {default} how a default is told, {id}, {nonce} and {values}; in feedback also {near},
+{expected}, {found} and {excerpt}. Both rooms that speak to a model, the one that writes and the one that reads, take
+their words from here.
 """
 
 from __future__ import annotations

@@ -87,9 +87,7 @@ class Endings:
                 for loose in filter(None, (form.tolerated_tail, _STOPS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 
-    def _add_other(
-        self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]
-    ) -> None:
+    def _add_other(self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]) -> None:
         """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
         others = [
             other

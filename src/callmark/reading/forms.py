@@ -15,9 +15,7 @@ from callmark.events import JsonValue
 from callmark.reading.whole import parse
 
 
-def correct_form(
-    dialect: Dialect, name: str | None, arguments: dict[str, JsonValue], nonce: str | None = None
-) -> str:
+def correct_form(dialect: Dialect, name: str | None, arguments: dict[str, JsonValue], nonce: str | None = None) -> str:
     """Return how a call of `name` with `arguments` is written in `dialect`; where that is not known, its title.
 
     >>> from callmark.dialects import select

@@ -34,9 +34,7 @@ _QUOTED_KEY: Final = (
 )
 _COMMENT: Final = r"(?:/[/*]|#)"
 _WORD: Final = "(?:true|false|null|True|False|None)"
-_ITEM: Final = (
-    rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{KEY_PATTERN}{_BLANKS}[,\]])"
-)
+_ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{KEY_PATTERN}{_BLANKS}[,\]])"
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
@@ -161,10 +159,14 @@ class Lookahead:
             behind = "|".join(anonymous(pattern.text) for pattern in asked if pattern is not self._alarm.pattern)
             waits = "|".join(map(str, unfinished[:2] + unfinished[3:]))
             begins = self._alarm.begins
-            self._inside[key] = None if None in unfinished else re.compile(
-                rf"(?:[^{quote}\\\x00-\x1f\ud800-\udfff{begins}]++|\\[\"\\/nrt]"
-                rf"|(?!{self._alarm.pattern.text}|{unfinished[2]})[{begins}]|{quote}(?:{self._quick}(?!{behind}|{waits})))*+"
-            ).match
+            self._inside[key] = (
+                None
+                if None in unfinished
+                else re.compile(
+                    rf"(?:[^{quote}\\\x00-\x1f\ud800-\udfff{begins}]++|\\[\"\\/nrt]"
+                    rf"|(?!{self._alarm.pattern.text}|{unfinished[2]})[{begins}]|{quote}(?:{self._quick}(?!{behind}|{waits})))*+"
+                ).match
+            )
         return self._inside[key]
 
     def opener(self, buffer: str, start: int, end: int) -> Alarm | None:

@@ -83,7 +83,13 @@ class ValueReader:
     )  # fmt: skip
 
     def __init__(
-        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
+        self,
+        form: Form,
+        start: int,
+        *,
+        depth_limit: int,
+        tolerant: bool,
+        parameters: Parameters | None = None,
         any_container: bool = False,
     ) -> None:
         """Begin to read the body of `form` at position `start` of the stream; `any_container`: an array will do too."""
@@ -127,8 +133,18 @@ class ValueReader:
 
     @classmethod
     def behind(
-        cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
-        depth_limit: int, tolerant: bool, parameters: Parameters | None = None, name: str | None = None,
+        cls,
+        form: Form,
+        start: int,
+        frames: Sequence[str],
+        state: int,
+        *,
+        in_string: bool,
+        sound: int,
+        depth_limit: int,
+        tolerant: bool,
+        parameters: Parameters | None = None,
+        name: str | None = None,
         opened: str = "",
     ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
@@ -256,7 +272,7 @@ class ValueReader:
         alarm = self._around.alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
             end = -1
-        elif (alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT):
+        elif alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT:
             return at
         if end < 0:
             return self._die("unexpected-text", self._wanted(), at)

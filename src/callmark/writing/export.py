@@ -35,12 +35,13 @@ from callmark.writing.automata import (
 )
 from callmark.writing.calls import render_calls
 from callmark.writing.printers import gbnf, lark, regex
-from callmark.writing.schema_rules import Values, given, members, writable
+from callmark.writing.schema_rules import BOUNDS, Bounds, Values, given, members, writable
 from callmark.writing.toolset import Schema, ToolSpec, branches, resolved, satisfiable, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
 CALLS_LIMIT: Final = 16  # calls in one message: more is a loop, not a plan
+_SETTABLE: Final = ((1, 65_536), (1, 4_096), (0, 4))  # least and most of each of the bounds
 _KINDS: Final = ("string", "number", "boolean", "object", "array", "null")
 
 
@@ -60,6 +61,9 @@ def export_grammar(
     tool_choice: str = "auto",
     parallel: bool = True,
     nonce: str | None = None,
+    string_limit: int = BOUNDS.string,
+    items_limit: int = BOUNDS.items,
+    depth_limit: int = BOUNDS.depth,
 ) -> Grammar:
     """Return the grammar of messages that may call `tools` in a dialect.
 
@@ -75,6 +79,10 @@ def export_grammar(
     tool_choice  "auto"; "none": text only; "required": at least one call; or the name of the one tool to call, once
     parallel     whether several calls may stand in one message, at most 16
     nonce        the code that every call carries (dialect `call`)
+    string_limit, items_limit, depth_limit
+                 where a schema sets no bound: most characters of a string (1 to 65,536), items of a list (1 to 4,096),
+                 and brackets around each other in a value of any type (0 to 4: each level makes the grammar three times
+                 as long). Engines have limits of their own for what is repeated, llama.cpp 2,000
 
     A string without escapes (between tags, in braces) may hold anything but what begins or ends a call of the dialect;
     where its schema gives it a length, no `<`.
@@ -93,7 +101,11 @@ def export_grammar(
     if not specs and tool_choice != "none":
         raise UsageError("tools: expected at least one tool, found none")
     chosen = [spec for spec in specs if tool_choice in ("auto", "required", spec.name)]
-    export = _Export(row, chosen, nonce)
+    bounds = Bounds(string_limit, items_limit, depth_limit)
+    for what, value, (least, most) in zip(Bounds._fields, bounds, _SETTABLE, strict=True):
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise UsageError(f"{what}_limit: expected an integer from {least} to {most}, found {value!r:.80}")
+    export = _Export(row, chosen, nonce, bounds)
     single = not parallel or tool_choice in names
     if target == "structural-tag":
         return Grammar(export.structural_tag(free_text, tool_choice, single), export.unenforced())
@@ -109,7 +121,7 @@ def export_grammar(
 class _Export:
     """The pieces of one grammar."""
 
-    def __init__(self, row: Dialect, specs: list[ToolSpec], nonce: str | None) -> None:
+    def __init__(self, row: Dialect, specs: list[ToolSpec], nonce: str | None, bounds: Bounds) -> None:
         self._row = row
         self._specs = specs
         self._openers = opener_steps(row)
@@ -133,6 +145,7 @@ class _Export:
             words |= {"<![CDATA["} if self._form.encoding == "xml" else set()
             self._closers = tuple(sorted(words))
         self._nonce = nonce
+        self._bounds = bounds
 
     def unenforced(self) -> tuple[str, ...]:
         """Return what the grammar does not hold arguments to."""
@@ -209,14 +222,15 @@ class _Export:
     def _arguments(self, spec: ToolSpec, number: int, behind: str) -> Node:
         """Return the arguments of one tool; `behind` is what follows them."""
         form = self._form
-        values = Values(spec.name, spec.schema, closers=self._closers)
+        make = partial(Values, spec.name, spec.schema, bounds=self._bounds)
+        values = make(closers=self._closers)
         if self._writing.pairs:
-            values = Values(spec.name, spec.schema, as_python)
+            values = make(as_python)
         elif form.body == "braces":
-            values = Values(spec.name, spec.schema, partial(in_braces, quote=form.quote), quote=form.quote)
+            values = make(partial(in_braces, quote=form.quote), quote=form.quote)
         elif form.body == "parameters" and not self._keyed:
-            values = Values(spec.name, spec.schema, in_cdata, closers=("]>",))
-        as_object = Values(spec.name, spec.schema, prefix="o")  # for what pairs cannot say
+            values = make(in_cdata, closers=("]>",))
+        as_object = make(prefix="o")  # for what pairs cannot say
         self._values += [values, as_object]
         try:
             ways = values.ways(spec.arguments, "") or [spec.arguments]

@@ -26,8 +26,8 @@ class Finding(NamedTuple):
 
 
 def lint(tools: Any) -> tuple[Finding, ...]:
-    """Return what is wrong with the tools, in their order. Takes what `protocol_prompt` takes, contradictions included, and
-    raises as it does for what is no tool.
+    """Return what is wrong with the tools, in their order. Takes what `protocol_prompt` takes, and raises as it
+    does for what is no tool; schemas that contradict themselves are told.
 
     >>> [finding.code for finding in lint({"look": {"properties": {"at": {"type": "string"}}}})]
     ['no-description', 'undescribed-parameter']

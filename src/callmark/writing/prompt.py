@@ -183,7 +183,7 @@ class _Writer:
         return tuple(found)
 
     def _placeholders(self) -> WrittenCall:
-        """Return the form of a call where no tool has an example: the wanted tool or the first, its keys where possible."""
+        """Return the form of a call where no tool has an example: of the wanted tool, or of the first."""
         spec = next(spec for spec in self._specs if self._choice in (*CHOICES, spec.name))
         required = spec.arguments.get("required", ())
         keys = list(required) or list(spec.arguments.get("properties", ()))[:1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from callmark.dialects.values import Unwritable, as_json, brace_key
 from callmark.errors import UsageError
@@ -17,12 +17,21 @@ from callmark.toolshapes import pointed
 from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, union, without
 from callmark.writing.toolset import ANNOTATIONS, Schema, branches, resolved
 
-STRING_LIMIT: Final = 512  # characters of a string for which the schema gives no maxLength
-ITEMS_LIMIT: Final = 32  # items of a list for which it gives no maxItems
+
+class Bounds(NamedTuple):
+    """What a grammar may write where a schema sets no bound: characters of a string, items of a list, and brackets
+    around each other in a value of which nothing is known.
+    """
+
+    string: int = 512
+    items: int = 32
+    depth: int = 2
+
+
+BOUNDS: Final = Bounds()
 KEY_LIMIT: Final = 64  # characters of a key that the schema does not name
 _FREE_MEMBERS: Final = 8  # members of an object of which nothing is known
 _ENUMERATED: Final = 64  # integers between bounds that are written out one by one
-_ANY_DEPTH: Final = 2  # brackets in a value of which nothing is known
 
 _HEX: Final = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 _DIGIT: Final = Chars((("0", "9"),))
@@ -73,14 +82,21 @@ def _span(schema: Schema) -> range:
 
 
 def _bounded(
-    closers: Iterable[str], closed: tuple[Range, ...], escapes: tuple[Node, ...], least: int, most: int | None
+    closers: Iterable[str],
+    closed: tuple[Range, ...],
+    escapes: tuple[Node, ...],
+    least: int,
+    most: int | None,
+    bound: int,
 ) -> Node:
-    """Return a text without closers. Where characters are counted, a bracket of each cannot stand at all: a piece that
-    could have become a closer would count as one character, however long it is.
+    """Return a text without closers, of at most `bound` characters where `most` is None.
+
+    Where the schema counts characters, a bracket of each closer cannot stand at all: a piece that could have become a
+    closer would count as one character, however long it is.
     """
     if least > 1 or most is not None:
         closers = {next((char for char in "<>" if char in closer), closer[0]) for closer in closers}
-    return without(closers, closed, escapes, least, max(STRING_LIMIT if most is None else most, least))
+    return without(closers, closed, escapes, least, max(bound if most is None else most, least))
 
 
 class Values:
@@ -91,6 +107,7 @@ class Values:
     quote     the delimiter of strings where the language has no escapes, "" for JSON's strings
     closers   words that no string may hold
     prefix    what the names of its rules begin with
+    bounds    what holds where a schema sets no bound
     """
 
     def __init__(
@@ -102,6 +119,7 @@ class Values:
         quote: str = "",
         closers: tuple[str, ...] = (),
         prefix: str = "r",
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self.unenforced: list[str] = []
         self.rules: dict[str, Node] = {}
@@ -111,12 +129,13 @@ class Values:
         self._quote = quote
         self._closers = closers
         self._prefix = prefix
+        self._bounds = bounds
         self._named: dict[str, str] = {}
 
     def value(self, schema: Any, where: str) -> Node:
         """Return what a value that satisfies `schema` looks like."""
         if schema is True or schema == {}:
-            return self._any(_ANY_DEPTH)
+            return self._any(self._bounds.depth)
         if not isinstance(schema, dict):
             raise UsageError(
                 f"tool {self._tool!r}: {where}: expected a schema that some value satisfies, found {schema!r}"
@@ -131,7 +150,7 @@ class Values:
             return self.one_of(given(schema), where)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if kinds is None:
-            return self._any(_ANY_DEPTH)
+            return self._any(self._bounds.depth)
         return union(self._of_kind(kind, schema, where) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
     def one_of(self, listed: list[Any], where: str) -> Node:
@@ -154,12 +173,13 @@ class Values:
         if self._quote:
             return token(self._quote, self.raw(closers, least, most), self._quote)
         closed = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
-        return token('"', _bounded(closers, closed, _ESCAPED, least, most), '"')
+        return token('"', _bounded(closers, closed, _ESCAPED, least, most, self._bounds.string), '"')
 
-    @staticmethod
-    def raw(closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()) -> Node:
+    def raw(
+        self, closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()
+    ) -> Node:
         """Return a text as it is, in which none of `closers` stands."""
-        return token(_bounded(closers, (("\ud800", "\udfff"), *closed), (), least, most))
+        return token(_bounded(closers, (("\ud800", "\udfff"), *closed), (), least, most, self._bounds.string))
 
     def tell(self, where: str, keywords: list[str]) -> None:
         """Note what is not enforced at a place."""
@@ -207,7 +227,7 @@ class Values:
         first = schema.get("prefixItems", [])[: schema.get("maxItems")]
         head = [self.value(inner, f"{where}[{n}]") for n, inner in enumerate(first)]
         least = max(schema.get("minItems", 0) - len(head), 0)
-        most = max(schema.get("maxItems", max(ITEMS_LIMIT, least)) - len(head), least)
+        most = max(schema.get("maxItems", max(self._bounds.items, least)) - len(head), least)
         comma = token(",", maybe(" "))
         inner = schema.get("items", {})
         if inner is False or most == 0:
@@ -254,7 +274,7 @@ class Values:
     def _free_object(self, schema: Schema, where: str) -> Node:
         self.tell(where, ["keys that differ"])
         inner = schema.get("additionalProperties", True) or {"anyOf": [*schema["patternProperties"].values()]}
-        value = self._any(_ANY_DEPTH - 1) if inner in (True, {}) else self.value(inner, f"{where}.*")
+        value = self._any(max(self._bounds.depth - 1, 0)) if inner in (True, {}) else self.value(inner, f"{where}.*")
         return self._free_members(value)
 
     def _any_key(self) -> Node:

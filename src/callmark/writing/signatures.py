@@ -76,7 +76,7 @@ def _as_schema(spec: ToolSpec) -> str:
 
 
 def _line(spec: ToolSpec, purpose: str, pairs: bool) -> str:
-    return signature(spec, pairs=pairs) + (f": {purpose}" if purpose else "")
+    return f"- {signature(spec, pairs=pairs)}" + (f": {purpose}" if purpose else "")
 
 
 def _with_notes(spec: ToolSpec, pairs: bool) -> list[str]:
@@ -197,7 +197,8 @@ def _object(schema: Schema, root: Schema, depth: int = 0, *, full: bool) -> str:
         return f"Record<string, {_type(schema['additionalProperties'], root, depth + 1, full)}>"
     form = " = {}" * full
     items = [
-        f"{_json(key)}{'' if key in required else '?'}: {_type(inner, root, depth + 1, full)}{_default(inner, root, form)}"
+        f"{_json(key)}{'' if key in required else '?'}: "
+        f"{_type(inner, root, depth + 1, full)}{_default(inner, root, form)}"
         for key, inner in list(properties.items())[:_MEMBERS]
     ]
     items += ["..."] * (len(properties) > _MEMBERS)

@@ -319,5 +319,8 @@ def branches(schema: Schema, root: Schema) -> list[Any]:
         if union in schema:
             beside = {key: value for key, value in schema.items() if key != union}
             plain = beside.keys() <= ANNOTATIONS
-            return [branch if plain or branch is False else resolved({"allOf": [beside, branch]}, root) for branch in schema[union]]
+            return [
+                branch if plain or branch is False else resolved({"allOf": [beside, branch]}, root)
+                for branch in schema[union]
+            ]
     return []
