@@ -333,7 +333,6 @@ class Parts:
             f"best of {self.scale.import_runs}",
         )
 
-
     def stdio(self) -> None:
         """Time a short parse from node through `callmark stdio`, and through a process that answers without reading."""
         events = [event.to_dict() for event in parse("[CALL: f()]").events]

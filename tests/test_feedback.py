@@ -365,10 +365,27 @@ def test_the_names_in_the_message_of_an_unknown_tool(name, tool, near):
 
 
 @pytest.mark.parametrize("broken", ['[CALL#7f3a: save({"a" 1})]', '[CALL#7f3a: save({"a": "b', "[CALL: save()]"])
-def test_where_calls_carry_a_nonce_every_form_that_is_shown_carries_it(broken):
-    told = feedback(problem(broken, nonce="7f3a"), "call", nonce="7f3a")
-    assert len(parse(told.replace(broken, ""), nonce="7f3a").calls) == 1
+@each_language
+def test_where_calls_carry_a_nonce_every_form_has_a_place_for_it(broken, language):
+    told = feedback(problem(broken, nonce="7f3a"), "call", language, nonce="7f3a")
+    assert "7f3a" not in told
+    assert PHRASES[language]["code"].replace("{code}", "****") in told.split("\n")
+    assert parse(told, nonce="7f3a").calls == ()
+    assert len(parse(told.replace("****", "7f3a").replace(broken, ""), nonce="7f3a").calls) == 1
     assert ('\n"})]\n' in told) is broken.endswith('"b')
+
+
+def test_a_nonce_is_quoted_nowhere_not_even_half():
+    for broken in ('[CALL#7f3a: f({"7f3a" 1})]', '[CALL#7f3a: f({"a": "7f3a" 7f3a})]', "[CALL#7f3a: f({'a': '7f3a"):
+        (found,) = parse(broken, nonce="7f3a").problems
+        for nonce in ("7f3a", None):  # the marker itself tells it
+            assert "7f3" not in feedback(found, nonce=nonce).replace("***", "")
+        assert "Put the code" not in feedback(found)
+    (other,) = parse('[CALL: f({"a": "#b" 1})]').problems
+    assert '"#b"' in feedback(other)
+    longer = "0123456789abcdef"
+    (cut,) = parse(f'[CALL#{longer}: f({{"a" 1}})]', nonce=longer).problems
+    assert not any(longer[n : n + 3] in feedback(cut, nonce=longer) for n in range(14))  # 20 characters are quoted
 
 
 @each_language

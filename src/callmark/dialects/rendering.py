@@ -132,6 +132,11 @@ def _body(arguments: dict[str, Any], form: Form, writing: Writing, behind: str, 
             return as_json(arguments)
 
 
+def hidden(text: str, nonce: str | None) -> str:
+    """Return a text of the same length in which the nonce is nowhere: asterisks stand for it, which no nonce holds."""
+    return text.replace(nonce, "*" * len(nonce)) if nonce else text
+
+
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Return a template with its {places} filled in, in one pass: what is filled in is never filled in again."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)

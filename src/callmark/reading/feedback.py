@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, select
+from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
 from callmark.events import Malformed, Notice
 from callmark.reading.diagnosis import mismatch, unknown_tool
@@ -55,7 +56,9 @@ def feedback(
     dialect     the one that the model shall write, default: that of the problem, or none for a Notice; a problem of a
                 dialect of one's own wants that Dialect
     language    "en", "zh-Hans", "zh-Hant", or what `load_language` gives
-    nonce       the one that the text was read with, which the correct form carries too
+    nonce       the one that the text was read with. The correct form has a place for it, and asterisks stand there and
+                wherever the model's text is quoted with it: who learns what was told cannot call. The model was told
+                the nonce by the prompt
 
     A cut call is told how to go on. A Malformed without text is a call that a server sent in fragments: no form is
     shown. Cost: a few milliseconds; it reads the broken marker once more. Raises UsageError for another language or
@@ -66,7 +69,7 @@ def feedback(
     words = language_of(language)
     phrases = words.feedback
     if isinstance(problem, Notice):
-        return "\n".join(_on_notice(problem, dialect, phrases, nonce))
+        return hidden("\n".join(_on_notice(problem, dialect, phrases, nonce)), nonce)
     if not isinstance(problem, Malformed):
         raise UsageError(f"problem: expected a Malformed or a Notice, found {type(problem).__name__}")
     if not problem.raw:
@@ -74,7 +77,20 @@ def feedback(
     own = isinstance(dialect, Dialect) and dialect.name == problem.dialect
     written = select(dialect if own else problem.dialect)[0]
     wanted = written if dialect is None else select(dialect)[0]
-    return "\n".join(_on_malformed(problem, written, wanted, words, nonce))
+    carried = nonce or _carried(problem.raw, written)
+    return hidden("\n".join(_on_malformed(problem, written, wanted, words, nonce, carried)), carried)
+
+
+def _shown(form: str, phrases: Mapping[str, str], nonce: str | None) -> list[str]:
+    """Return a form, and what to put in the place of its nonce, if it has one."""
+    return [form, _filled(phrases["code"], code=hidden(nonce, nonce))] if nonce and nonce in form else [form]
+
+
+def _carried(raw: str, dialect: Dialect) -> str | None:
+    """Return the nonce that a broken marker carries before its name, None where it has none."""
+    before = dialect.writing.nonce.partition("{nonce}")[0] if dialect.writing else ""
+    found = re.match(rf"[^({{]{{0,32}}?{re.escape(before)}([0-9A-Za-z_\-]{{1,64}}+)", raw) if before else None
+    return found and found[1]
 
 
 def _on_notice(
@@ -87,8 +103,9 @@ def _on_notice(
         return [_filled(phrases["nearest" if near else "no-tool"], name=name, near=near)]
     if notice.code in _FINAL:
         return [phrases[notice.code]]
-    form = [phrases["title"], correct_form(select(dialect)[0], None, {}, nonce)] if dialect is not None else []
-    return [phrases["left"], phrases[notice.code], *form, phrases["outside"]]
+    form = "" if dialect is None else correct_form(select(dialect)[0], None, {}, nonce)
+    shown = [phrases["title"], *_shown(form, phrases, nonce)] if form else []
+    return [phrases["left"], phrases[notice.code], *shown, phrases["outside"]]
 
 
 def _on_malformed(
@@ -97,6 +114,7 @@ def _on_malformed(
     wanted: Dialect,
     words: Language,
     nonce: str | None,
+    carried: str | None,
 ) -> list[str]:
     from callmark.reading.begun import begun
     from callmark.reading.forms import correct_form
@@ -107,18 +125,18 @@ def _on_malformed(
     cut = problem.code == "unclosed-marker"
     lines = [_broken(problem, phrases)]
     if cut:
-        lines += [phrases["continue"], problem.raw[-TAIL:]]
+        lines += [phrases["continue"], hidden(problem.raw, carried)[-TAIL:]]
         closing = _closing(problem.raw, written, came, nonce)
         if closing:
             lines += [phrases["close"], closing]
     else:
         lines.append(phrases[problem.code])
         if problem.code in _PLACED:
-            lines[-1] += _place(problem, words)
+            lines[-1] += _place(problem, words, carried)
     if problem.code not in _FINAL:
         form = correct_form(wanted, problem.name, came.arguments or _PLACEHOLDER, nonce)
         title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if came.arguments else "form"
-        lines += [phrases[title], form, phrases["instead" if cut else "again"]]
+        lines += [phrases[title], *_shown(form, phrases, nonce), phrases["instead" if cut else "again"]]
     return lines
 
 
@@ -138,13 +156,13 @@ def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
     return _filled(phrases[kind if problem.name else f"{kind}-nameless"], name=problem.name or "")
 
 
-def _place(problem: Malformed, words: Language) -> str:
+def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     """Return what was expected and found, and the text around the place, with the place marked."""
     parts = mismatch(problem.message)
     if parts is None or parts.at >= len(problem.raw):
         return ""
-    raw, at = problem.raw, parts.at
-    end = at + (len(parts.found) if raw.startswith(parts.found, at) else 1)
+    raw, at = hidden(problem.raw, nonce), parts.at
+    end = at + (len(parts.found) if problem.raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
     told = _filled(
         words.feedback["expected"],

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callmark.dialects import Dialect, dialects, select
+from callmark.dialects.rendering import hidden
 from callmark.events import Malformed
 from callmark.languages import language_of
 from callmark.reading.feedback import feedback
@@ -51,14 +52,21 @@ class Wording:
     def results(self, found: Sequence[Result]) -> str:
         """Tell results in one message, each under its header."""
         return "\n\n".join(
-            render_result(result.name, result.for_model(), id=result.id, language=self.settings.language)
+            render_result(
+                result.name,
+                result.for_model(),
+                id=result.id,
+                language=self.settings.language,
+                nonce=self.settings.nonce,
+            )
             for result in found
         )
 
     def content(self, result: Result) -> str:
         """Tell the result of a native call: its message has an id already, and begins as its server has it."""
         told = result.for_model()
-        return neutralized_inside(told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
+        text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+        return hidden(neutralized_inside(text), self.settings.nonce)
 
     def feedback(self, problems: Sequence[Malformed]) -> str:
         """Say what was wrong with calls, and for one that was cut off how to go on."""

@@ -293,12 +293,14 @@ class ResultToWrite(Params, frozen=True, kw_only=True):
     name      of the tool
     content   text, or a JSON value
     id        of the call; null: it is not told
+    nonce     asterisks stand for it wherever the result quotes it
     """
 
     name: str
     content: Any
     id: str | None = None
     language: LanguageName = "en"
+    nonce: Nonce = None
 
 
 @method("result", ResultToWrite, Written, anywhere=True)

@@ -54,6 +54,7 @@ def render_history(
     read and nothing else: markers in it are broken, an open code fence and open thoughts are closed. Other content
     stays as it is, parts included.
 
+    nonce        the code that written calls carry, and results do not: asterisks stand for it there
     merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate
 
     Raises UsageError where the dialect cannot express a call, and for a message that is none.
@@ -67,7 +68,13 @@ def render_history(
         order = {call_id: number for number, call_id in enumerate(names)}
         waiting.sort(key=lambda found: order.get(found.id or found.name, len(order)))
         texts = [
-            render_result(names.get(found.id, found.name) or "?", found.content, id=found.id or None, language=language)
+            render_result(
+                names.get(found.id, found.name) or "?",
+                found.content,
+                id=found.id or None,
+                language=language,
+                nonce=nonce,
+            )
             for found in waiting
         ]
         if texts:

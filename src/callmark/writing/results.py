@@ -10,12 +10,20 @@ import re
 from functools import cache
 from typing import Any
 
+from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
 from callmark.writing.neutral import neutralized_inside, set_apart
 
 
-def render_result(name: str, content: Any, *, id: str | None = None, language: str | Language = "en") -> str:  # noqa: A002  # the field of Call
+def render_result(
+    name: str,
+    content: Any,
+    *,
+    id: str | None = None,  # noqa: A002  # the field of Call
+    language: str | Language = "en",
+    nonce: str | None = None,
+) -> str:
     r"""Return the result of a call as text for a message of the user's role.
 
     >>> render_result("get_weather", {"degrees": 7}, id="c1")
@@ -23,6 +31,7 @@ def render_result(name: str, content: Any, *, id: str | None = None, language: s
 
     content     text, or a JSON value; it is neutralized: nothing in it is read as a call, and no line of it begins the
                 result of another call. JSON keeps its value.
+    nonce       the code that calls carry: asterisks stand for it wherever the result quotes it
 
     Raises UsageError for what is neither text nor JSON.
     """
@@ -35,7 +44,7 @@ def render_result(name: str, content: Any, *, id: str | None = None, language: s
                 f"result of {name!r:.80}: expected text or a JSON value, found another: {error}"
             ) from error
     body = header_pattern(words).sub(lambda found: "\\" + found[0], neutralized_inside(content))
-    return set_apart(f"{neutralized_inside(header(words, name, id or ''))}\n{body}")
+    return hidden(set_apart(f"{neutralized_inside(header(words, name, id or ''))}\n{body}"), nonce)
 
 
 def header(language: Language, name: str, id: str) -> str:  # noqa: A002
