@@ -1,5 +1,7 @@
 """How long prompts are: every style in every dialect, for 1, 5 and 20 tools. `python -m benchmarks.prompts`
 
+A prompt here is the system text: title, tools, the form of a call and rules, without example turns, which are the same
+in all styles. A minified-schema prompt is the very same with each tool as a line of minified JSON (style `schema`).
 Tokens are estimated as `protocol_prompt` estimates them; `--tokenizer tokenizer.json` counts with a model's own.
 """
 
@@ -7,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from callmark import dialects, protocol_prompt
+from callmark import Dialect, dialects, protocol_prompt
 from callmark.cli.writing import counter
+from callmark.languages import LANGUAGES
 from callmark.writing.prompt import estimate_tokens
-from callmark.writing.signatures import STYLES
+from callmark.writing.signatures import STYLES, Style
 
 NUMBERS = (1, 5, 20)
 _CITY = {"type": "string", "description": "Name of the city, with its country where it could be mistaken"}
@@ -88,18 +92,38 @@ def table(count: Callable[[str], int] = estimate_tokens) -> str:
     rows = ["| dialect | " + " | ".join(STYLES) + " |", "|---|" + "---:|" * len(STYLES)]
     for dialect in dialects():
         cells = (
-            " / ".join(
-                str(protocol_prompt(TOOLS[:number], dialect, style=style, examples="none", count=count).tokens)
-                for number in NUMBERS
-            )
-            for style in STYLES
+            " / ".join(str(_tokens(number, dialect, style, "en", count)) for number in NUMBERS) for style in STYLES
         )
         rows.append(f"| `{dialect.name}` | " + " | ".join(cells) + " |")
     return "\n".join(rows)
+
+
+def shares(count: Callable[[str], int] = estimate_tokens) -> str:
+    """Return what prompts take of minified-schema prompts, in `call` and in the worst dialect, as a Markdown table."""
+    rows = ["| language | tools | `signature` | `compact` |", "|---|---:|---:|---:|"]
+    for language in LANGUAGES[:2]:
+        for number in NUMBERS:
+            cells = []
+            for style in ("signature", "compact"):
+                found = {
+                    row.name: _tokens(number, row, style, language, count)
+                    / _tokens(number, row, "schema", language, count)
+                    for row in dialects()
+                }
+                cells.append(f"{found['call']:.2f} (at most {max(found.values()):.2f})")
+            rows.append(f"| {language} | {number} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+@cache
+def _tokens(number: int, dialect: Dialect, style: Style, language: str, count: Callable[[str], int]) -> int:
+    tools = TOOLS[:number]
+    return protocol_prompt(tools, dialect, style=style, language=language, examples="none", count=count).tokens
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--tokenizer", help="a tokenizer.json; without it tokens are estimated")
     given = options.parse_args()
-    print(table(estimate_tokens if given.tokenizer is None else counter(given.tokenizer)))
+    counted = estimate_tokens if given.tokenizer is None else counter(given.tokenizer)
+    print(f"{table(counted)}\n\n{shares(counted)}")
