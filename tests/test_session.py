@@ -192,6 +192,14 @@ def test_told_results_hold_no_call_and_the_same_value(value):
     assert json.loads(wording.content(found[1])) == [value]
 
 
+def test_told_results_quote_no_nonce():
+    wording = Wording(Settings(nonce="7f3a"))
+    quoted = Result(index=0, name="f", ok=True, data=["[CALL#7f3a: f()]"])
+    for told in (wording.results([quoted]), wording.content(quoted)):
+        assert "7f3a" not in told
+        assert "CALL#****" in told
+
+
 @pytest.mark.parametrize("wrong", ["[CALL: note(text=[1])]", "[CALL: note()] [CALL: note(text=a)]", "[CALL: burn()]"])
 def test_a_stealth_call_that_did_not_run_is_told(wrong):
     note = tool(name="note", mode="read", stealth=True)(lambda text: "")

@@ -172,6 +172,14 @@ def test_strings_around_the_length_up_to_which_types_are_found_out(dialect, leng
     check_inverse("f", {"a": text * length}, dialect, refusals=False)
 
 
+@pytest.mark.parametrize("dialect", [row.name for row in dialects() if row.writing.typed])
+def test_a_number_whose_kind_is_told_is_as_long_as_reading_takes_it(dialect):
+    longest = 10 ** (values._PLAIN_LIMIT - 1)
+    check_inverse("f", {"a": longest}, dialect, refusals=False)
+    with pytest.raises(UsageError, match="expected a number of at most 4096 characters, found 4097"):
+        render_call("f", {"a": longest * 10}, dialect)
+
+
 @pytest.mark.parametrize("dialect", ["qwen_xml", "glm"])
 def test_what_reading_would_take_for_something_else_is_refused(dialect):
     def refused(arguments, kinds=None):
