@@ -34,6 +34,7 @@ from callmark import (
 from callmark.languages import LANGUAGES, language_of
 from callmark.toolshapes import pointed
 from callmark.writing.examples import example_arguments
+from callmark.writing.lint import lint
 from callmark.writing.prompt import CHOICES, estimate_tokens
 from callmark.writing.results import header_pattern
 from callmark.writing.signatures import STYLES, described, signature
@@ -593,6 +594,23 @@ def test_contradictions_are_refused_by_name(schema, expected):
 def test_broken_tools_are_refused_by_name(tools, expected):
     with pytest.raises(ToolsError, match=expected):
         protocol_prompt(tools)
+
+
+@pytest.mark.parametrize("schema", [{"not": {}}, {"$ref": "#/$defs/no", "$defs": {"no": False}}])
+def test_tools_that_take_no_arguments_at_all_are_refused(schema):
+    with pytest.raises(ToolsError, match="tool 'f': parameters: expected a schema that some arguments satisfy"):
+        protocol_prompt({"f": schema})
+
+
+def test_few_lines_that_stand_for_millions_of_branches_hold_nothing_up():
+    ways = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 60} for n in range(5)}
+    amplified = {"$defs": {**ways, "d5": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+    node = {"type": "object", "properties": {f"k{n}": {"$ref": "#/$defs/n"} for n in range(24)}}
+    tree = {"$defs": {"n": node}, "properties": {"a": {"$ref": "#/$defs/n"}}}
+    for schema in (amplified, tree):
+        assert protocol_prompt({"f": schema}, style="compact").calls
+        assert lint({"f": schema})
+        assert callmark.export_grammar({"f": schema}).text
 
 
 def test_endless_schemas_are_refused():

@@ -19,6 +19,7 @@ from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 _DEPTHS: Final = (6, 24)  # a schema may hold itself: the first way out is taken
 _WAYS: Final = 6  # values that are tried for one part of an example; the parts are tried one by one, not together
 _TRIES: Final = 1000  # parts of one schema that are tried: what has no example by then is taught without
+_REFERENCES: Final = 10_000  # followed for one schema: few lines of them may stand for millions
 _LENGTH_LIMIT: Final = 160  # characters of a text that is tried against a pattern
 _PATHS_LIMIT: Final = 30_000  # ways in which a pattern may match it: two repetitions of any length have fewer
 _LONG_LIMIT: Final = 12  # characters where a pattern has more: it may take exponential time
@@ -70,11 +71,24 @@ class _Maker:
 
         self._root = root
         quick = {keyword: _quick(Draft202012Validator.VALIDATORS[keyword]) for keyword in _WITH_PATTERNS}
+        quick["$ref"] = self._counted(Draft202012Validator.VALIDATORS["$ref"])
         kind = extend(Draft202012Validator, quick)  # type: ignore[no-untyped-call]  # which has no stub
         self._validator = kind(root, registry=EMPTY_REGISTRY)
         # A reference that only its draft knows leads nowhere, a pattern is none, a number has no multiples.
         self._undecided = (Unresolvable, re.error, ArithmeticError, _UndecidedError)
         self._tries = _TRIES
+        self._references = _REFERENCES
+
+    def _counted(self, check: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the check of references, which ends all when they were too many."""
+
+        def checked(*given: Any) -> Any:
+            self._references -= 1
+            if self._references < 0:
+                raise _NoMoreTriesError
+            return check(*given)
+
+        return checked
 
     def conforms(self, value: Any, schema: Any) -> bool:
         """Return whether a value satisfies a part of the schema."""
@@ -275,6 +289,5 @@ def _numbers(schema: Schema) -> Iterator[Any]:
             sign = -1 if "ax" in bound else 1
             whole = int(limit) if abs(limit) < 2**53 else limit
             yield from (limit, whole, limit + sign * 0.5)
-            if step > 0:
-                yield from (limit // step * step, (limit // step + sign) * step)
+            yield from (limit // step * step, (limit // step + sign) * step)
     yield from (2, 1, 0, 10, step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from callmark.writing.examples import example_arguments
@@ -13,6 +14,7 @@ TOOLS_LIMIT: Final = 20  # with more of them models choose worse; offer those th
 NESTING_LIMIT: Final = 3  # objects in objects: beyond that small models lose count of brackets
 LENGTH_LIMIT: Final = 600  # characters of a description: each is paid for in every message
 PARAMETERS_LIMIT: Final = 12
+_LOOKS_LIMIT: Final = 5000  # parts of one schema that are looked at for nesting
 
 _PORTABLE_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what OpenAI, Anthropic and Gemini all take
 
@@ -67,7 +69,7 @@ def _of_tool(spec: ToolSpec) -> list[tuple[str, str]]:
     for key in spec.arguments.get("required", ()):
         if key not in properties:
             found.append(("unknown-required", f"{key}: expected a property of this name, as it is required"))
-    depth = _depth(spec.schema, spec.schema, 0)
+    depth = _depth(spec.schema, spec.schema, 0, iter(range(_LOOKS_LIMIT)))
     if depth > NESTING_LIMIT:
         found.append(("deep-nesting", f"expected at most {NESTING_LIMIT} nested objects, found {depth}: flatten them"))
     told = contradiction(spec)
@@ -79,12 +81,12 @@ def _of_tool(spec: ToolSpec) -> list[tuple[str, str]]:
     return found
 
 
-def _depth(schema: Any, root: Schema, level: int) -> int:
-    """Return how many objects are nested in a schema, up to 16: a schema may hold itself."""
-    if level >= 16:
+def _depth(schema: Any, root: Schema, level: int, left: Iterator[int]) -> int:
+    """Return how many objects are nested in a schema, up to 16: a schema may hold itself, and more than once."""
+    if level >= 16 or next(left, None) is None:
         return level
     schema = resolved(schema, root)
     branches = [schema.get("items", {}), *schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    inside = max((_depth(branch, root, level + 1) - 1 for branch in branches if branch), default=0)
+    inside = max((_depth(branch, root, level + 1, left) - 1 for branch in branches if branch), default=0)
     properties = schema.get("properties", {}).values()
-    return max(inside, max((_depth(inner, root, level + 1) for inner in properties), default=level))
+    return max(inside, max((_depth(inner, root, level + 1, left) for inner in properties), default=level))

@@ -114,7 +114,7 @@ def protocol_prompt(
     specs = satisfiable(tool_specs(tools))
     if not specs:
         raise UsageError("tools: expected at least one tool, found none")
-    strange = sorted(set(re.findall(r"\{[a-z_]+\}", template or "")) - set(re.findall(r"\{[a-z]+\}", TEMPLATE)))
+    strange = sorted(set(re.findall(r"\{[A-Za-z_]+\}", template or "")) - set(re.findall(r"\{[a-z]+\}", TEMPLATE)))
     if strange:
         raise UsageError(
             f"template: expected the places {' '.join(re.findall(r'{[a-z]+}', TEMPLATE))}, found {strange[0]}"

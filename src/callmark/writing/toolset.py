@@ -38,6 +38,7 @@ _BOUNDS: Final = (
 )  # fmt: skip
 ANNOTATIONS: Final = {"$comment", "default", "deprecated", "description", "example", "examples", "title"}
 _MERGED_LIMIT: Final = 4  # `allOf`s inside of each other: each may hold several, and itself
+_BRANCHES_LIMIT: Final = 500  # branches of them: 40 is much in the wild
 
 
 class ToolSpec(NamedTuple):
@@ -92,6 +93,8 @@ def contradiction(spec: ToolSpec) -> str | None:
     Seen is what one place says, with what its references and `allOf` add. A place that nothing may reach counts too:
     who writes it means something else. Cost: linear in the schema, whatever refers to whatever.
     """
+    if _is_false(spec.schema, spec.schema):
+        return "parameters: expected a schema that some arguments satisfy, found one that is false"
     return next(_contradictions(spec.schema, spec.schema, "parameters"), None)
 
 
@@ -270,16 +273,21 @@ def _modern(schema: Schema, where: str) -> Any:
     return schema
 
 
-def resolved(schema: Any, root: Schema, depth: int = 0) -> Schema:
+def resolved(schema: Any, root: Schema) -> Schema:
     """Return the schema that `schema` stands for: where its references lead, with what its `allOf` says beside it.
 
-    {} where it says nothing. Branches of an `allOf` that contradict what stands beside them stay there.
+    {} where it says nothing. Branches of an `allOf` that contradict what stands beside them stay there. What `allOf`s
+    say that are nested too deep or too many is passed over: references let few lines stand for millions of branches.
     """
+    return _resolved(schema, root, 0, iter(range(_BRANCHES_LIMIT)))
+
+
+def _resolved(schema: Any, root: Schema, depth: int, left: Iterator[int]) -> Schema:
     for _ in range(16):  # references may go round in circles
         if not isinstance(schema, dict):
             return {}
         if "$ref" not in schema:
-            return _merged(schema, root, depth)
+            return _merged(schema, root, depth, left)
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = pointed(schema["$ref"], root)
         if beside and isinstance(schema, dict):
@@ -287,16 +295,16 @@ def resolved(schema: Any, root: Schema, depth: int = 0) -> Schema:
     return {}
 
 
-def _merged(schema: Schema, root: Schema, depth: int) -> Schema:
+def _merged(schema: Schema, root: Schema, depth: int, left: Iterator[int]) -> Schema:
     if "allOf" not in schema:
         return schema
     result = {key: value for key, value in schema.items() if key != "allOf"}
-    left = []
-    for branch in schema["allOf"]:
-        inner = resolved(branch, root, depth + 1) if depth < _MERGED_LIMIT else {}
+    apart = []
+    for branch, _ in zip(schema["allOf"], left, strict=False):
+        inner = _resolved(branch, root, depth + 1, left) if depth < _MERGED_LIMIT else {}
         keys = result.keys() & inner.keys() - ANNOTATIONS - {"properties", "required"}
         if branch is False or any(result[key] != inner[key] for key in keys):
-            left.append(branch)
+            apart.append(branch)
             continue
         both = {**inner, **result}
         properties = dict(result.get("properties", {}))
@@ -307,7 +315,7 @@ def _merged(schema: Schema, root: Schema, depth: int) -> Schema:
         if "required" in both:
             both["required"] = list(dict.fromkeys([*result.get("required", ()), *inner.get("required", ())]))
         result = both
-    return {**result, "allOf": left} if left else result
+    return {**result, "allOf": apart} if apart else result
 
 
 def branches(schema: Schema, root: Schema) -> list[Any]:
