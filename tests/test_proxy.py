@@ -196,6 +196,18 @@ def test_several_upstreams_are_one():
 # Modes.
 
 
+def test_a_server_gets_no_tools_but_those_that_the_settings_offer():
+    functions = [tool["function"] for tool in TOOLS]
+    with chain(mode="native", tools=["news"]) as (scripted, client):
+        two = [*TOOLS, {"type": "function", "function": {"name": "news"}}]
+        post(client, {**ASK, "tools": two, "tool_choice": "auto"})
+        assert scripted.requests[-1] == {**ASK, "tools": two[-1:], "tool_choice": "auto"}
+        post(client, {**ASK, "tool_choice": "auto"})
+        assert scripted.requests[-1] == {key: ASK[key] for key in ("model", "messages")}
+        post(client, {"messages": ASK["messages"], "functions": [*functions, {"name": "news"}]})
+        assert scripted.requests[-1]["functions"] == [{"name": "news"}]
+
+
 def describing(path, answer, method="GET"):
     async def describe(request):
         return JSONResponse(answer(await request.json()) if method == "POST" else answer)
@@ -230,6 +242,34 @@ def test_auto_is_native_where_the_server_says_that_it_takes_tools(name):
         old = {"model": "able", "messages": ASK["messages"], "functions": [tool["function"] for tool in TOOLS]}
         assert message(post(client, old))["function_call"]["name"] == "weather"  # servers do not know these
         assert "functions" not in scripted.requests[-1]
+
+
+OLLAMA = {"choices": [{"index": 0, "delta": {"tool_calls": [
+    {"id": "c9", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}},
+    {"function": {"name": "odd", "arguments": {}}},
+]}, "finish_reason": None}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["auto", "native"])
+def test_calls_of_a_server_come_in_the_one_shape_whole_and_streamed(mode):
+    def model(body):
+        if not body.get("stream"):
+            told = {"choices": [{"message": OLLAMA["choices"][0]["delta"], "finish_reason": "stop"}]}
+            return Answer([], body=json.dumps(told).encode())
+        events = [OLLAMA, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+        told = "".join(f"data: {json.dumps(each)}\n\n" for each in events)
+        return Answer([], body=told.encode(), headers={"content-type": "text/event-stream"})
+
+    with chain(model, routes=SERVERS["llama.cpp"], mode=mode) as (scripted, client):
+        made = joined(wire(post(client, STREAM).text))[0]
+        whole = post(client, ASK).json()["choices"][0]
+        assert scripted.requests == [STREAM, ASK]
+        assert made["finish_reason"] == whole["finish_reason"] == "tool_calls"
+        calls = [{"id": each["id"], **each["function"]} for each in whole["message"]["tool_calls"]]
+        assert [(each["name"], each["arguments"]) for each in calls] == [("weather", '{"city":"Oslo"}'), ("odd", "{}")]
+        assert calls[0] == made["tool_calls"][0]
+        assert calls[0]["id"] == "c9"
+        assert calls[1]["id"].startswith("call_")
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -593,10 +633,10 @@ def test_a_body_that_breaks_off_never_looks_complete():
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n"
         )
 
-    with raw_upstream(breaks_off) as address, proxied(address, mode="native") as proxy:
+    with raw_upstream(breaks_off) as address, proxied(address) as proxy:
         url = f"{proxy}/v1/chat/completions"
         with pytest.raises(httpx.RemoteProtocolError):
-            httpx.post(url, json=ASK, timeout=20, trust_env=False)
+            httpx.post(url, json=PLAIN, timeout=20, trust_env=False)
 
 
 def test_an_answer_that_is_too_long_is_given_up(monkeypatch):
@@ -709,8 +749,8 @@ def test_no_comment_stands_in_the_middle_of_an_event():
         over.wait(0.5)
         line.sendall(PIECE[20:])
 
-    with raw_upstream(half) as address, proxied(address, mode="native", keep_alive_seconds=0.05) as proxy:
-        told = httpx.post(f"{proxy}/v1/chat/completions", json=STREAM, timeout=20, trust_env=False)
+    with raw_upstream(half) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
+        told = httpx.post(f"{proxy}/v1/chat/completions", json=PLAIN, timeout=20, trust_env=False)
         assert PIECE.decode() in told.text
 
 
@@ -730,9 +770,9 @@ def test_comments_stand_in_a_stream_however_it_is_sent(header, body, at):
         heard.wait(20)
         line.sendall(body[at:])
 
-    with raw_upstream(handle) as address, proxied(address, mode="native", keep_alive_seconds=0.05) as proxy:
+    with raw_upstream(handle) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
         text = ""
-        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=STREAM, timeout=30, trust_env=False) as response:
+        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=PLAIN, timeout=30, trust_env=False) as response:
             for piece in response.iter_text():
                 text += piece
                 if ": keep-alive" in text:

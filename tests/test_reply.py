@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callmark.serving.chat import taught
+from callmark.serving.chat import handed, taught
 from callmark.serving.deltas import StreamWriter, event, whole
 from callmark.serving.reply import BLANKS_LIMIT, HEADER_LIMIT, Begun
 from callmark.serving.upstreams import ModelSettings
@@ -426,6 +426,107 @@ def test_a_native_call_that_is_cut_never_becomes_one():
     whole_one = {"index": 0, "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
     _, out = fed(chunk({"tool_calls": [whole_one]}), chunk({}, "length"), b"[DONE]")
     assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+
+
+# What a server calls that was given the tools.
+
+PAY = '{"amount": 1000, "to": "Ünal"}'
+
+
+def handed_over(*chunks, reason="tool_calls", body=None, **settings):
+    """Return what a client gets for chunks of native calls, and the reader's writer."""
+    request = {"model": "m", "messages": USER, "tools": TOOLS, **(body or {})}
+    writer = StreamWriter(handed(request, ModelSettings(**settings)), 1)
+    last = [encoded(chunk({}, reason)), b"[DONE]"] if reason else []
+    return wire(writer.feed([*map(encoded, chunks), *last]).decode() + writer.finish(complete=False).decode())
+
+
+def fragment(arguments, name=None, index=0, own_id=None, **more):
+    function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+    head = {"id": own_id, "type": "function"} if own_id else {}
+    return chunk({"tool_calls": [{"index": index, **head, "function": function, **more}]})
+
+
+@pytest.mark.parametrize("arguments", ["whole", "stream"])
+@pytest.mark.parametrize("reason", ["length", "stop", None])
+def test_a_call_that_a_server_does_not_finish_is_never_one(arguments, reason):
+    for cut in range(reason == "stop", len(PAY)):  # none at all are `{}` where the server says that it is done
+        out = handed_over(fragment(PAY[:cut], "pay", own_id="c1"), reason=reason, arguments=arguments)
+        made = joined([each for each in out if "error" not in each])[0]
+        if made["tool_calls"]:
+            assert arguments == "stream"  # the header is out: an error ends the stream, and no reason stands before it
+            assert (made["finish_reason"], value_of(made["tool_calls"][0]["arguments"])) == (None, None)
+            assert out[-1]["error"]["code"] in ("call_unfinished", "upstream_closed")
+        else:
+            assert made["finish_reason"] == (reason and "length")
+    whole_one = handed_over(fragment(PAY, "pay", own_id="c1"), reason="length")
+    assert joined(whole_one)[0]["tool_calls"] == [{"id": "c1", "name": "pay", "arguments": PAY}]
+
+
+def test_what_a_server_gives_a_call_stays_with_it():
+    """Gemini takes its own calls back with their signature alone; Mistral takes no other ids than its own."""
+    sign = {"google": {"thought_signature": "x"}}
+    out = handed_over(fragment("{}", "pay", own_id="c1", extra_content=sign), fragment("{}", "pay", 1, "c1"))
+    first, second = (out[at]["choices"][0]["delta"]["tool_calls"][0] for at in (1, 3))
+    assert (first["id"], first["extra_content"]) == ("c1", sign)
+    assert second["id"].startswith("call_")  # an id that is taken is none
+    text = handed_over(chunk({"content": f"Well, {CALL} <think>no</think>\n\n"}), reason="stop")
+    assert joined(text)[0]["content"] == f"Well, {CALL} <think>no</think>\n\n"  # and its text is none of ours
+
+
+def test_arguments_of_a_server_go_on_as_they_come_where_that_is_wanted():
+    sent = [fragment("", "pay", own_id="c1"), *(fragment(PAY[at : at + 7]) for at in range(0, len(PAY), 7))]
+    out = handed_over(*sent, fragment("{}", "look", 1, "c2"), arguments="stream")
+    assert len(out) > len(sent)
+    made = joined(out)[0]
+    assert made["tool_calls"] == [
+        {"id": "c1", "name": "pay", "arguments": PAY},
+        {"id": "c2", "name": "look", "arguments": "{}"},
+    ]
+    old = {"tools": None, "functions": [{"name": "pay"}]}
+    (head, rest, last) = handed_over(chunk({"function_call": {"name": "pay", "arguments": PAY}}), body=old)[1:4]
+    assert head["choices"][0]["delta"] == {"function_call": {"name": "pay", "arguments": ""}}
+    assert json.loads(rest["choices"][0]["delta"]["function_call"]["arguments"]) == json.loads(PAY)
+    assert last["choices"][0]["finish_reason"] == "function_call"
+
+
+CALLS = st.lists(st.tuples(st.sampled_from(["pay", "look"]), st.sampled_from(["{}", "", PAY, '{"a": [1, "}"]}'])))
+SHAPES = st.sampled_from(["openai", "one index", "whole", "objects", "whole at 0"])
+
+
+@given(CALLS, SHAPES, st.sampled_from(["tool_calls", "stop", "length"]), st.integers(1, 9), st.booleans())
+def test_calls_of_a_server_are_those_of_its_whole_answer(calls, shape, reason, size, eager):
+    """In every shape that servers have for them, the shape that comes out is one, and so is the message."""
+    listed, sent = [], [chunk({"role": "assistant", "content": None}), chunk({"content": "Hm. "})]
+    for number, (name, arguments) in enumerate(calls):
+        listed.append({"id": f"c{number}", "function": {"name": name, "arguments": arguments}})
+        index = {"openai": number, "one index": 0, "whole at 0": 0}.get(shape)
+        if shape in ("openai", "one index"):
+            sent.append(fragment("", name, index, f"c{number}"))
+            sent += [fragment(arguments[at : at + size], None, index) for at in range(0, len(arguments), size)]
+        else:
+            told = json.loads(arguments or "{}") if shape == "objects" else arguments
+            sent.append(fragment(told, name, index, f"c{number}"))
+    choice = {"message": {"content": "Hm. ", "tool_calls": listed}, "finish_reason": reason}
+    request = {"model": "m", "messages": USER, "tools": TOOLS}
+    (made,) = whole({"choices": [choice]}, handed(request, ModelSettings()))["choices"]
+    shown = [(call["id"], call["function"]["name"], call["function"]["arguments"])
+             for call in made["message"].get("tool_calls", ())]  # fmt: skip
+    expected = [(f"c{number}", name, json.loads(arguments or "{}")) for number, (name, arguments) in enumerate(calls)
+                if arguments or reason != "length"]  # fmt: skip
+    assert [(own, name, json.loads(arguments)) for own, name, arguments in shown] == expected
+    out = handed_over(*sent, reason=reason, arguments="stream" if eager else "whole")
+    if shape == "objects" and reason == "length" and len(expected) < len(calls):
+        return  # `{}` as an object is no call without arguments that was cut
+    if "error" in out[-1]:  # an eager one, whose header was out, has no arguments and was cut
+        assert eager
+        assert reason == "length"
+        return
+    streamed_one = joined(out)[0]
+    found = [(each["id"], each["name"], json.loads(each["arguments"])) for each in streamed_one["tool_calls"]]
+    assert found == expected
+    assert streamed_one["finish_reason"] == made["finish_reason"]
+    assert streamed_one["content"] == (made["message"]["content"] or "")
 
 
 def test_a_native_call_of_the_old_shape_counts_too():

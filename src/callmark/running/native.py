@@ -88,6 +88,7 @@ class Assembler:
     def __init__(self) -> None:
         self.position = 0
         self.stop_reason = ""  # as the server has it: "length" and its like mean that the message was cut
+        self.given: dict[int, dict[str, Any]] = {}  # to calls of the chat API beside the function: an id, a signature
         self._pending: dict[Any, _Pending] = {}
         self._ended: set[Any] = set()  # output items of the Responses API, whose end may be told twice
         self._last: Any = None
@@ -156,6 +157,9 @@ class Assembler:
                 function = _object(piece.get("function"))
                 key = self._openai_key(piece, function)
                 self._piece(key, piece.get("id"), function.get("name"), function.get("arguments"), made)
+                given = {key: value for key, value in piece.items() if value and key not in ("index", "function")}
+                index = self._pending[key].index
+                self.given[index] = {**given, **self.given.get(index, {})}
             if choice.get("finish_reason"):
                 self._stopped(choice["finish_reason"])
                 made.extend(self.finish())

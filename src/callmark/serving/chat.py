@@ -78,6 +78,7 @@ class Exchange(NamedTuple):
     body       of the request
     tools      that the model may call; with none its answer goes back as it is
     names      of these
+    native     whether the upstream's server gets them, and not the model a text
     parallel   whether more than one may be called in a message
     settings, nonce   of the model
     streamed, usage   whether the client wants a stream, and in it a chunk with the usage
@@ -93,11 +94,18 @@ class Exchange(NamedTuple):
     streamed: bool
     usage: bool
     old: bool
+    native: bool = False
 
     def reader(self, *, eager: bool = False) -> ChoiceReader:
         """Return a reader for one choice of the answer."""
         return ChoiceReader(
-            self.settings, self.tools, self.names, parallel=self.parallel, nonce=self.nonce, eager=eager
+            self.settings,
+            self.tools,
+            self.names,
+            parallel=self.parallel,
+            nonce=self.nonce,
+            eager=eager,
+            native=self.native,
         )
 
 
@@ -123,6 +131,31 @@ def concerns_tools(body: Body) -> bool:
     return any(body.get(key) for key in _OURS) or any(
         message["role"] in ("tool", "function") or message.get("tool_calls") or message.get("function_call")
         for message in body["messages"]
+    )
+
+
+def handed(body: Body, settings: ModelSettings) -> Exchange:
+    """Return what to send to a server that takes tools itself: the request, with the tools that the settings let
+    through. Whether it is a good one is the server's business.
+    """
+    old = bool(body.get("functions"))
+    key = "functions" if old else "tools"
+    tools = body.get(key)
+    tools = tools if isinstance(tools, list) else []
+    offered = [tool for tool in tools if settings.offers(_name_of({"function": tool} if old else tool))]
+    if len(offered) < len(tools):
+        body = {**body, key: offered} if offered else {key: body[key] for key in body if key not in _OURS}
+    return Exchange(
+        body=body,
+        tools=tuple(offered),
+        names=frozenset(),
+        parallel=not old and body.get("parallel_tool_calls") is not False,
+        settings=settings,
+        nonce=None,
+        streamed=body.get("stream") is True,
+        usage=_wants_usage(body),
+        old=old,
+        native=True,
     )
 
 
@@ -152,7 +185,6 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
         forced = _grammar(tools, choice, parallel, settings, nonce) if settings.grammar else ""
     except UsageError as error:
         raise RequestError(str(error), "tools") from error
-    options = body.get("stream_options")
     made = {key: value for key, value in body.items() if key not in _OURS}
     form = _form(body.get("response_format"), settings)
     if prompt is not None and form and choice != "none":  # a server that holds the model to it lets it call nothing
@@ -174,9 +206,14 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
         settings=settings,
         nonce=nonce,
         streamed=body.get("stream") is True,
-        usage=isinstance(options, dict) and options.get("include_usage") is True,
+        usage=_wants_usage(body),
         old=old,
     )
+
+
+def _wants_usage(body: Body) -> bool:
+    options = body.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
 
 
 def _renewed(body: Body) -> Body:

@@ -22,7 +22,7 @@ from callmark.writing.prompt import estimate_tokens
 
 DONE: Final = b"data: [DONE]\n\n"
 _KNOWN: Final = frozenset(("role", "content", "tool_calls", "function_call"))
-_KEPT: Final = ("system_fingerprint", "service_tier", "timings")
+_OWN: Final = frozenset(("id", "object", "created", "model", "choices", "usage", "error"))  # of a chunk
 
 
 def event(data: Any) -> bytes:
@@ -214,7 +214,7 @@ class StreamWriter:
                     self._head[key] = chunk[key]
         if isinstance(chunk.get("usage"), dict):
             self._usage = chunk["usage"]
-        extra = {key: chunk[key] for key in _KEPT if chunk.get(key) is not None}
+        extra = {key: value for key, value in chunk.items() if value is not None and key not in _OWN}
         out: list[bytes] = []
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
@@ -297,7 +297,7 @@ class StreamWriter:
             elif isinstance(part, Thought):
                 self._put(index, choice, {"reasoning_content": part.text}, out, extra)
             elif isinstance(part, Begun):
-                head = _call(part.name)
+                head = _call(part)
                 self._put(index, choice, self._of_call({"index": part.number, **head}, head["function"]), out, extra)
             else:
                 function = {"arguments": part.json}
@@ -364,7 +364,7 @@ def _reason(reason: str, exchange: Exchange) -> str:
 def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
     said = "".join(part.text for part in parts if isinstance(part, Said))
     thought = "".join(part.text for part in parts if isinstance(part, Thought))
-    calls = [_call(part.name) for part in parts if isinstance(part, Begun)]
+    calls = [_call(part) for part in parts if isinstance(part, Begun)]
     for part in parts:
         if isinstance(part, Argued):
             calls[part.number]["function"]["arguments"] += part.json
@@ -379,8 +379,11 @@ def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
     return made
 
 
-def _call(name: str) -> Body:
-    return {"id": "call_" + token_hex(12), "type": "function", "function": {"name": name, "arguments": ""}}
+def _call(begun: Begun) -> Body:
+    own_id = begun.own.get("id")
+    own_id = own_id if isinstance(own_id, str) else "call_" + token_hex(12)
+    function = {"name": begun.name, "arguments": ""}
+    return {**begun.own, "id": own_id, "type": "function", "function": function}
 
 
 def _number(value: Any, default: int = 1) -> int:

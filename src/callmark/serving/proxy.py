@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from callmark.nonces import new_nonce
-from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, taught
+from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.deltas import StreamWriter, error_body, error_in, json_of, whole
 from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
@@ -106,16 +106,7 @@ class Proxy:
             return _refused(400, str(error), param=error.param)
         model = body.get("model") or ""
         connection = self._connection(self.config.upstream_for(model))
-        settings = connection.upstream.settings_for(model)
-        exchange: Exchange | None = None
-        if settings.mode != "native" and concerns_tools(body):
-            try:
-                exchange = taught(body, settings, self._nonce)
-            except RequestError as error:
-                return _refused(400, str(error), param=error.param)
-            except RecursionError:
-                return _refused(400, "body: expected values that are nested less deep")
-        opened = self._answered(request, connection, exchange, raw, model, settings.mode == "auto", started)
+        opened = self._answered(request, connection, body, raw, started)
         return self._relay(opened, connection, events=body.get("stream") is True)
 
     async def _models(self, request: Request) -> Response:
@@ -191,50 +182,68 @@ class Proxy:
 
     @asynccontextmanager
     async def _answered(
-        self,
-        request: Request,
-        connection: Connection,
-        exchange: Exchange | None,
-        raw: bytes,
-        model: str,
-        asks: bool,
-        started: float,
+        self, request: Request, connection: Connection, body: Body, raw: bytes, started: float
     ) -> AsyncGenerator[Answer, None]:
-        """Answer a chat: natively where that is the mode, or `asks` and the server says so; else as text."""
+        """Answer a chat: natively where that is the mode, or "auto" and the server takes tools; else as text."""
         url = connection.api("/chat/completions")
         headers = connection.headers(request.headers.items())
-        if exchange is None or (asks and not exchange.old and await connection.takes_tools(model)):
+        model = body.get("model") or ""
+        settings = connection.upstream.settings_for(model)
+        auto = settings.mode == "auto"
+        if not concerns_tools(body):
             async with connection.request("POST", url, headers, raw) as response:
-                refusal = b""
-                if exchange is not None and response.is_error:
-                    refusal = await read_all(pieces_of(response), ERROR_LIMIT)
-                if exchange is None or not refuses_tools(response.status_code, refusal):
-                    _say(model, "native" if exchange is not None else "as it is", response.status_code, started)
-                    if exchange is not None and response.is_error:
-                        yield Answer(response.status_code, _plain(response), _once(refusal))
-                    else:
-                        yield _as_it_is(response)
+                _say(model, "as it is", response.status_code, started)
+                yield _as_it_is(response)
+            return
+        old = body.get("functions") or body.get("function_call")  # which servers do not know
+        if settings.mode == "native" or (auto and not old and await connection.takes_tools(model)):
+            exchange = handed(body, settings)
+            content = raw if exchange.body is body else encoded(exchange.body)
+            async with connection.request("POST", url, headers, content) as response:
+                refusal = b"" if response.is_success else await read_all(pieces_of(response), ERROR_LIMIT)
+                if not (auto and refuses_tools(response.status_code, refusal)):
+                    _say(model, "native", response.status_code, started)
+                    yield await _read(response, refusal, exchange)
                     return
             connection.learn(model, False)
-        content = msgspec.json.encode(exchange.body)
+        try:
+            exchange = taught(body, settings, self._nonce)
+            content = msgspec.json.encode(exchange.body)
+        except RequestError as error:
+            raise _RefusedError(str(error), error.param) from error
+        except RecursionError as error:
+            raise _RefusedError("body: expected values that are nested less deep", None) from error
         async with connection.request("POST", url, headers, content) as response:
+            refusal = b"" if response.is_success else await read_all(pieces_of(response), ERROR_LIMIT)
             _say(model, "text", response.status_code, started)
-            if not response.is_success:
-                refusal = await read_all(pieces_of(response), ERROR_LIMIT)
-                yield Answer(response.status_code, _plain(response), _once(refusal))
-            elif not exchange.tools:
-                yield _as_it_is(response)
-            elif exchange.streamed:
-                writer = StreamWriter(exchange, int(time.time()))
-                head, rest = await _begun(response)
-                if _are_events(head, response.headers.get("content-type", "")):
-                    pieces = _streamed(head, rest, writer)
-                else:
-                    pieces = _once(writer.feed_whole(_completion(head + await read_all(rest))))
-                yield Answer(200, [*_plain(response, body=False), *STREAM_HEADERS], pieces, events=True)
-            else:
-                answer = whole(_completion(await read_all(pieces_of(response))), exchange)
-                yield Answer(200, [*_plain(response, body=False), JSON_HEADER], _once(encoded(answer)))
+            yield await _read(response, refusal, exchange)
+
+
+class _RefusedError(UpstreamError):
+    """A request that is wrong: nothing was sent."""
+
+    def __init__(self, message: str, param: str | None) -> None:
+        super().__init__(400, message, "")
+        self.body = error_body(message, "invalid_request_error", None, param)
+
+
+async def _read(response: httpx.Response, refusal: bytes, exchange: Exchange) -> Answer:
+    """Return an answer with the calls that it holds, as the client is to get them."""
+    if not response.is_success:
+        return Answer(response.status_code, _plain(response), _once(refusal))
+    if not exchange.tools:
+        return _as_it_is(response)
+    head = _plain(response, body=False)
+    if not exchange.streamed:
+        answer = whole(_completion(await read_all(pieces_of(response))), exchange)
+        return Answer(200, [*head, JSON_HEADER], _once(encoded(answer)))
+    writer = StreamWriter(exchange, int(time.time()))
+    first, rest = await _begun(response)
+    if _are_events(first, response.headers.get("content-type", "")):
+        pieces = _streamed(first, rest, writer)
+    else:
+        pieces = _once(writer.feed_whole(_completion(first + await read_all(rest))))
+    return Answer(200, [*head, *STREAM_HEADERS], pieces, events=True)
 
 
 def _say(model: str, mode: str, status: int, started: float) -> None:

@@ -6,6 +6,9 @@ out only when it is complete: nothing that a client was sent is ever taken back,
 
 An `eager` reader does not wait: a call is begun with its name, and its arguments go on as they come, but for their last
 character, without which they are no JSON. Such a call may turn out to be none; then the message is `broken`.
+
+A server's own calls come in too, in fragments of whatever shape, and go out as those in text do. Where the server was
+given the tools, they are the only ones: its text is not read.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -31,6 +35,7 @@ BLANKS_LIMIT: Final = 4096
 """White space that is held back, since it goes where a call follows: far more than stands between two paragraphs."""
 _CUT: Final = ("length", "max_tokens", "model_length")
 """What servers say of a message that met its limit: OpenAI, and those that mean the same."""
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _RESULTS: Final = (
     r"\[/?(?:(?:TOOL|FUNCTION|CALL)[ _])?RESULTS?\b",
@@ -58,10 +63,11 @@ class Thought(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A call; `number` counts those of the message from 0."""
+    """A call; `number` counts those of the message from 0. `own` has what its server gave it: an id and the like."""
 
     number: int
     name: str
+    own: Mapping[str, Any] = NOTHING
 
 
 class Argued(NamedTuple):
@@ -82,7 +88,9 @@ class ChoiceReader:
     names      their names: a call of any other is text
     parallel   off: reading stops after the first call
     nonce      that calls must carry, if the settings say so
-    eager      whether calls go out while they are written
+    eager      whether calls go out while they are written; of a server's own only the first does
+    native     whether the server was given the tools: then its calls go out whatever they are called, and keep what
+               they have, and text is text
     """
 
     def __init__(
@@ -94,16 +102,18 @@ class ChoiceReader:
         parallel: bool,
         nonce: str | None,
         eager: bool = False,
+        native: bool = False,
     ) -> None:
         self.stopped = False  # nothing behind here is wanted
         self.broken = False  # what went out of a call is none: no reason to finish can say so
         self.calls = 0  # that are complete
-        self._parser = Parser(**settings.reading(nonce), tools=tools)
+        self._parser = None if native else Parser(**settings.reading(nonce), tools=tools)
         self._halves = Halves()  # node's servers cut emoji in two
-        self._native: Assembler | None = None
+        self._assembler: Assembler | None = None
         self._names = names
         self._parallel = parallel
         self._eager = eager
+        self._ids: set[Any] = set()  # of the calls that are out
         self._begun = False  # whether the next call is out already, in part
         self._argued = False  # whether arguments of it are
         self._tail = ""  # what is not
@@ -124,14 +134,17 @@ class ChoiceReader:
     def feed(self, text: str) -> list[Part]:
         """Read the next piece and return what is certain now."""
         if not self.stopped:
-            self._read(self._parser.feed(self._halves.whole(text)), final=False)
+            self._write(self._halves.whole(text))
         return self._taken()
 
     def feed_calls(self, pieces: Any) -> list[Part]:
         """Take native calls that an upstream sends on its own, in fragments as they come."""
         if isinstance(pieces, list) and pieces and all(map(_is_fragment, pieces)) and not self.stopped:
-            self._native = self._native or Assembler()
-            self._native.feed({"choices": [{"delta": {"tool_calls": pieces}}]})
+            self._assembler = self._assembler or Assembler()
+            made = self._assembler.feed({"choices": [{"delta": {"tool_calls": pieces}}]})
+            if self._eager and self._parser is None:  # else a call in the text may have begun
+                first = [event for event in made if isinstance(event, CallStart | ArgumentsDelta) and not event.index]
+                self._read(first, final=False, given=self._assembler.given)
         return self._taken()
 
     def finish(self, reason: str | None) -> tuple[list[Part], str]:
@@ -139,16 +152,16 @@ class ChoiceReader:
         reason = "length" if reason in _CUT else reason
         cut = bool(reason) and str(reason).lower() not in WHOLE
         if not self.stopped:
-            self._read(self._parser.feed(self._halves.rest()), final=False)
-        if not self.stopped:
+            self._write(self._halves.rest())
+        if not self.stopped and self._parser is not None:
             self._read(self._parser.finish(), final=True, cut=cut)
             self._end_line()
-        if not self.stopped and self._native is not None:
-            self._native.stop_reason = reason or ""
-            events = self._native.finish()
-            self._read([event for event in events if isinstance(event, Call)], final=True)
+        if not self.stopped and self._assembler is not None:
+            self._assembler.stop_reason = reason or ""
+            events = [event for event in self._assembler.finish() if isinstance(event, Call | Malformed)]
             if any(isinstance(event, Malformed) for event in events):  # which a client would not see anywhere
                 self._cut, cut, reason = True, True, reason if cut else "length"
+            self._read(events, final=True, given=self._assembler.given)
         if not self.calls:
             self._emit(self._blanks)
         self._release(Said)
@@ -165,7 +178,20 @@ class ChoiceReader:
         parts, self._parts = self._parts, []
         return parts
 
-    def _read(self, events: Iterable[Event], *, final: bool, cut: bool = False) -> None:
+    def _write(self, text: str) -> None:
+        if self._parser is None:
+            self._text(text)
+        else:
+            self._read(self._parser.feed(text), final=False)
+
+    def _read(
+        self,
+        events: Iterable[Event],
+        *,
+        final: bool,
+        cut: bool = False,
+        given: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
         for event in events:
             match event:
                 case Text(text=text, channel="reasoning") if self._thinking == "reasoning":
@@ -173,17 +199,17 @@ class ChoiceReader:
                     self._parts.append(Thought(text))
                 case Text(text=text):
                     self._text(text)
-                case CallStart(name=name) if self._eager and name in self._names:
-                    self._begin(name)
+                case CallStart(index=index, name=name) if self._eager and self._offers(name):
+                    self._begin(name, given.get(index, NOTHING))
                 case ArgumentsDelta(json=json) if self._begun:
                     self._argue(json)
-                case Call(raw=raw, name=name, repairs=repairs):
+                case Call(raw=raw, index=index, name=name, repairs=repairs):
                     unfinished = final and cut and any(repair.code == "missing-closer" for repair in repairs)
                     self._cut = self._cut or unfinished
-                    if unfinished or name not in self._names:
+                    if unfinished or not self._offers(name):
                         self._no_call(raw)
                     else:
-                        self._call(event)
+                        self._call(event, given.get(index, NOTHING))
                 case Malformed(raw=raw, code=code):
                     self._cut = self._cut or (final and code == "unclosed-marker")
                     self._no_call(raw)
@@ -194,13 +220,19 @@ class ChoiceReader:
             if self.stopped:
                 return
 
-    def _begin(self, name: str) -> None:
+    def _offers(self, name: str) -> bool:
+        return self._parser is None or name in self._names
+
+    def _begin(self, name: str, own: Mapping[str, Any]) -> None:
         self._end_line()
         if self.stopped:
             return
+        if own.get("id") in self._ids:  # one for all, or for each at this place in a message
+            own = {**own, "id": None}
+        self._ids.add(own.get("id"))
         self._blanks = ""
         self._release(Thought if self._before == "reasoning" else Said, drop=self._before == "drop")
-        self._parts.append(Begun(self.calls, name))
+        self._parts.append(Begun(self.calls, name, own))
         self._begun, self._argued, self._tail = True, False, ""
 
     def _argue(self, json: str) -> None:
@@ -211,14 +243,12 @@ class ChoiceReader:
             self._parts.append(Argued(self.calls, json[:ready]))
         self._tail = json[ready:]
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: Call, own: Mapping[str, Any]) -> None:
         if not self._begun:
-            self._begin(call.name)
+            self._begin(call.name, own)
         if self.stopped:
             return
-        value = call.arguments if isinstance(call.arguments, dict) else {"_raw": call.raw_arguments}
-        rest = self._tail if self._argued else msgspec.json.encode(value).decode()
-        self._parts.append(Argued(self.calls, rest))
+        self._parts.append(Argued(self.calls, self._tail if self._argued else _arguments_of(call)))
         self.calls += 1
         self._begun, self._bare, self._open = False, True, False
         self.stopped = not self._parallel
@@ -288,6 +318,13 @@ class ChoiceReader:
             else:
                 text, self._thought = ("\n" if self._thought else "") + text, True
             self._parts.append(kind(text))
+
+
+def _arguments_of(call: Call) -> str:
+    if not call.raw:  # a server's own: as it wrote them, so that it knows them again
+        return call.raw_arguments.strip() or "{}"
+    value = call.arguments if isinstance(call.arguments, dict) else {"_raw": call.raw_arguments}
+    return msgspec.json.encode(value).decode()
 
 
 def _is_fragment(piece: Any) -> bool:

@@ -37,8 +37,9 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How one model is used.
 
     mode           "text": tools are taught in the prompt and calls are read out of what the model writes; "native":
-                   requests and answers are passed on as they are; "auto": native where the upstream's server says of
-                   itself that it takes tools for this model (llama.cpp, Ollama, LM Studio), and text anywhere else
+                   the server gets the tools, and its calls are brought into the one shape that all clients take;
+                   "auto": native where the upstream's server says of itself that it takes tools for this model
+                   (llama.cpp, Ollama, LM Studio), and text anywhere else
     dialect        in which calls are taught; a name, or the path of a TOML file with a dialect of one's own
     style, language, examples, budget, reasoning   as `protocol_prompt` has them
     tools          shell patterns of the names of tools that are offered, whatever a client sends; None: all
