@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callmark.errors import CallmarkError
 from callmark.serving.chat import handed, taught
 from callmark.serving.deltas import StreamWriter, event, whole
 from callmark.serving.reply import BLANKS_LIMIT, HEADER_LIMIT, Begun
@@ -125,6 +126,62 @@ MESSAGES = [
             "## Return of functions.weather:0",
         )
     ],
+    *[
+        (f"{CALL}{between}{line}\nSo 7.", ("", [OSLO], "tool_calls"))
+        for line in (
+            "Result: 5",
+            "**Result:** 5",
+            "Output: 5",
+            "Response: 5",
+            "Returns: 5",
+            "Return value: 5",
+            "结果：5",
+            "返回: 5",
+            "Error: no city",
+            '{"result": 5}',
+            '{ "tool_result" : 5}',
+            "{'status': 'ok'}",
+            '[{"output": 5}]',
+            '{\n  "result": 5\n}',
+            '[\n  {\n    "result": 5',
+            '```json\n{"result": 5}\n```',
+            '```\n{\n "status": 1',
+            "weather: 7",
+            "weather(city=Oslo) -> 7",
+            "weather => 7",
+            "weather returned 7",
+            "`weather` result: 7",
+            "-> 7",
+            "=> 7",
+            "→ 7",
+            "<result>7</result>",
+            "<output>",
+            "Tool output: 7",
+            "Results for weather: 7",
+        )
+        for between in ("\n", " ", "\n\n")
+    ],
+    *[
+        (f"{CALL}\n{line}", (line, [OSLO], "tool_calls"))  # what is no result
+        for line in (
+            "Call results so far: none.",
+            "[Results may vary] by day",
+            "Tool outputs are listed below:",
+            "{",
+            "```json\n{",
+            "```\n{\n\n",
+            '{"city": "Oslo"}',
+            '{\n"city": "Oslo"}',
+            "Results may vary: wait.",
+            "weather it is",
+            "I wait.\nResult: none yet",
+            'So:\n{"result": 5}',
+            "工具调用的结果如下所示: 无",
+            "{" * 700 + "\nx",
+            "[\n" * 400,
+        )
+        for line in [line.rstrip()]
+    ],
     (f"{CALL}\nUser: thanks", ("User: thanks", [OSLO], "tool_calls")),
     (f"{CALL}\n- The tool results in rain", ("- The tool results in rain", [OSLO], "tool_calls")),
     ("Result of weather:\n7", ("Result of weather:\n7", [], "stop")),  # it quotes one; nothing was called
@@ -200,6 +257,30 @@ def test_thinking_goes_where_it_is_wanted():
     assert (made["content"], made["reasoning_content"]) == ("", f"Oslo? {CALL}")
     options = {"starts_in_reasoning": True, "thinking": "content"}
     assert seen(f"so {CALL}</think>{CALL}", **options) == (f"so {CALL}</think>", [OSLO], "tool_calls")
+
+
+def test_results_of_a_dialect_of_ones_own_are_cut_off(tmp_path):
+    row = tmp_path / "acme.toml"
+    row.write_text(
+        """
+        name = "acme"
+        title = "<acme>{...}</acme>"
+        models = "Acme"
+        source = "its template"
+        results = ["<acme_says>{ws}"]
+        writing = { call = '<acme>{{"name": {quoted_name}, "arguments": {arguments}}}</acme>' }
+        [[forms]]
+        head = '<acme>{ws}(?=\\{)'
+        body = "envelope"
+        tail = "{ws}</acme>"
+        """
+    )
+    text = '<acme>{"name": "weather", "arguments": {"city": "Oslo"}}</acme>\n<acme_says>7</acme_says>'
+    assert seen(text, dialect=str(row)) == ("", [OSLO], "tool_calls")
+    assert seen(f"{CALL}\n<acme_says>7") == ("<acme_says>7", [OSLO], "tool_calls")
+    row.write_text(row.read_text().replace("says>{ws}", "says>("))
+    with pytest.raises(CallmarkError, match="results: no valid pattern"):
+        ModelSettings(dialect=str(row))
 
 
 def test_long_lines_and_blanks_are_not_held_for_ever():
@@ -618,7 +699,7 @@ PIECES = st.sampled_from([
     "[CALL: other()]", "Result of weather:", "Result of news (c1): x", "[RESULT", "<tool_response>", "Observation: 1",
     '[CALL: weather({"city": 1, "city": 2})]', '[CALL: weather("Oslo")]', "[CALL: weather(city=Oslo, x={}) ]",
     "\n", "\n\n", " ", "  \n ", "```", "`", "<think>", "</think>", "word", "Ünï ", "1.", "[", "<", "]", '{"a": ',
-    "x" * 650, "<|im_start|>", "Result of ",
+    "x" * 650, "<|im_start|>", "Result of ", "Result: 5", '"result": 5}', "{", "```json\n", "weather: 7", "{ " * 200,
 ])  # fmt: skip
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
 REASONS = st.sampled_from(["stop", "length", None])

@@ -53,8 +53,7 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
     try:
         row = tomllib.loads(path.read_text(encoding="utf-8"))
         dialect = msgspec.convert(row, Dialect)
-        for form in (*dialect.forms, *dialect.variants):
-            form.check()
+        dialect.check()
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, DialectError) as error:
         raise DialectError(f"{path}: {error}") from error
     if dialect.grammar:

@@ -57,6 +57,17 @@ def anonymous(pattern: str) -> str:
     return _GROUP_NAME.sub("(?:", expand(pattern))
 
 
+def _check(field: str, pattern: str) -> None:
+    """Raise DialectError, which names the field, where a pattern does not compile."""
+    unknown = re.search(r"(?<!\\)\{[a-z]+\}", expand(pattern))
+    if unknown:
+        raise DialectError(f"{field}: expected {', '.join(_ABBREVIATIONS)}, found {unknown[0]}")
+    try:
+        re.compile(expand(pattern))
+    except re.error as error:
+        raise DialectError(f"{field}: no valid pattern: {error}") from error
+
+
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One way in which a dialect's markers look.
 
@@ -187,13 +198,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
-                unknown = re.search(r"(?<!\\)\{[a-z]+\}", expand(pattern))
-                if unknown:
-                    raise DialectError(f"{field}: expected {', '.join(_ABBREVIATIONS)}, found {unknown[0]}")
-                try:
-                    re.compile(expand(pattern))
-                except re.error as error:
-                    raise DialectError(f"{field}: no valid pattern: {error}") from error
+                _check(field, pattern)
 
 
 class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -243,6 +248,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     variants  ways in which it is almost written, with `repairs`: no part of the grammar, and for tolerant reading alone
     tags      patterns, which begin with `<` or `[`, of markup around texts: behind one with a group `opens` the model
               reasons, up to one with a group `closes`; one with neither is nothing but markup
+    results   patterns of what begins a result in the templates of its models, at the beginning of a line and in any
+              case: what such a model invents behind its own call is cut off there
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own
     writing   how its calls are written; without it the dialect can be read only
     """
@@ -254,6 +261,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     forms: tuple[Form, ...]
     variants: tuple[Form, ...] = ()
     tags: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
     grammar: str = ""
     writing: Writing | None = None
 
@@ -267,6 +275,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise DialectError(f"dialect {self.name}: writing.form: expected the number of a form, found {found}")
         if not all(form.repairs for form in self.variants) or any(form.repairs for form in self.forms):
             raise DialectError(f"dialect {self.name}: expected `repairs` in each of `variants` and in none of `forms`")
+
+    def check(self) -> None:
+        """Raise DialectError, which names the field, where a pattern does not compile."""
+        for form in (*self.forms, *self.variants):
+            form.check()
+        for field, patterns in (("tags", self.tags), ("results", self.results)):
+            for pattern in patterns:
+                _check(field, pattern)
 
     def __repr__(self) -> str:
         return f"<Dialect {self.name}>"  # its patterns are pages

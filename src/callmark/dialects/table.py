@@ -374,6 +374,7 @@ BUILTIN: tuple[Dialect, ...] = (
         title="<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{...}<|tool_call_end|>",
         models="Kimi K2 to K2.7",
         source=_SOURCE + ": kimi_k2",
+        results=(r"Return of functions\.",),
         forms=(
             Form(
                 opener=r"<\|tool_calls?_section_begin\|>",
@@ -407,6 +408,7 @@ BUILTIN: tuple[Dialect, ...] = (
         title='<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">…</｜DSML｜parameter></…>',
         models="DeepSeek V3.2, V4 and V4.1; GigaChat 3.5 with GCML for DSML",
         source=_SOURCE + ": deepseek_v32, deepseek_v4, deepseek_v41, gigachat35",
+        results=(rf"</?{_DSML}(?:tool|function)_(?:result|output)s?>",),
         forms=(
             Form(
                 opener=_DSML_OPENER,
@@ -516,6 +518,7 @@ BUILTIN: tuple[Dialect, ...] = (
         title=']<]minimax[>[<invoke name="f">]<]minimax[>[<key>value]<]minimax[>[</key>]<]minimax[>[</invoke>',
         models="MiniMax M3; arguments that are nested are not read",
         source=_SOURCE + ": minimax_m3",
+        results=(rf"\]?{_MM}</?(?:tool|function)_?(?:response|result)s?>",),
         forms=(
             Form(
                 opener=rf"{_MM}<tool_call>{{ws}}](?={_MM}<invoke name=)",
@@ -888,6 +891,7 @@ BUILTIN: tuple[Dialect, ...] = (
         title="<start_function_call>call:f{key:<escape>value<escape>}<end_function_call>",
         models="FunctionGemma",
         source=_SOURCE + ": functiongemma",
+        results=(r"<(?:start|end)_function_response>",),
         forms=(
             Form(
                 head=r"<start_function_call>{ws}call:{name}{ws}(?=\{)",
@@ -971,6 +975,7 @@ BUILTIN: tuple[Dialect, ...] = (
         title="Action: f, and on the next line Action Input: {...}",
         models="models with ReAct prompts",
         source="the ReAct prompt as LangChain and Qwen write it",
+        results=(r"Observation[ ]?[:：]",),
         forms=(
             Form(
                 begins="Aa*",

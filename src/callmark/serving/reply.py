@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from callmark.dialects import dialects, expand
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Text
 from callmark.languages import language_of
 from callmark.reading.parser import Parser
@@ -37,17 +38,8 @@ _CUT: Final = ("length", "max_tokens", "model_length")
 """What servers say of a message that met its limit: OpenAI, and those that mean the same."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _TAGS: Final = ("think", "thinking", "thought", "reasoning")
-_RESULTS: Final = (
-    r"\[/?(?:(?:TOOL|FUNCTION|CALL)[ _])?RESULTS?\b",
-    r"(?:\]<\]minimax\[>\[)?</?(?:\||｜DSML｜)?(?:start_|end_)?(?:tool|functions?|call)_?(?:response|result|output)s?\b",
-    r"(?<=```)(?:tool|function|call)_(?:response|result|output)s?\b",  # a fence, as of Gemma 3
-    r"Return of functions\.",  # Kimi K2
-    r"(?:工具|函[数數])[^\n]{0,80}?[结結]果[^\n]{0,80}?[:：]",
-    r"(?:tool|function|call)[ _]?(?:response|result|output)s?\b[^\n]{0,80}:",
-    r"Observation[ ]?[:：]",
-    *SPECIAL_TOKENS,
-)
-"""How models begin a result that they invent, beside the header that they are taught: at the beginning of a line."""
+_BEGUN: Final = re.compile(r"[ \t]*+(?:```\w{0,16}+[ \t]*+(?:\n[\[{\s]*+)?|[\[{][\[{\s]*+)")
+"""A line of nothing but what opens a block or an object: right behind a call, what it is shows in the next one."""
 
 
 class Said(NamedTuple):
@@ -119,7 +111,7 @@ class ChoiceReader:
         self._tail = ""  # what is not
         self._before = settings.before_calls
         self._thinking = settings.thinking
-        self._invented = _invented(settings.language, tuple(sorted(names)))
+        self._results = _results(settings, names)
         self._cut = False  # whether the text ended inside a call
         self._parts: list[Part] = []
         self._line = ""  # behind a call: the line that may become a result
@@ -265,7 +257,12 @@ class ChoiceReader:
             self._content(text)
             return
         *lines, rest = (self._line + text).split("\n")
+        begun = ""
         for line in lines:
+            line, begun = begun + line, ""
+            if not self._long and not self._open and len(line) <= HEADER_LIMIT and _BEGUN.fullmatch(line):
+                begun = line + "\n"
+                continue
             self._end_line(line)
             if self.stopped:
                 return
@@ -275,15 +272,16 @@ class ChoiceReader:
             self._content(rest)
             self._line = ""
             return
-        self._line = rest
-        if len(rest) > HEADER_LIMIT:
+        self._line = begun + rest
+        if len(self._line) > HEADER_LIMIT:
             self._end_line()
             self._long = not self.stopped
 
     def _end_line(self, line: str | None = None) -> None:
         """Take the line as it is: content, unless a result begins with it."""
         line, self._line = self._line if line is None else line, ""
-        if not self._long and self._invented.match(line[:HEADER_LIMIT]) is not None:
+        pattern = self._results.anywhere if self._open else self._results.at_once
+        if self.calls and not self._long and pattern.match(line[:HEADER_LIMIT]) is not None:
             self.stopped = True
             return
         self._content(line)
@@ -336,11 +334,48 @@ def _is_fragment(piece: Any) -> bool:
     )
 
 
+class _Results(NamedTuple):
+    """How models begin a result that they invent, at the beginning of a line: patterns."""
+
+    anywhere: re.Pattern[str]  # behind a call
+    at_once: re.Pattern[str]  # right behind it, where words are enough that prose may hold elsewhere
+
+
+def _results(settings: ModelSettings, names: frozenset[str]) -> _Results:
+    own = {pattern for dialect in (*dialects(), settings.row) for pattern in dialect.results}
+    return _made(settings.language, tuple(sorted(names)), tuple(sorted(own)))
+
+
 @lru_cache(maxsize=64)
-def _invented(language: str, names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a line with which a result begins that no tool gave."""
+def _made(language: str, names: tuple[str, ...], own: tuple[str, ...]) -> _Results:
     name = rf"""[`*_"']{{0,3}}(?:{"|".join(map(re.escape, names))})[`*_"']{{0,3}}"""
+    own_id = r"(?:[ ]?\([^()\n]{1,255}\))?"
+    colon = r"""[ `*_"']{0,4}[:：]"""
     header = re.escape(language_of(language).header.rstrip(":："))
-    taught = header.replace(r"\{name\}", name).replace(r"\{id\}", r"(?:[ ]?\([^()\n]{1,255}\))?") + "[ ]?[:：]"
+    of = rf"(?:[ ](?:(?:of|for|from)[ ])?{name})?{own_id}"
+    result = "(?:response|result|output)s?"
+    keys = rf"(?:(?:tool_|function_)?(?:{result}|returns?)(?:_value)?|observation|status|success|error|data|content)"
+    anywhere = (
+        header.replace(r"\{name\}", name).replace(r"\{id\}", own_id) + "[ ]?[:：]",
+        rf"\[/?(?:(?:tool|function|call)[ _])?results?{of}[ ]?[\]:=]",
+        rf"</?\|?(?:tool|functions?|call)_?{result}\b",
+        rf"(?<=```)(?:tool|function|call)_{result}\b",
+        rf"(?:tool|function|call)[ _]?{result}{of}{colon}",
+        rf"(?:工具|函[数數])(?:[调調]用)?[ ]?(?:{name})?[ ]?的?(?:[执執]行|返回)?[结結]果{own_id}{colon}",
+        *SPECIAL_TOKENS,
+        *map(expand, own),
+    )
+    at_once = (
+        *anywhere,
+        rf"(?:{result}|return(?:ed|s)?(?:[ ]value)?|error|[结結]果|返回值?|[输輸]出){of}{colon}",
+        rf"{name}(?:\([^()\n]{{0,255}}\))?[ ]?(?:[:：]|(?:[-=]>|→)|(?:returned|{result})[ :：])",
+        r"(?:[-=]{1,2}>|→|⇒)[ ]",
+        rf"</?(?:{result}|observation)>",
+        rf"""(?:(?<=```)\w{{0,16}}[ \t]*\n)?[\s\[]{{0,64}}\{{\s{{0,64}}["'](?:{keys}|tool_call_id)["'][ ]?:""",
+    )
     says = r"(?:(?:user|human|system|tool|function)[ ]?[:：][ \t*_]{0,4})?"  # as models that continue a chat write it
-    return re.compile(rf"""[ \t>*_#`(\["'+-]{{0,16}}{says}(?:{"|".join((taught, *_RESULTS))})""", re.IGNORECASE)
+
+    def at_the_beginning(patterns: Iterable[str]) -> re.Pattern[str]:
+        return re.compile(rf"""[ \t>*_#`(\["'+-]{{0,16}}{says}(?:{"|".join(patterns)})""", re.IGNORECASE)
+
+    return _Results(at_the_beginning(anywhere), at_the_beginning(at_once))
