@@ -411,6 +411,8 @@ WRONG = [
     ({"upstreams": [{"url": "ftp://h"}]}, "url"),
     ({"upstreams": [{"url": "http://user:sk-1@h/v1"}]}, "no user or password"),
     ({"upstreams": [{"url": "http://h:99999/v1"}]}, "Port"),
+    ({"upstreams": [{"url": "http://h/v1/chat/completions"}]}, "before /chat/completions"),
+    ({"upstreams": [{"url": "http://h/v1/completions/"}]}, "before /chat/completions"),
     ({"upstreams": [{"url": "http://h:0/v1"}]}, "url"),
     ({"upstreams": [{"url": "http://h/v1\r\nX-Evil: 1"}]}, "url"),
     ({"upstreams": [{"url": "http://h/v 1"}]}, "url"),

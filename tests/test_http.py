@@ -116,6 +116,14 @@ def test_what_is_wrong_is_4xx_in_one_shape(server, method, path, body, headers, 
     assert problem(ask(server, method, path, body, headers)) == code
 
 
+def test_a_mark_of_utf_8_may_stand_before_json(server):
+    mark = b"\xef\xbb\xbf"
+    assert ask(server, "POST", "/detect", mark + b'{"text":""}', {"Content-Type": "application/json"}).status == 200
+    lines = mark + b'{}\n"Hi"\n'
+    streamed = ask(server, "POST", "/parse/stream", lines, {"Content-Type": "application/x-ndjson"})
+    assert b'"text":"Hi"' in streamed.body
+
+
 def test_a_mistake_of_our_own_is_500_in_the_same_shape(server, monkeypatch):
     def broken(text):
         raise ZeroDivisionError("secret")

@@ -137,6 +137,23 @@ def test_half_a_character_is_no_mistake_of_the_client():
         assert scripted.requests[0]["messages"][-1]["content"] == "cut \ufffd"
 
 
+def test_a_mark_of_utf_8_may_stand_before_a_request():
+    with chain() as (scripted, client):
+        raw = b"\xef\xbb\xbf" + json.dumps(ASK).encode()
+        assert message(client.post("/v1/chat/completions", content=raw))["tool_calls"]
+        raw = b"\xef\xbb\xbf" + json.dumps(PLAIN).encode()
+        assert client.post("/v1/chat/completions", content=raw).status_code == 200
+        assert scripted.requests[1] == PLAIN
+
+
+def test_what_callmark_has_at_a_path_is_a_method_of_it():
+    with chain() as (scripted, client):
+        assert client.get("/health").json()["status"] == "ok"  # of this server; another's own says whether that is up
+        assert client.post("/health", content=b"x").status_code == 201
+        assert client.get("/parse").status_code == 404
+        assert [each[:2] for each in scripted.others] == [("POST", "/health"), ("GET", "/parse")]
+
+
 def test_everything_else_is_passed_on():
     with chain() as (scripted, client):
         assert client.get("/v1/models").json()["data"][0]["id"] == "text-only"
@@ -178,18 +195,19 @@ def test_several_upstreams_are_one():
         tables = [
             {"url": f"{one}/v1", "serves": ["a*"]},
             {"url": f"{two}/v1"},
+            {"url": f"{two}/v1"},  # whose models are the same, and to which no request goes
             {"url": "http://127.0.0.1:9/v1", "serves": []},
         ]
         with client_of({"upstreams": tables}) as client:
             assert message(post(client, {**ASK, "model": "abc"}))["content"] == "one"
             assert message(post(client, {**ASK, "model": "xyz"}))["content"] == "two"
-            assert [model["id"] for model in client.get("/v1/models").json()["data"]] == ["text-only"] * 2
+            assert [model["id"] for model in client.get("/v1/models").json()["data"]] == ["text-only"]
             assert post(client, {"model": "xyz"}, "/v1/embeddings").status_code == 201
             assert [target for _, target, _ in second.others if "embed" in target] == ["/v1/embeddings"]
             assert client.post("/v1/odd", content=b"[", headers={"content-type": "application/json"}).content == b"["
             assert post(client, {"model": 5}, "/v1/odd").status_code == 201
             assert [target for _, target, _ in first.others + second.others].count("/v1/odd") == 2
-        with served_config(make_config({"upstreams": tables[2:] * 2})) as proxy:
+        with served_config(make_config({"upstreams": tables[3:] * 2})) as proxy:
             assert httpx.get(f"{proxy}/v1/models", trust_env=False).status_code == 502
 
 

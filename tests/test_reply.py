@@ -773,7 +773,7 @@ def cut(text, sizes):
 @given(TEXTS)
 def test_texts_are_nasty(text):
     """The property above would say little if its texts were harmless; this counts what they hold."""
-    SEEN.append((bool(read(text)["tool_calls"]), "Result of" in text))
+    SEEN.append((bool(read(text)["tool_calls"]), "result" in text.lower()))
 
 
 SEEN: list[tuple[bool, bool]] = []

@@ -148,7 +148,7 @@ class _Lines(_Pieces):
 
     async def head(self) -> bytes:
         """Return the first line."""
-        return await anext(self._lines(), b"{}")
+        return (await anext(self._lines(), b"{}")).removeprefix(codecs.BOM_UTF8)
 
     async def chunks(self) -> AsyncIterator[str]:
         """Yield the strings."""

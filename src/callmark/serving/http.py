@@ -7,6 +7,7 @@ answer that is an error has one shape, `{"error": {"code", "message", "type"}}`,
 from __future__ import annotations
 
 import asyncio
+import codecs
 import logging
 import socket
 import time
@@ -133,7 +134,7 @@ class _Server:
                     body = b"{}"
                 else:
                     media_type(request.headers, "application/json")
-                    body = await request.body()
+                    body = (await request.body()).removeprefix(codecs.BOM_UTF8)  # PowerShell's and .NET's begin so
                 state = State(self.bounds)
                 if len(body) > _IN_A_THREAD:
                     return _json(await asyncio.to_thread(lambda: encoded(call(method, state, body))))

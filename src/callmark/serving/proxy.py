@@ -7,6 +7,7 @@ headers hold goes to the upstream and nowhere else: the log has the model, the m
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
 import re
@@ -101,6 +102,7 @@ class Proxy:
         except ClientDisconnect:
             return _refused(400, "the request was not complete", code="request_incomplete")
         try:
+            raw = raw.removeprefix(codecs.BOM_UTF8)
             body = checked(_decoded(raw))
         except RequestError as error:
             return _refused(400, str(error), param=error.param)
@@ -110,7 +112,7 @@ class Proxy:
         return self._relay(opened, connection, events=body.get("stream") is True)
 
     async def _models(self, request: Request) -> Response:
-        """Pass on what the upstream has, or put together what several have."""
+        """Pass on what the upstream has, or put together what several have, each model where requests for it go."""
         if len(self.config.upstreams) == 1:
             return await self._other(request)
 
@@ -122,8 +124,14 @@ class Proxy:
             errors = [each for each in found if isinstance(each, UpstreamError)]
             if len(errors) == len(found):
                 raise errors[0]
-            data = [model for each in found if isinstance(each, list) for model in each]
-            yield Answer(200, [JSON_HEADER], _once(encoded({"object": "list", "data": data})))
+            listed = zip(self.config.upstreams, found, strict=True)
+            data = {
+                model["id"]: model
+                for upstream, each in listed
+                for model in (each if isinstance(each, list) else ())
+                if isinstance(model, dict) and self.config.upstream_for(str(model.get("id"))) is upstream
+            }
+            yield Answer(200, [JSON_HEADER], _once(encoded({"object": "list", "data": [*data.values()]})))
 
         return self._relay(merged(), self._connection(self.config.upstreams[0]), events=False)
 

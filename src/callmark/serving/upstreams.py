@@ -144,6 +144,8 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         found = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         if not (found and _is_plain(self.url)) or parts.query or parts.fragment:
             raise UsageError("url: expected http://host:port/v1 of an upstream, found something else")
+        if parts.path.rstrip("/").endswith("/completions"):
+            raise UsageError("url: expected what stands before /chat/completions, such as http://host:port/v1")
         if not _is_plain(self.api_key):
             raise UsageError("api_key: expected ASCII characters without blanks, found others")
         if "@" in parts.netloc:
