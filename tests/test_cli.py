@@ -11,11 +11,13 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import redirect_stderr
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import msgspec
@@ -367,6 +369,24 @@ def test_follow_reads_a_growing_file_until_it_is_interrupted(tmp_path: Path) -> 
         assert process.stdout
         assert source_of(process.stdout.read()).endswith("[CA")
     assert process.returncode == 0
+
+
+def test_a_file_that_does_not_grow_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "growing.txt"
+    path.write_text("one")
+
+    class Event(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if path.read_text() == "one":
+                path.write_text("one two")
+            else:
+                self.set()
+            return True
+
+    module = importlib.import_module("callmark.cli.files")
+    monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event))
+    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
+    assert list(module.chunks(str(path), follow=True)) == ["one", " two", ""]
 
 
 def test_follow_stops_where_a_file_is_cut_short(tmp_path: Path) -> None:
