@@ -555,6 +555,12 @@ def test_what_a_server_gives_a_call_stays_with_it():
     assert joined(text)[0]["content"] == f"Well, {CALL} <think>no</think>\n\n"  # and its text is none of ours
 
 
+def test_a_strange_fragment_costs_no_other_one():
+    odd = [{"index": "0", "id": [5], "function": {"name": "pay", "arguments": PAY}}, 7, {"function": "look"}]
+    (call,) = joined(handed_over(chunk({"tool_calls": odd})))[0]["tool_calls"]
+    assert (call["name"], call["arguments"], call["id"][:5]) == ("pay", PAY, "call_")
+
+
 def test_arguments_of_a_server_go_on_as_they_come_where_that_is_wanted():
     sent = [fragment("", "pay", own_id="c1"), *(fragment(PAY[at : at + 7]) for at in range(0, len(PAY), 7))]
     out = handed_over(*sent, fragment("{}", "look", 1, "c2"), arguments="stream")

@@ -380,8 +380,7 @@ def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
 
 
 def _call(begun: Begun) -> Body:
-    own_id = begun.own.get("id")
-    own_id = own_id if isinstance(own_id, str) else "call_" + token_hex(12)
+    own_id = begun.own.get("id") or "call_" + token_hex(12)
     function = {"name": begun.name, "arguments": ""}
     return {**begun.own, "id": own_id, "type": "function", "function": function}
 

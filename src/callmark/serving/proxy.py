@@ -1,8 +1,9 @@
 """The proxy: OpenAI's chat API in front of servers whose models only write text.
 
 `/v1/chat/completions` with tools is taught to the model as text and read back as native calls (`chat`, `reply`,
-`deltas`); all other requests are passed on as they are (`upstream`), to where a model is served. What a client's
-headers hold goes to the upstream and nowhere else: the log has the model, the mode and the status of a request.
+`deltas`), or handed to a server that takes tools, whose calls come in the same shape. All other requests are passed on
+as they are (`upstream`), to where a model is served. What a client's headers hold goes to the upstream and nowhere
+else: the log has the model, the mode and the status of a request.
 """
 
 from __future__ import annotations

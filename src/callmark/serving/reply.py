@@ -105,7 +105,7 @@ class ChoiceReader:
         self._names = names
         self._parallel = parallel
         self._eager = eager
-        self._ids: set[Any] = set()  # of the calls that are out
+        self._ids: set[str] = set()  # of the calls that are out
         self._begun = False  # whether the next call is out already, in part
         self._argued = False  # whether arguments of it are
         self._tail = ""  # what is not
@@ -131,7 +131,8 @@ class ChoiceReader:
 
     def feed_calls(self, pieces: Any) -> list[Part]:
         """Take native calls that an upstream sends on its own, in fragments as they come."""
-        if isinstance(pieces, list) and pieces and all(map(_is_fragment, pieces)) and not self.stopped:
+        pieces = list(filter(_is_fragment, pieces)) if isinstance(pieces, list) and not self.stopped else []
+        if pieces:
             self._assembler = self._assembler or Assembler()
             made = self._assembler.feed({"choices": [{"delta": {"tool_calls": pieces}}]})
             if self._eager and self._parser is None:  # else a call in the text may have begun
@@ -219,9 +220,11 @@ class ChoiceReader:
         self._end_line()
         if self.stopped:
             return
-        if own.get("id") in self._ids:  # one for all, or for each at this place in a message
-            own = {**own, "id": None}
-        self._ids.add(own.get("id"))
+        own_id = own.get("id")
+        if isinstance(own_id, str) and own_id not in self._ids:
+            self._ids.add(own_id)
+        elif own:  # some have one id for all
+            own = {**own, "id": ""}
         self._blanks = ""
         self._release(Thought if self._before == "reasoning" else Said, drop=self._before == "drop")
         self._parts.append(Begun(self.calls, name, own))
@@ -326,12 +329,7 @@ def _arguments_of(call: Call) -> str:
 
 
 def _is_fragment(piece: Any) -> bool:
-    return (
-        isinstance(piece, Mapping)
-        and isinstance(piece.get("index"), int | None)
-        and isinstance(piece.get("id"), str | None)
-        and isinstance(piece.get("function"), Mapping | None)
-    )
+    return isinstance(piece, Mapping) and isinstance(piece.get("function"), Mapping | None)
 
 
 class _Results(NamedTuple):
