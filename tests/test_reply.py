@@ -267,7 +267,7 @@ def test_results_of_a_dialect_of_ones_own_are_cut_off(tmp_path):
         title = "<acme>{...}</acme>"
         models = "Acme"
         source = "its template"
-        results = ["<acme_says>{ws}"]
+        results = ["<(?P<who>acme)_says>{ws}", "<(?P<who>acme)_thinks>"]
         writing = { call = '<acme>{{"name": {quoted_name}, "arguments": {arguments}}}</acme>' }
         [[forms]]
         head = '<acme>{ws}(?=\\{)'

@@ -21,7 +21,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from callmark.dialects import dialects, expand
+from callmark.dialects import dialects
+from callmark.dialects.model import anonymous
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Text
 from callmark.languages import language_of
 from callmark.reading.parser import Parser
@@ -361,7 +362,7 @@ def _made(language: str, names: tuple[str, ...], own: tuple[str, ...]) -> _Resul
         rf"(?:tool|function|call)[ _]?{result}{of}{colon}",
         rf"(?:工具|函[数數])(?:[调調]用)?[ ]?(?:{name})?[ ]?的?(?:[执執]行|返回)?[结結]果{own_id}{colon}",
         *SPECIAL_TOKENS,
-        *map(expand, own),
+        *map(anonymous, own),
     )
     at_once = (
         *anywhere,
