@@ -132,12 +132,12 @@ class ArgumentsReader(ValueReader):
         if first and char == "{":
             self._single = self._object = self._begun = True
             self._outside = 1
-            return self._begin_container(char, "R", at, base)
+            return self._begin_container(char, "R", buffer, at, base)
         self._flavour = "python"
         if char in "[({":
             if not self._bind_next():
                 return self._die("bad-arguments", 'a key and "="', at)
-            return self._begin_container(char, "R", at, base)
+            return self._begin_container(char, "R", buffer, at, base)
         if char in _NO_BARE_START:
             return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
         if char in "\"'":
@@ -158,7 +158,7 @@ class ArgumentsReader(ValueReader):
         self._flavour = "python"
         char = buffer[at]
         if char in "{[(":
-            return self._begin_container(char, "R", at, base)
+            return self._begin_container(char, "R", buffer, at, base)
         quote = self._opening_quote(buffer, at)
         if quote is None:
             return at

@@ -91,8 +91,11 @@ def decode_at(text: str, at: int, depth_limit: int, window: int = _FIRST_WINDOW)
         try:
             value, end = _scan(piece, 0)
         except (ValueError, RecursionError, StopIteration) as error:
-            if whole or not _is_cut(error, piece):
-                raise _undecodable(error) from error
+            cut = _is_cut(error, piece)
+            if whole or not cut:
+                wrong = _undecodable(error)
+                wrong.cut = cut
+                raise wrong from error
             end = window
         if whole or end < window:
             return _checked(value, piece[:end], depth_limit), at + end

@@ -8,6 +8,7 @@ from html import unescape
 from typing import TYPE_CHECKING, Final
 
 from callmark.events import Repair, Span
+from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.patterns import Pattern
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ _ENTITIES: Final = (
     re.compile(r"&(?:(?:quot|amp|lt|gt|apos|#34|#38|#39|#60|#62);)?"),
     re.compile(r"&#?[a-z0-9]{0,4}\Z"),
 )
+_WHOLE: Final = {
+    "\\": re.compile(rf'(?:[^\\"]++|{_BACKSLASHES[1].pattern})*+'),
+    "&": re.compile(r'(?:[^&"]++|&(?:quot|amp|lt|gt|apos|#34|#38|#39|#60|#62);)*+'),
+}
+_ESCAPE_SIZE: Final = 12  # characters of the longest escape
+_FIRST_WINDOW: Final = 4096  # characters of escaped JSON that are decoded at first
+_unescape = json.JSONDecoder(strict=False).decode
 ESCAPED_QUOTE: Final = {"\\": '\\"', "&": "&quot;"}
 """With what JSON begins whose quotes are escaped, by the first character."""
 
@@ -97,6 +105,46 @@ class Embedded:
         if reader.status == DONE and rest.strip(" \t\r\n"):
             return base + done + len(rest) - len(rest.lstrip(" \t\r\n"))
         return end
+
+
+class Decoded:
+    """A JSON object whose quotes are escaped, decoded: its `text`, and where its brackets stand."""
+
+    __slots__ = ("_at", "_source", "text")
+
+    def __init__(self, text: str, source: str, at: int) -> None:
+        """Take `source`, of which the part behind the brace stands at position `at`."""
+        self.text = text
+        self._source = source
+        self._at = at
+
+    def place(self, index: int) -> int:
+        """Return the position of the bracket `index` of the text: no bracket is escaped, so they can be counted."""
+        bracket = self.text[index]
+        before = self.text.count(bracket, 0, index) - (bracket == "{")
+        if before < 0:
+            return self._at - 1
+        return self._at + len(self._source) - len(self._source.split(bracket, before + 1)[-1]) - 1
+
+
+def decoded(buffer: str, at: int, base: int, sign: str, depth_limit: int) -> Decoded | None:
+    """Return the object whose brace stands before index `at`, None where it does not end in `buffer`, or is none.
+
+    So all of it is decoded at once, which costs what is looked at: a window that grows where only its end is missing.
+    """
+    window = _FIRST_WINDOW
+    while True:
+        found = _WHOLE[sign].match(buffer, at, at + window)
+        source = found[0] if found is not None else ""
+        text = "{" + (_unescape(f'"{source}"') if sign == "\\" else unescape(source))
+        try:
+            _, end = decode_at(text, 0, depth_limit)
+        except Undecodable as error:
+            if not error.cut or len(source) < window - _ESCAPE_SIZE or at + window >= len(buffer):
+                return None
+            window *= 16
+        else:
+            return None if "\\u007" in source else Decoded(text[:end], source, base + at)
 
 
 class Escaped(Embedded):

@@ -244,11 +244,11 @@ class EnvelopeReader(ValueReader):
         self._insert("flattened-arguments", self._flat_span)
         return True
 
-    def _escaped_reader(self) -> ValueReader:
+    def _escaped_reader(self, start: int) -> ValueReader:
         if self._stack[-1] != "E":
-            return super()._escaped_reader()
+            return super()._escaped_reader(start)
         self._roles |= {"name", "arguments"}
-        return EnvelopeReader(self._form, self.sound, depth_limit=self._depth_limit, tolerant=False)
+        return EnvelopeReader(self._form, start, depth_limit=self._depth_limit, tolerant=False)
 
     def _read_escaped(self, buffer: str, at: int, base: int) -> int:
         escaped, whole = self._escaped, self._stack[-1] == "E"

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from callmark.dialects import Form, expand
 from callmark.dialects.model import anonymous
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
+from callmark.reading.runs import Runs
 
 _BLANKS: Final = r"[ \t\r\n]{0,64}+"
 _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string
@@ -139,35 +140,50 @@ class Lookahead:
         signs = "`<\\[" + ("".join(map(re.escape, form.begins)) if own else "") + r"\\\x00-\x1f\ud800-\udfff"
         self.stops = re.compile(rf'["{signs}](?:(?<!\\)|(?!["\\/nrt]))').search
         self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
+        self._signs = signs
+        self._remarks = not any(char.isalnum() for char in form.begins)
         self._opener = Watched(Pattern(openers))
         self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
         letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
         shut = Pattern(tail or "(?!)")
         self._quick = "" if any(shut.match(char, 0) or shut.may_match(char, 0) for char in letters) else _QUICK
-        self._inside: dict[tuple[str, Pattern, Pattern | None], Callable[..., re.Match[str] | None] | None] = {}
+        self._inside: dict[tuple[str, Pattern, Pattern | None, bool], Callable[..., re.Match[str] | None] | None] = {}
 
-    def inside(self, quote: str, ends: Pattern, refuses: Pattern | None) -> Callable[..., re.Match[str] | None] | None:
+    def inside(
+        self, quote: str, ends: Pattern, refuses: Pattern | None, *, odd: bool
+    ) -> Callable[..., re.Match[str] | None] | None:
         """Match what stands in a string without any doubt, once a `quote` in it was taken for a character.
 
         It passes by each further quote of which nothing that `ends` or `refuses` knows is there, or may be once more
-        text has come: a string that is full of them costs one match. None where that cannot be put into a pattern.
+        text has come: a string that is full of them costs one match. Behind a comma stands no quote that opens a pair;
+        `odd`: one is open. None where that cannot be put into a pattern.
         """
-        key = quote, ends, refuses
+        key = quote, ends, refuses, odd
         if key not in self._inside:
-            asked = [ends, COMMA, self._alarm.pattern, *([] if refuses is None else [refuses])]
-            unfinished = [pattern.unfinished for pattern in asked]
-            behind = "|".join(anonymous(pattern.text) for pattern in asked if pattern is not self._alarm.pattern)
-            waits = "|".join(map(str, unfinished[:2] + unfinished[3:]))
+            asked = [ends, *([] if refuses is None else [refuses])]
+            waits = [pattern.unfinished for pattern in (*asked, COMMA, self._alarm.pattern)]
+            behind = "|".join(anonymous(pattern.text) for pattern in asked)
             begins = self._alarm.begins
-            self._inside[key] = (
-                None
-                if None in unfinished
-                else re.compile(
-                    rf"(?:[^{quote}\\\x00-\x1f\ud800-\udfff{begins}]++|\\[\"\\/nrt]"
-                    rf"|(?!{self._alarm.pattern.text}|{unfinished[2]})[{begins}]|{quote}(?:{self._quick}(?!{behind}|{waits})))*+"
-                ).match
+            far = rf"(?=(?s:.{{{HOLD_LIMIT + 1}}}))"  # the end of the text is too far away to be waited for
+            content = (
+                rf"(?:[^{quote}\\\x00-\x1f\ud800-\udfff{begins}]++|[\x00-\x1f]"
+                rf"|\\(?:[\"\\/nrt']|[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff{begins}])"
+                rf"|(?=[{begins}])(?!{self._alarm.pattern.text})(?:{far}|(?!{waits[-1]}))(?s:.))*+"
             )
+            doubt = "|".join(map(str, waits[:-1]))
+            closes = rf"{quote}(?:{self._quick}(?!{behind})(?:{far}|(?!{doubt}))){content}"
+            opens = rf"{quote}(?!{COMMA.text}){closes.removeprefix(quote)}"
+            pattern = content + (f"(?:{closes}(?:{opens})?+)*+" if odd else f"(?:{opens}(?:{closes})?+)*+")
+            self._inside[key] = None if None in waits else re.compile(pattern).match
         return self._inside[key]
+
+    @cached_property
+    def runs(self) -> Runs:
+        """What passes by members and items where nothing is in doubt."""
+        return Runs(
+            self._signs, blanks=_BLANKS, key=KEY_PATTERN, quoted_key=_QUOTED_KEY, item=_ITEM,
+            remarks=self._remarks and bool(self._quick),
+        )  # fmt: skip
 
     def opener(self, buffer: str, start: int, end: int) -> Alarm | None:
         """Return the first place from `start` up to `end` where a marker begins, or may begin."""

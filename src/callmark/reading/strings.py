@@ -8,7 +8,9 @@ What a string is for, and where its content goes, is the affair of `values`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final
 
@@ -41,6 +43,18 @@ _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _ANOTHER = Pattern(r'[ \t\r\n]{1,64}+"')  # a string behind a string, of which no pair of quotes was inside so far
 _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
+_LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
+_MENDED: Final = {
+    quote: re.compile(
+        rf"""(?:[^{quote}\\\x00-\x1f\ud800-\udfff]++|[\x00-\x1f]|\\(?:["'\\/nrt]|{_PLAIN_UNIT}|{_PAIR}|{_LITERAL}))*+"""
+    )
+    for quote in "\"'"
+}
+"""Content of a string with everything that is mended by itself, whatever stands beside it."""
+_RARE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_SHORT_ESCAPE: Final = re.compile(r"\\([/bfnrtu])")
+_ASIDE: Final = (("\ud800\ud800", "\\\\"), ("\ud801\ud801", '\\"'), ("\ud802\ud802", "'"), ("\ud803", "\\"))
+_CONTROLS: Final = {char: quoted(char)[1:-1] for char in map(chr, range(32))}
 _COMMAS: Final = frozenset(",，")
 _RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
@@ -66,6 +80,48 @@ def to_double(piece: str) -> str:
     piece = piece.replace("\\\\", "\0")  # a control character is in no such run: what escapes a quote stands alone now
     piece = piece.replace('\\"', '"').replace('"', '\\"').replace("\\'", "'")
     return piece.replace("\0", "\\\\")
+
+
+def mended(piece: str, quote: str, place: int, *, controls: bool = True) -> tuple[str, list[tuple[int, str]]]:
+    r"""Return a piece of a string with the delimiter `quote` as JSON, and positions and codes of its repairs, in order.
+
+    It begins at position `place`; `controls`: whether raw control characters are repairs. Escapes are put aside as
+    halves of surrogate pairs, of which there are none in it: what is left is to be mended.
+
+    >>> mended(r'"a\d" \\ \"', '"', 7)
+    ('\\"a\\\\d\\" \\\\ \\"', [(7, 'inner-quotes'), (9, 'literal-backslash'), (11, 'inner-quotes')])
+    """
+    aside = "\\" in piece
+    if aside:
+        piece = piece.replace("\\\\", "\ud800\ud800").replace('\\"', "\ud801\ud801")
+        if quote == "'":
+            piece = piece.replace("\\'", "\ud802\ud802")
+        if _SHORT_ESCAPE.search(piece) is not None:
+            piece = _SHORT_ESCAPE.sub("\ud803\\g<1>", piece)
+    kinds = [_found(piece, quote, place, "inner-quotes")]
+    signs = [sign for sign in "\n\t\r" if sign in piece]
+    if controls:
+        kinds += [_found(piece, sign, place, "raw-control-character") for sign in signs]
+    if _RARE.search(piece) is not None:
+        if controls:
+            kinds.append([(place + mark.start(), "raw-control-character") for mark in _RARE.finditer(piece)])
+        signs += set(_RARE.findall(piece))
+    if "\\" in piece:
+        kinds.append(_found(piece, "\\", place, "literal-backslash"))
+        piece = piece.replace("\\'", "'").replace("\\", "\\\\")
+    piece = piece.replace('"', '\\"')
+    for sign in signs:
+        piece = piece.replace(sign, _CONTROLS[sign])
+    if aside:
+        for sign, escape in _ASIDE:
+            piece = piece.replace(sign, escape)
+    known = [kind for kind in kinds if kind]
+    return piece, known[0] if len(known) == 1 else sorted(chain(*known))
+
+
+def _found(piece: str, sign: str, place: int, code: str) -> list[tuple[int, str]]:
+    at = place - 1
+    return [(at := at + len(part) + 1, code) for part in piece.split(sign)[:-1]] if sign in piece else []
 
 
 class StringReader:
@@ -175,8 +231,8 @@ class StringReader:
             at = stop
         run, ends, around = _RUNS[quote], _ENDS[quote], self._around
         while True:
-            if self._inner >= _MANY_INNER and quote in "\"'" and around is not None:
-                at = self._pass_inner(around, buffer, at, base)
+            if quote in "\"'" and around is not None:
+                at = self._pass_mended(around, buffer, at, base)
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
             alarm = self._alarm(around, buffer, at, end) if around is not None else None
             if alarm is not None:
@@ -215,20 +271,31 @@ class StringReader:
                 return self._die("lone-surrogate", "a character", at)
             at = stop
 
-    def _pass_inner(self, around: Lookahead, buffer: str, at: int, base: int) -> int:
-        """Pass by what is in the string without any doubt, quotes included, and return the next index."""
-        inside = None if self._follows is None else around.inside(self._quote, self._follows, self._refuses)
-        if inside is None or self._controls is not _CONTROL_ESCAPE:
+    def _pass_mended(self, around: Lookahead, buffer: str, at: int, base: int) -> int:
+        """Pass by what is in the string without any doubt, whatever must be mended in it; return the next index."""
+        quote = self._quote
+        if self._controls is not _CONTROL_ESCAPE or self._literal == "control":
             return at
-        end = inside(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
+        inside = None
+        if self._inner >= _MANY_INNER and not self._triple and self._follows is not None:
+            inside = around.inside(quote, self._follows, self._refuses, odd=self._inner % 2 == 1)
+        if inside is not None:
+            end = inside(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
+        elif buffer[at : at + 1] == "\\" or buffer[at : at + 1] < " ":
+            end = _MENDED[quote].match(buffer, at).end()  # type: ignore[union-attr]
+            alarm = self._alarm(around, buffer, at, end)
+            end = end if alarm is None else alarm.at
+        else:
+            return at
         if end > at:
-            piece = buffer[at:end]
-            place = base + at
-            for part in piece.replace("\\\\", "\0\0").replace('\\"', "\0\0").split(self._quote)[:-1]:
-                place += len(part) + 1
-                self._inner += 1
-                self._repair("inner-quotes", place - 1, place)
-            self._put(to_double(piece))
+            text, marks = mended(buffer[at:end], quote, base + at, controls=not self._triple)
+            for code, count in Counter(code for _, code in marks).items():
+                if code == "literal-backslash":
+                    self._literal = "backslash"
+                elif code == "inner-quotes":
+                    self._inner += count
+            self._repairs += [Repair(code, Span(start, start + 1)) for start, code in marks]
+            self._put(text)
         return end
 
     def _alarm(self, around: Lookahead, buffer: str, at: int, end: int) -> Alarm | None:

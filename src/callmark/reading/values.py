@@ -24,7 +24,8 @@ from typing import Final, Self
 
 from callmark.dialects import Form
 from callmark.events import Repair, Span
-from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, HELD, OPEN, Embedded, Escaped
+from callmark.reading.decoder import Undecodable, decode_at
+from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, HELD, OPEN, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
     BEHIND_BARE,
     COMMA_AND_MEMBER,
@@ -37,7 +38,8 @@ from callmark.reading.lookahead import (
     lookahead,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable, loose_number
+from callmark.reading.runs import is_bare_value, loose_word
+from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
 from callmark.reading.strings import CURLY, TRIPLE, StringReader
 
 STRUCTURE, STRING, _WORD, _ESCAPED = range(4)  # mode
@@ -50,6 +52,8 @@ KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer firs
 # D: the outer one of two braces where one is meant.
 _CLOSER = {"O": "}", "F": "}", "D": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
 _KEYED = frozenset("OdBEFR")
+_RUN_FRAMES = frozenset("OAt")  # those of `runs`; a list of Python is none of them
+_DUE = frozenset((KEY, FIRST_KEY, ITEM, FIRST_ITEM))
 _BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
 
 _BLANK = Pattern(r"[ \t\r\n]++")
@@ -57,14 +61,12 @@ _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD = Pattern(r"[\w.\-]++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
+_WORTH_IT: Final = 32  # characters of a container from which on an attempt to decode it at once is worth its cost
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
 _COMMENT_END = Pattern(r"\*/")
 _LINE_END = Pattern(r"[\r\n]")
-_BARE_VALUE = Pattern(r"[^\W\d][\w\-]{0,127}+")
 _LOOSE_WORD = Pattern(r"[\w+\-.]++")
 JSON: Final = Form(head="{name}", body="json", explicit=False)
-_NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"))
-"""Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
 
 
 class ValueReader:
@@ -77,9 +79,9 @@ class ValueReader:
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
         "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form",
-        "_gap", "_is_key", "_live", "_mode", "_nested", "_outer", "_outside", "_parameters", "_pending", "_sink",
-        "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word", "_word_start", "code", "end",
-        "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status", "stops",
+        "_gap", "_is_key", "_live", "_mode", "_nested", "_no_json", "_outer", "_outside", "_parameters", "_pending",
+        "_sink", "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word", "_word_start", "code",
+        "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -129,6 +131,7 @@ class ValueReader:
         self._word: list[str] = []
         self._size = 0
         self._word_start = start
+        self._no_json = start  # position before which no container is decoded at once
         self._ended = False  # it is DEAD because no comma and no closer stands behind a value
 
     @classmethod
@@ -207,6 +210,11 @@ class ValueReader:
             frame = stack[-1] if stack else ""
             known = len(self.repairs)
             if self._tolerant:
+                if state in _DUE and frame in _RUN_FRAMES and self._live and self._flavour == "json":
+                    stop = self._read_run(buffer, at, base)
+                    if stop > at:
+                        at = stop
+                        continue
                 in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
                 if char in "/#" and frame and (state == NEXT if frame == "R" else not in_key):
                     stop = self._skip_comment(buffer, at, base)
@@ -229,6 +237,24 @@ class ValueReader:
             if self.status != OPEN or self._mode != STRUCTURE:
                 break
         return at
+
+    def _read_run(self, buffer: str, at: int, base: int) -> int:
+        """Read what is plain to see from index `at` on, where a key or an item is due; return the next index."""
+        room = self._depth_limit - (len(self._stack) - self._outside)
+        ran = self._around.runs.read(
+            buffer, at, base, self._stack, self.out, self.repairs, room, "".join(self._pending)
+        )
+        if ran is None:
+            return at
+        keyed = self._stack[-1] == "O"
+        self._state = NEXT if not ran.due else (
+            (FIRST_KEY if keyed else FIRST_ITEM) if ran.first else (KEY if keyed else ITEM)
+        )
+        self._pending = [ran.pending] if ran.pending else []
+        self._gap = False
+        self._equals = self._equals or ran.equals
+        self.sound = base + ran.sound
+        return ran.at
 
     def _read_token(self, char: str, state: int, frame: str, buffer: str, at: int, base: int) -> int:
         """Read the token at index `at`, which begins with what counts as `char`; `at` where more text must tell."""
@@ -403,7 +429,7 @@ class ValueReader:
         if self._tolerant:
             char = WIDE.get(char, char)
         if char in "{[(":
-            return self._begin_container(char, frame, at, base)
+            return self._begin_container(char, frame, buffer, at, base)
         if not frame:
             if char == '"' and self._tolerant and not self._any_container:
                 return self._begin_embedded(at, base)
@@ -419,7 +445,7 @@ class ValueReader:
         self._begin_word(at, base, is_key=False)
         return at
 
-    def _begin_container(self, char: str, frame: str, at: int, base: int) -> int:
+    def _begin_container(self, char: str, frame: str, buffer: str, at: int, base: int) -> int:
         new = _BRACKETS[self._flavour].get(char)
         if char == "(" and frame and self._flavour == "json" and self._tolerant:
             new = "t"
@@ -428,7 +454,26 @@ class ValueReader:
             new = self._outer if char == "{" else "A" if char == "[" and self._any_container else None
         if new is None:
             return self._die("unexpected-text" if frame else "bad-arguments", "a value" if frame else "an object", at)
-        return self._open(new, char, frame, at, base)
+        stop = self._open(new, char, frame, at, base)
+        if new in "OA" and self._live and self.status == OPEN and base + at >= self._no_json:
+            end = self._end_of_json(buffer, at, base)
+            if end > at:
+                self.out.append(buffer[stop : end - 1])
+                return self._close(new, end - 1, base)
+        return stop
+
+    def _end_of_json(self, buffer: str, at: int, base: int) -> int:
+        """Return the index behind the JSON that begins with the bracket at index `at`; that index where none ends here.
+
+        Where it breaks, what begins before that place is not tried again: so all is looked at twice at most.
+        """
+        if len(buffer) - at < _WORTH_IT:
+            return at
+        try:
+            return decode_at(buffer, at, self._depth_limit + 1 - (len(self._stack) - self._outside))[1]
+        except Undecodable as error:
+            self._no_json = base + (at + error.reached if error.reached else len(buffer))
+            return at
 
     def _open(self, new: str, char: str, frame: str, at: int, base: int) -> int:
         """The bracket `new` is opened by what counts as `char`, inside of the bracket `frame`."""
@@ -478,7 +523,7 @@ class ValueReader:
         sign = ESCAPED_QUOTE.get(buffer[at], "")
         if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE" and not self._withheld:
             if buffer.startswith(sign, at):
-                return self._begin_escaped(sign, at, base)
+                return self._begin_escaped(sign, buffer, at, base)
             if sign.startswith(buffer[at:]):
                 return at
         if buffer[at] == "{" and self._tolerant and self._state == FIRST_KEY and self._stack[-2:-1] != ["D"]:
@@ -492,20 +537,29 @@ class ValueReader:
         closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == FIRST_KEY else ""
         return self._die("unexpected-text", f"a key{closer}", at)
 
-    def _begin_escaped(self, sign: str, at: int, base: int) -> int:
+    def _begin_escaped(self, sign: str, buffer: str, at: int, base: int) -> int:
         """The first key of an object begins with an escaped quote: so is the whole object written."""
         self._repair("string-arguments" if sign[0] == "\\" else "escaped-entities", base + at, base + at + len(sign))
-        reader = self._escaped_reader()
+        self._mode = _ESCAPED
+        whole = decoded(buffer, at, base, sign[0], self._depth_limit + 1)
+        if whole is not None:
+            reader = self._escaped_reader(0)
+            reader.feed(whole.text, 0, 0)
+            if reader.status == DONE:
+                reader.start, reader.end = whole.place(reader.start), whole.place(reader.end - 1) + 1
+                self.out.append("".join(reader.out)[self._live :])
+                self._escaped = Escaped(reader, sign[0])
+                return self._read_escaped(buffer, whole.place(len(whole.text) - 1) + 1 - base, base)
+        reader = self._escaped_reader(self.sound)
         reader.feed("{", 0, self.sound)
         reader.out.clear()
         self._escaped = Escaped(reader, sign[0])
-        self._mode = _ESCAPED
         return at
 
-    def _escaped_reader(self) -> ValueReader:
-        """Return the reader of an object whose quotes are escaped, and whose brace was read."""
+    def _escaped_reader(self, start: int) -> ValueReader:
+        """Return the reader of an object whose quotes are escaped, and which begins at position `start`."""
         limit = self._depth_limit - (len(self._stack) - 1)
-        return ValueReader(JSON, self.sound, depth_limit=limit, tolerant=False)
+        return ValueReader(JSON, start, depth_limit=limit, tolerant=False)
 
     def _read_escaped(self, buffer: str, at: int, base: int) -> int:
         escaped = self._escaped
@@ -698,7 +752,7 @@ class ValueReader:
             if at == len(buffer):
                 return at
         word = "".join(self._word)
-        if not self._is_key and self._is_bare_value(word) and word not in PYTHON_LITERALS:
+        if not self._is_key and self._tolerant and self._flavour != "python" and is_bare_value(word):
             ends = follows(BEHIND_BARE, buffer, at)
             if ends is None:
                 return at
@@ -735,15 +789,6 @@ class ValueReader:
             self._flush()
             self.out.append(quoted(word))
 
-    def _is_bare_value(self, word: str) -> bool:
-        """Whether a word is certainly meant as a string: one word, which structure follows, and no value's name."""
-        return (
-            self._tolerant
-            and self._flavour != "python"
-            and _BARE_VALUE.fullmatch(word) is not None
-            and word.lower() not in _NO_STRINGS
-        )
-
     def _end_json_word(self, word: str, at: int, base: int) -> None:
         text = word
         if NUMBER.fullmatch(word):
@@ -752,19 +797,15 @@ class ValueReader:
                     self.error = self._word_start
                 self._die("bad-number", "a finite number of at most 4,300 digits", at)
         elif word not in ("true", "false", "null"):
-            text = PYTHON_LITERALS.get(word, "")
-            known = text and self._flavour == "python"
-            if not text and self._tolerant:
-                text = loose_number(word)
-            if text and (known or self._tolerant):
-                if not known:
-                    self._repair("python-literal", self._word_start, base + at)
-            elif self._is_bare_value(word):
-                self._repair("bare-value", self._word_start, base + at)
-                text = quoted(word)
-            else:
+            known = PYTHON_LITERALS.get(word, "") if self._flavour == "python" else ""
+            text, code = (known, "") if known or not self._tolerant else loose_word(word)
+            if self._flavour == "python" and code == "bare-value":
+                text = ""
+            if not text:
                 self.error = self._word_start
                 self._die("unexpected-text", "a value", at)
+            elif code:
+                self._repair(code, self._word_start, base + at)
         if self.status == OPEN:
             self._take_literal(word, text, at, base)
 
