@@ -13,6 +13,13 @@ _NAMED_FIRST = (
     r"(?=\{{ws}\"name\"{ws}:{ws}\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 )
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
+_TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
+_BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
+_NATIVE = (  # what an API for native calls would answer
+    r"\{{ws}\"tool_calls\"{ws}:{ws}\[{ws}(?=\{{ws}"
+    r"(?:\"(?:id|type|index)\"{ws}:{ws}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){ws},{ws}){0,3}+"
+    r"(?:\"function\"{ws}:{ws}\{{ws})?\"name\"{ws}:{ws}" + _TOOL + r"{ws},)"
+)
 _BARE_CALLS = r"\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()"
 _BARE: dict[str, Any] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
 _DSML = r"｜(?:DSML|GCML)｜[ ]?"
@@ -39,6 +46,15 @@ def _list_of(opener: str, closer: str, **more: Any) -> Form:
 def _calls_of(opener: str, closer: str, **more: Any) -> Form:
     """Return the form of calls as Python has them, between an opener and a closer."""
     return Form(opener=opener, head=r"{name}{ws}\(", body="arguments", closer=closer, alone=False, **more)
+
+
+def _by_name(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of arguments under the name of their tool, in an object between an opener and a closer."""
+    return Form(
+        opener=opener + _BY_NAME, head=r"\"{name}\"{ws}:{ws}(?=\{)", body="json",
+        tail=r"{ws}(?=\}|,{ws}\"[^\"\\\r\n]{1,128}+\"{ws}:{ws}\{)", separator=r"{ws},{ws}", closer=r"\}" + closer,
+        alone=False, **more,
+    )  # fmt: skip
 
 
 def _bare_calls(**more: Any) -> Form:
@@ -76,7 +92,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 begins="[【［",
                 body="arguments",
                 tail=r"{ws}\]",
-                loose_tail=r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)",
+                loose_tail=(
+                    r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)|"
+                    r"(?P<more>{ws},{ws})(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
+                ),
             ),
         ),
         variants=(
@@ -125,6 +144,9 @@ BUILTIN: tuple[Dialect, ...] = (
                 repairs=("neighbour-body",),
                 salvage=True,
             ),
+            _by_name("", "", begins="{", **_BARE),
+            _by_name(r"<tool_call>{ws}", "{ws}</tool_call>", repairs=("neighbour-body",), salvage=True),
+            _list_of(_NATIVE, r"{ws}\]{ws}\}", begins="{", **_BARE),
             _calls_of(
                 r"<tool_call>{ws}" + _BARE_CALLS,
                 r"{ws}\]{ws}</tool_call>",

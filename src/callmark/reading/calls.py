@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from callmark.events import (
@@ -50,26 +51,61 @@ _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk 
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
+_begin: Final = attrgetter("span.start")
+
 IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE = range(7)  # mode
-
-
-def _begin(repair: Repair) -> int:
-    return repair.span.start
 
 
 class CallReading:
     """The state of reading, and the modes in which a call is read: each reads on from `_at` and says if it did."""
 
     __slots__ = (
-        "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error",
-        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_mode",
-        "_name", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_search",
-        "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools", "_waits",
+        "_at",
+        "_base",
+        "_begun",
+        "_body",
+        "_buffer",
+        "_calls",
+        "_channel",
+        "_contexts",
+        "_entry",
+        "_error",
+        "_events",
+        "_explained",
+        "_finished",
+        "_id",
+        "_index",
+        "_json",
+        "_kept",
+        "_limit_told",
+        "_limits",
+        "_mode",
+        "_name",
+        "_overflow",
+        "_pieces",
+        "_plan",
+        "_reader",
+        "_recent",
+        "_repairs",
+        "_reread",
+        "_room_end",
+        "_salvages",
+        "_search",
+        "_section",
+        "_shown",
+        "_sole",
+        "_sole_events",
+        "_start",
+        "_stops",
+        "_tolerant",
+        "_tools",
+        "_waits",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
         self._plan = plan
         self._tolerant = tolerant
+        self._salvages = False
         self._tools = tools
         self._limits = limits
         self._search = Search(plan)
@@ -389,7 +425,9 @@ class CallReading:
         inside = isinstance(reader, ValueReader) and reader.status == DEAD and reader.inside
         ways = endings(self._entry.form, section, due, inside, self._finished)
         ending = ways.ending(buffer, at, base)
-        if ending is None and ways.may_end(buffer, at):
+        if ending is not None and ending.more and not self._goes_on(ending.stop):
+            ending = None
+        elif ending is None and ways.may_end(buffer, at):
             reader.status = OPEN if reader.status == DEAD else reader.status
             return False
         if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:
@@ -414,6 +452,13 @@ class CallReading:
             self._begin(entry, found)
         return True
 
+    def _goes_on(self, at: int) -> bool:
+        """Whether another call stands at index `at` of a marker; where it has but its name, salvage tells."""
+        if self._entry.form.body != "arguments":
+            return True
+        found = further(self._entry).pattern.match(self._buffer, at)
+        return self._salvages and self._tools is not None and found is not None and found["name"] in self._tools
+
     def _complete(self, reader: Reader, end: int, repairs: tuple[Repair, ...] = ()) -> None:
         """The marker ends at index `end`, for which `repairs` were made behind its arguments."""
         if not isinstance(reader, ObjectReader):
@@ -424,7 +469,9 @@ class CallReading:
             place = self._base + end
             self._repairs += (Repair("missing-closer", Span(place, place)),)
         if len(self._repairs) > 1:
-            self._repairs = tuple(sorted(self._repairs, key=_begin))
+            begins = list(map(_begin, self._repairs))
+            if begins != sorted(begins):
+                self._repairs = tuple(sorted(self._repairs, key=_begin))
         raw = self._raw(end)
         source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
         json = source if self._json is None else self._json.take()

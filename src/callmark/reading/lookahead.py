@@ -166,7 +166,7 @@ class Lookahead:
             begins = self._alarm.begins
             far = rf"(?=(?s:.{{{HOLD_LIMIT + 1}}}))"  # the end of the text is too far away to be waited for
             content = (
-                rf"(?:[^{quote}\\\x00-\x1f\ud800-\udfff{begins}]++|[\x00-\x1f]"
+                rf"(?:[^{quote}\\\ud800-\udfff{begins}]++"
                 rf"|\\(?:[\"\\/nrt']|[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff{begins}])"
                 rf"|(?=[{begins}])(?!{self._alarm.pattern.text})(?:{far}|(?!{waits[-1]}))(?s:.))*+"
             )

@@ -85,7 +85,6 @@ class Parser(SectionReading):
         "_nonce",
         "_policies",
         "_reasoning_depth",
-        "_salvages",
     )  # fmt: skip
 
     def __init__(

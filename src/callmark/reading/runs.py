@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, repeat
 from json.encoder import encode_basestring as quoted
 from typing import Final, NamedTuple
 
 from callmark.events import Repair, Span
+from callmark.reading.paths import PATH_LIMIT, literal_path
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, holdable, loose_number
 
 OBJECT, ARRAY, TUPLE = "O", "A", "t"  # frames, as in `values`
 _FRAMES: Final = {"{": OBJECT, "[": ARRAY, "(": TUPLE}
 _CLOSERS: Final = {OBJECT: "}", ARRAY: "]", TUPLE: ")"}
 
-_NO_STRINGS = frozenset(("true", "false", "null", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"))
-"""Words that are no strings, in lower case: values of other languages, and [TOOL_CALLS], which opens a marker."""
+_NO_STRINGS = frozenset(
+    "true tru false fals null nul none nil undefined nan inf infinity tool_calls".split()
+)
+"""Words that are no strings, in lower case: values of other languages, what a typing error makes of them, and
+[TOOL_CALLS], which opens a marker."""
 _BARE_VALUE: Final = re.compile(r"[^\W\d][\w\-]{0,127}+")
 
 
@@ -73,9 +77,10 @@ class Runs:
         whether a marker begins and ends with no letter, so that a comment of words holds none.
         """
         quote = "[\"'“”„‘’]"
+        double = rf"""(?![A-Za-z]:\\|\\\\)(?:[^"{signs}]++|\\["\\/nrt])*+\""""
+        path = rf"""(?=[A-Za-z]:\\)(?:[^"{signs}]|\\(?:[^{signs}]|["\\])){{0,{PATH_LIMIT}}}+\""""
         string = (
-            rf"""("(?![A-Za-z]:\\|\\\\)(?:[^"{signs}]++|\\["\\/nrt])*+")"""
-            rf"""|'((?:[^"'{signs}]++|\\')*+)'|[“”„]([^"“”„{signs}]*+)["“”„]|[‘’]([^"‘’{signs}]*+)[‘’]"""
+            rf"""("{double})|'((?:[^"'{signs}]++|\\')*+)'|[“”„]([^"“”„{signs}]*+)["“”„]|[‘’]([^"‘’{signs}]*+)[‘’]"""
         )
         remark = r"(?:/\*[\w ]{0,256}+\*/|(?://|#)[\w ]{0,256}+(?=[\r\n]))" if remarks else "(?!)"
         comma = rf"([,，])({blanks})"
@@ -91,7 +96,8 @@ class Runs:
         self._members = {}
         self._behind = {}
         for frame, separator in separators.items():
-            value = rf"(?:(?:{string}|([\w+\-.]{{1,64}}+))({blanks}){separator}|([\[{{(])({blanks}))"
+            text = string.replace(double, f"(?:{double}|{path})", 1)
+            value = rf"(?:(?:{text}|([\w+\-.]{{1,64}}+))({blanks}){separator}|([\[{{(])({blanks}))"
             self._members[frame] = re.compile((name if frame == OBJECT else "") + value).match
             self._behind[frame] = re.compile(f"({blanks}){separator}").match
         items = rf"((?:'(?:[^\"'{signs}]++|\\')*+'{blanks},{blanks}){{2,}}+)(?={item})"
@@ -147,7 +153,12 @@ class Runs:
                 pending, first = "", True
                 frames.append(_FRAMES[bracket])
             else:
-                if word is None:
+                if v1 is not None and v1[2:4] == ":\\":
+                    text = _path(v1, base + place, repairs)
+                    if not text:
+                        del repairs[known:]
+                        break
+                elif word is None:
                     text = _string(v1, v2, v3, v4, base + place, repairs)
                 else:
                     text, code = loose_word(word)
@@ -207,7 +218,10 @@ class Runs:
 
 
 _SINGLE: Final = re.compile(r"'((?:[^'\\]++|\\')*+)'")
+_ESCAPES: Final = re.compile(r'(?:[^\\]++|\\["\\/bfnrt])*+')
+_UNICODE: Final = re.compile(r"\\u[0-9a-fA-F]{4}")
 _DOUBLE: Final = re.compile(r'"[^"]*+"[ \t\r\n]++')
+_SEPARATOR: Final = re.compile(r"[ \t\r\n]*+,[ \t\r\n]*+")
 _WORD: Final = re.compile(r"[\w\-]++")
 
 
@@ -228,12 +242,17 @@ def _many(found: re.Match[str], place: int, repairs: list[Repair]) -> str:
         if "\\" in singles:
             singles = singles.replace("\\'", "\0")
         return str(singles.replace("'", '"').replace("\0", "'"))
-    read = {word: loose_word(word) for word in set(_WORD.findall(words))}
+    comma = _SEPARATOR.search(words)
+    items = words.split(comma[0]) if comma is not None else []
+    alike = not items[-1]  # whether the same stands behind each of them
+    read = {word: loose_word(word) for word in set(items[:-1] if alike else _WORD.findall(words))}
     codes = {code for _, code in read.values()}
-    if codes == {"bare-value"}:
-        spans = [Span(place + word.start(), place + word.end()) for word in _WORD.finditer(words)]
-        repairs += [Repair("bare-value", span) for span in spans]
-        return _WORD.sub(r'"\g<0>"', words)
+    if alike and comma is not None and codes == {"bare-value"}:
+        step = len(comma[0])
+        starts = list(accumulate((len(item) + step for item in items), initial=place))[:-2]
+        spans = map(Span, starts, [start + len(item) for start, item in zip(starts, items, strict=False)])
+        repairs += map(Repair, repeat("bare-value"), spans)
+        return '"' + f'"{comma[0]}"'.join(items[:-1]) + f'"{comma[0]}'
     if not all(text for text, _ in read.values()):
         return ""
     for word in _WORD.finditer(words):
@@ -241,6 +260,18 @@ def _many(found: re.Match[str], place: int, repairs: list[Repair]) -> str:
         if code:
             repairs.append(Repair(code, Span(place + word.start(), place + word.end())))
     return _WORD.sub(lambda word: read[word[0]][0], words)
+
+
+def _path(source: str, place: int, repairs: list[Repair]) -> str:
+    """Return the JSON of a string that begins like a path of Windows; "" where it must be looked at."""
+    piece = source[1:-1]
+    if _ESCAPES.fullmatch(piece) is not None:
+        return source
+    if len(piece) > PATH_LIMIT or _UNICODE.search(piece) is not None:
+        return ""
+    text, places = literal_path(piece, whole=True)
+    repairs += [Repair("literal-backslash", Span(place + 1 + at, place + 2 + at)) for at in places]
+    return f'"{text}"'
 
 
 def _string(

@@ -8,10 +8,10 @@ What a string is for, and where its content goes, is the affair of `values`.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
-from itertools import chain
+from itertools import chain, repeat
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
+from operator import attrgetter
 from typing import Final
 
 from callmark.events import Repair, Span
@@ -46,7 +46,7 @@ _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likel
 _LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
 _MENDED: Final = {
     quote: re.compile(
-        rf"""(?:[^{quote}\\\x00-\x1f\ud800-\udfff]++|[\x00-\x1f]|\\(?:["'\\/nrt]|{_PLAIN_UNIT}|{_PAIR}|{_LITERAL}))*+"""
+        rf"""(?:[^{quote}\\\ud800-\udfff]++|\\(?:["'\\/nrt]|{_PLAIN_UNIT}|{_PAIR}|{_LITERAL}))*+"""
     )
     for quote in "\"'"
 }
@@ -82,14 +82,14 @@ def to_double(piece: str) -> str:
     return piece.replace("\0", "\\\\")
 
 
-def mended(piece: str, quote: str, place: int, *, controls: bool = True) -> tuple[str, list[tuple[int, str]]]:
-    r"""Return a piece of a string with the delimiter `quote` as JSON, and positions and codes of its repairs, in order.
+def mended(piece: str, quote: str, *, controls: bool = True) -> tuple[str, dict[str, list[int]]]:
+    r"""Return a piece of a string with the delimiter `quote` as JSON, and the places of its repairs by their codes.
 
-    It begins at position `place`; `controls`: whether raw control characters are repairs. Escapes are put aside as
-    halves of surrogate pairs, of which there are none in it: what is left is to be mended.
+    `controls`: whether raw control characters are repairs. Escapes are put aside as halves of surrogate pairs, of which
+    there are none in it: what is left is to be mended.
 
-    >>> mended(r'"a\d" \\ \"', '"', 7)
-    ('\\"a\\\\d\\" \\\\ \\"', [(7, 'inner-quotes'), (9, 'literal-backslash'), (11, 'inner-quotes')])
+    >>> mended(r'"a\d" \\ \"', '"')
+    ('\\"a\\\\d\\" \\\\ \\"', {'inner-quotes': [0, 4], 'literal-backslash': [2]})
     """
     aside = "\\" in piece
     if aside:
@@ -98,16 +98,15 @@ def mended(piece: str, quote: str, place: int, *, controls: bool = True) -> tupl
             piece = piece.replace("\\'", "\ud802\ud802")
         if _SHORT_ESCAPE.search(piece) is not None:
             piece = _SHORT_ESCAPE.sub("\ud803\\g<1>", piece)
-    kinds = [_found(piece, quote, place, "inner-quotes")]
+    places = {"inner-quotes": _places(piece, quote)} if quote in piece else {}
     signs = [sign for sign in "\n\t\r" if sign in piece]
-    if controls:
-        kinds += [_found(piece, sign, place, "raw-control-character") for sign in signs]
     if _RARE.search(piece) is not None:
-        if controls:
-            kinds.append([(place + mark.start(), "raw-control-character") for mark in _RARE.finditer(piece)])
         signs += set(_RARE.findall(piece))
+    if signs and controls:
+        raw = [_places(piece, sign) for sign in signs]
+        places["raw-control-character"] = raw[0] if len(raw) == 1 else sorted(chain(*raw))
     if "\\" in piece:
-        kinds.append(_found(piece, "\\", place, "literal-backslash"))
+        places["literal-backslash"] = _places(piece, "\\")
         piece = piece.replace("\\'", "'").replace("\\", "\\\\")
     piece = piece.replace('"', '\\"')
     for sign in signs:
@@ -115,13 +114,13 @@ def mended(piece: str, quote: str, place: int, *, controls: bool = True) -> tupl
     if aside:
         for sign, escape in _ASIDE:
             piece = piece.replace(sign, escape)
-    known = [kind for kind in kinds if kind]
-    return piece, known[0] if len(known) == 1 else sorted(chain(*known))
+    return piece, places
 
 
-def _found(piece: str, sign: str, place: int, code: str) -> list[tuple[int, str]]:
-    at = place - 1
-    return [(at := at + len(part) + 1, code) for part in piece.split(sign)[:-1]] if sign in piece else []
+def _places(piece: str, sign: str) -> list[int]:
+    """Return where `sign` stands in a piece."""
+    at = -1
+    return [at := at + len(part) + 1 for part in piece.split(sign)[:-1]]
 
 
 class StringReader:
@@ -288,13 +287,16 @@ class StringReader:
         else:
             return at
         if end > at:
-            text, marks = mended(buffer[at:end], quote, base + at, controls=not self._triple)
-            for code, count in Counter(code for _, code in marks).items():
-                if code == "literal-backslash":
-                    self._literal = "backslash"
-                elif code == "inner-quotes":
-                    self._inner += count
-            self._repairs += [Repair(code, Span(start, start + 1)) for start, code in marks]
+            text, places = mended(buffer[at:end], quote, controls=not self._triple)
+            self._inner += len(places.get("inner-quotes", ()))
+            if "literal-backslash" in places:
+                self._literal = "backslash"
+            place = base + at
+            repairs: list[Repair] = []
+            for code, found in places.items():
+                starts = [place + start for start in found]
+                repairs += map(Repair, repeat(code), map(Span, starts, [start + 1 for start in starts]))
+            self._repairs += repairs if len(places) < 2 else sorted(repairs, key=attrgetter("span.start"))
             self._put(text)
         return end
 
