@@ -81,6 +81,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     done: str
 
 
+_TWICE = re.compile("expected each key once, found ('.*') twice")
+
+
 class _Lines:
     """Turns offsets into lines and columns."""
 
@@ -123,6 +126,12 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             parts = mismatch(problem.message)
             if parts is not None:
                 at, seen, expected = at + parts.at, parts.found, parts.expected
+            twice = _TWICE.fullmatch(problem.message)
+            if twice is not None:
+                key = twice[1][1:-1]
+                seen = f"the key {key} a second time"
+                places = re.finditer(rf"(?<![\w.\-]){re.escape(key)}(?=[\"'”’>]?[ \t\r\n]{{0,64}}[:=：＝>\n<])", problem.raw)
+                at += ([place.start() for place in places] + [0, 0])[1]
             after, _ = lines.place(problem.span.end)
             done = f"not read as a call; reading went on in line {after}, behind {len(problem.raw)} characters"
             if problem.code == "unclosed-marker":

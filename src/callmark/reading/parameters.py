@@ -33,6 +33,7 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
+_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
@@ -146,6 +147,8 @@ class ParametersReader:
                 if pattern.may_match(buffer, at):
                     return at
         if found is None:
+            blanks = _BLANKS.match(buffer, at)
+            self.error = base + (at if blanks is None else blanks.end())
             return self._die("unexpected-text", "a parameter or the end of the call", at)
         self.sound = base + at
         if found.lastgroup == "tail":

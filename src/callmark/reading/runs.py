@@ -23,7 +23,7 @@ _FRAMES: Final = {"{": OBJECT, "[": ARRAY, "(": TUPLE}
 _CLOSERS: Final = {OBJECT: "}", ARRAY: "]", TUPLE: ")"}
 
 _NO_STRINGS = frozenset(
-    "true tru false fals null nul none nil undefined nan inf infinity tool_calls".split()
+    ["true", "tru", "false", "fals", "null", "nul", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"]
 )
 """Words that are no strings, in lower case: values of other languages, what a typing error makes of them, and
 [TOOL_CALLS], which opens a marker."""
