@@ -92,10 +92,17 @@ def test_the_name_of_a_tool_is_a_clue():
     assert findings("Now `f` and then (a=1), half(2).", tools=["f"]) == ()
 
 
-def test_a_problem_without_a_place_is_found_where_its_marker_begins():
+def test_a_key_that_stands_twice_is_found_where_it_stands_again():
     (found,) = findings("x [CALL: f(a=1, a=2)]")
-    assert (found.code, found.column) == ("duplicate-key", 3)
-    assert (found.seen, found.expected) == ("[CALL: f(a=1, a=2)]", "each key once")
+    assert (found.code, found.column) == ("duplicate-key", 17)
+    assert (found.seen, found.expected) == ("the key a a second time", "each key once")
+    (escaped,) = findings('x [CALL: f({"a": 1, "\\u0061": 2})]')
+    assert escaped.column == 3
+
+
+def test_a_problem_without_a_place_is_found_where_its_marker_begins():
+    (found,) = findings('x [CALL: f({"a": "\\ud83d"})]')
+    assert (found.code, found.column) == ("lone-surrogate", 19)
 
 
 def test_repairs_are_found_in_the_order_of_the_text():
@@ -120,8 +127,8 @@ def test_a_notice_says_what_was_done():
 
 
 def test_only_the_beginning_of_a_long_place_is_quoted():
-    assert findings("x [CALL: f(a=1, a=" + "2" * 100 + ")]")[0].seen == "[CALL: f(a=1, a=" + "2" * (SHOWN - 16)
-    assert findings("[CALL: f(\na=1,\na=2)]")[0].seen == "[CALL: f("
+    assert findings("x [CALL: " + "f" * 100 + "()]", tools=["g"])[0].seen == "[CALL: " + "f" * (SHOWN - 7)
+    assert findings("[CALL: f(\na=1)]", tools=["g"])[0].seen == "[CALL: f("
 
 
 @pytest.mark.parametrize("text", ["", "Hello.", "See [1] and [x](y), a < b.", '[CALL: f({"a": 1})] ok', "- f({a: 1})"])

@@ -130,7 +130,8 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             if twice is not None:
                 key = twice[1][1:-1]
                 seen = f"the key {key} a second time"
-                places = re.finditer(rf"(?<![\w.\-]){re.escape(key)}(?=[\"'”’>]?[ \t\r\n]{{0,64}}[:=：＝>\n<])", problem.raw)
+                behind = r"[\"'”’>]?[ \t\r\n]{0,64}[:=：＝>\n<]"
+                places = re.finditer(rf"(?<![\w.\-]){re.escape(key)}(?={behind})", problem.raw)
                 at += ([place.start() for place in places] + [0, 0])[1]
             after, _ = lines.place(problem.span.end)
             done = f"not read as a call; reading went on in line {after}, behind {len(problem.raw)} characters"

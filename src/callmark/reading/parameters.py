@@ -2,7 +2,8 @@
 
 A value is any text up to `value_end`, but only where structure follows it (the next parameter, or the marker's tail);
 elsewhere `value_end` is data. The form's own opener inside a value means that the outer call was never closed: it ends
-there as broken, so that it does not swallow the call that begins.
+there as broken, so that it does not swallow the call that begins. A last value that no structure ends before the text
+does was perhaps cut in the middle: it is no call, for salvage neither, as what was previewed of it stands.
 
 A value whose declared type is a string is previewed as it comes. One that is not declared may turn out to be JSON, so
 it is held until it ends, but never longer than HOLD characters: what is longer is text. The interface is that of

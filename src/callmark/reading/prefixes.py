@@ -41,6 +41,8 @@ def merged(patterns: Sequence[str]) -> str:
     '<(?=[ab])(?:a>(?=[xyz])(?:x|[yz])|b>)'
     >>> merged(["a?b", "(?:cx|d)e"])
     '(?:ab|b|cxe|de)'
+    >>> merged(["x[ab]*+", "xc"])
+    'x(?:(?:[ab]){0,}+|c)'
     """
     return _merged(_ways(patterns), guarded=False)
 

@@ -239,9 +239,7 @@ def _many(found: re.Match[str], place: int, repairs: list[Repair]) -> str:
     if singles is not None:
         repairs += [Repair("single-quotes", Span(at, at + 1)) for at in
                     [place + string.start() for string in _SINGLE.finditer(singles)]]
-        if "\\" in singles:
-            singles = singles.replace("\\'", "\0")
-        return str(singles.replace("'", '"').replace("\0", "'"))
+        return str(singles.replace("\\'", "\0").replace("'", '"').replace("\0", "'"))
     comma = _SEPARATOR.search(words)
     items = words.split(comma[0]) if comma is not None else []
     alike = not items[-1]  # whether the same stands behind each of them

@@ -56,7 +56,7 @@ class SectionReading(CallReading):
             raise AssertionError("a section is being read")
         buffer = self._buffer
         section = entry.section
-        while self._calls < self._limits.calls or self._between:
+        while True:
             at = self._at
             if self._between:
                 between = section.next.match(buffer, at)
