@@ -101,12 +101,21 @@ class Runs:
             self._members[frame] = re.compile((name if frame == OBJECT else "") + value).match
             self._behind[frame] = re.compile(f"({blanks}){separator}").match
         items = rf"((?:'(?:[^\"'{signs}]++|\\')*+'{blanks},{blanks}){{2,}}+)(?={item})"
-        self._items = re.compile(rf"{items}|((?:[^\W\d][\w\-]{{0,63}}+{blanks},{blanks}){{2,}}+)"
-            rf"|((?:\"(?![A-Za-z]:\\|\\\\)[^\"{signs}]*+\"[ \t\r\n]{{1,64}}+){{2,}}+)(?=[\"{{\[])").match
+        self._items = re.compile(
+            rf"{items}|((?:[^\W\d][\w\-]{{0,63}}+{blanks},{blanks}){{2,}}+)"
+            rf"|((?:\"(?![A-Za-z]:\\|\\\\)[^\"{signs}]*+\"[ \t\r\n]{{1,64}}+){{2,}}+)(?=[\"{{\[])"
+        ).match
 
     def read(
-        self, buffer: str, at: int, base: int, frames: list[str], out: list[str], repairs: list[Repair],
-        room: int, pending: str,
+        self,
+        buffer: str,
+        at: int,
+        base: int,
+        frames: list[str],
+        out: list[str],
+        repairs: list[Repair],
+        room: int,
+        pending: str,
     ) -> Ran | None:
         """Read a run from index `at`, where a key or an item is due; return None where none begins there.
 
@@ -237,8 +246,10 @@ def _many(found: re.Match[str], place: int, repairs: list[Repair]) -> str:
         repairs += [Repair("missing-comma", Span(at, at)) for at in list(ends)[1:]]
         return ",".join(items) + ","
     if singles is not None:
-        repairs += [Repair("single-quotes", Span(at, at + 1)) for at in
-                    [place + string.start() for string in _SINGLE.finditer(singles)]]
+        repairs += [
+            Repair("single-quotes", Span(at, at + 1))
+            for at in [place + string.start() for string in _SINGLE.finditer(singles)]
+        ]
         return str(singles.replace("\\'", "\0").replace("'", '"').replace("\0", "'"))
     comma = _SEPARATOR.search(words)
     items = words.split(comma[0]) if comma is not None else []

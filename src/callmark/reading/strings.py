@@ -45,9 +45,7 @@ _ANOTHER = Pattern(r'[ \t\r\n]{1,64}+"')  # a string behind a string, of which n
 _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
 _LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
 _MENDED: Final = {
-    quote: re.compile(
-        rf"""(?:[^{quote}\\\ud800-\udfff]++|\\(?:["'\\/nrt]|{_PLAIN_UNIT}|{_PAIR}|{_LITERAL}))*+"""
-    )
+    quote: re.compile(rf"""(?:[^{quote}\\\ud800-\udfff]++|\\(?:["'\\/nrt]|{_PLAIN_UNIT}|{_PAIR}|{_LITERAL}))*+""")
     for quote in "\"'"
 }
 """Content of a string with everything that is mended by itself, whatever stands beside it."""

@@ -247,8 +247,8 @@ class ValueReader:
         if ran is None:
             return at
         keyed = self._stack[-1] == "O"
-        self._state = NEXT if not ran.due else (
-            (FIRST_KEY if keyed else FIRST_ITEM) if ran.first else (KEY if keyed else ITEM)
+        self._state = (
+            NEXT if not ran.due else ((FIRST_KEY if keyed else FIRST_ITEM) if ran.first else (KEY if keyed else ITEM))
         )
         self._pending = [ran.pending] if ran.pending else []
         self._gap = False
