@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -872,6 +872,7 @@ IN_QUOTES = [
 ]
 
 
+@example('a "b" c "aa" a",a', ('<tool_call>{"name": "f", "arguments": {"t": "', '"}}</tool_call>'))
 @given(st.lists(st.sampled_from(BESIDE_QUOTES), max_size=25).map("".join), st.sampled_from(IN_QUOTES))
 def test_a_string_full_of_quotes_is_read_alike_in_every_chunking(said, around):
     text = said.join(around)

@@ -173,7 +173,8 @@ class Lookahead:
             doubt = "|".join(map(str, waits[:-1]))
             closes = rf"{quote}(?:{self._quick}(?!{behind})(?:{far}|(?!{doubt}))){content}"
             opens = rf"{quote}(?!{COMMA.text}){closes.removeprefix(quote)}"
-            pattern = content + (f"(?:{closes}(?:{opens})?+)*+" if odd else f"(?:{opens}(?:{closes})?+)*+")
+            one, other = (closes, opens) if odd else (opens, closes)
+            pattern = f"{content}(?:{one}{other})*+(?:{one})?+"
             self._inside[key] = None if None in waits else re.compile(pattern).match
         return self._inside[key]
 
