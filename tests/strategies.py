@@ -9,6 +9,7 @@ import tomllib
 from functools import cache
 from html import escape
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -401,6 +402,73 @@ valued_markers: st.SearchStrategy[str] = st.one_of(
     ),
 )  # fmt: skip
 """Markers of key=value pairs and of tags, whose values are plain, or nearly so."""
+
+
+class _Sloppy:
+    """Writes JSON as bad models do: what must be mended stands beside what looks like it and must not be.
+
+    Made from a number, as thousands of choices would be too many for Hypothesis: it cannot make such a text smaller.
+    """
+
+    _QUOTES = (*'"""', "'", "'", "'", "“", "‘")
+    _WORDS = (
+        *("a", "x-1", "true", "True", "tru", "None", "nan", "Oslo", "7", "-3", "+7", ".5", "1.", "0x1F", "1_000", "é"),
+        *("C:\\x", "C:\\temp\\new", "//", "#", "don't", 'a"b', "\\n", '\\"', "\\'", "\\u00e9", "\\ud83d", "\\", " "),
+        *("a b", ",", ", ", "}", "]", ")]", "</tool_call>", "[CALL:", "<tool_call>", "：", "，", "/*c*/", '"', '",'),
+    )
+    _AROUND = (
+        *(("[CALL: f({", "})]"), ("[CALL: f(a=", ")]"), ("<|tool_call_start|>[f(a=", ")]<|tool_call_end|>")),
+        ("<tool_call>{'name': 'f', \"arguments\": {", "}}</tool_call>"),
+        ("<tool_call>{arguments: {", '}, "name": "f"}</tool_call>'),
+        *(('[TOOL_CALLS][{"name":"f","arguments":{', "}}]"), ("<|tool_call>call:f{", "}<tool_call|>")),
+    )
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._one = self._random.choice
+
+    def marker(self) -> str:
+        begin, end = self._one(self._AROUND)
+        body = self._members(2) if begin[-1] == "{" else self._value(2)
+        return begin + body + end + self._one(["", " ok", "\n[CALL: g()]"])
+
+    def _string(self) -> str:
+        quote = self._one(self._QUOTES)
+        end = {"“": "”", "‘": "’"}.get(quote, quote) if self._random.random() < 0.9 else self._one("\"'”’")
+        return quote + "".join(self._one(self._WORDS) for _ in range(self._one([0, 1, 1, 2, 3, 9]))) + end
+
+    def _value(self, depth: int) -> str:
+        kind = self._random.random()
+        if depth and kind < 0.15:
+            return "{" + self._blank() + self._members(depth - 1) + self._blank() + self._one("}}}}}}｝]")
+        if depth and kind < 0.3:
+            return self._one("[[[(") + self._items(depth - 1) + self._blank() + self._one("]]]]]])}")
+        return self._string() if kind < 0.75 else self._one(self._WORDS)
+
+    def _members(self, depth: int) -> str:
+        text = ""
+        for number in range(self._one([0, 1, 2, 3, 5])):
+            key = self._one([f'"k{number}"', f'"k{number}"', f"k{number}", f"'k{number}'", self._string(), "a b"])
+            sign = self._one([":"] * 9 + ["：", "=", "=>"])
+            text += (self._separator() if number else "") + self._blank() + key + sign + self._value(depth)
+        return text + self._one(["", "", "", ","])
+
+    def _items(self, depth: int) -> str:
+        some = self._one([lambda: self._one(self._WORDS), lambda: "'b c'", lambda: '"x"', lambda: self._value(depth)])
+        separators = [self._separator()] if self._random.random() < 0.6 else [self._separator() for _ in range(5)]
+        return "".join(some() + self._one(separators) for _ in range(self._one([0, 1, 2, 4, 9])))
+
+    def _separator(self) -> str:
+        return self._one([","] * 6 + [", "] * 5 + ["，", ",,", " ", "\n", ",/*c*/", ", # c\n", ";"])
+
+    def _blank(self) -> str:
+        return self._one(["", "", "", " ", "\n"])
+
+
+sloppy_json: st.SearchStrategy[list[str]] = st.integers(0, 2**32).map(
+    lambda seed: [_Sloppy(seed + number).marker() for number in range(5)]
+)
+"""Markers, five at a time, whose JSON is wrong at every other token."""
 
 
 def cuts(text: str) -> st.SearchStrategy[list[int]]:

@@ -48,6 +48,7 @@ from strategies import (
     mutated,
     options,
     schemas,
+    sloppy_json,
     sloppy_markers,
     soup,
     valued_markers,
@@ -739,6 +740,30 @@ KINDS = {
     "line break": r"[\n\r\u2028]",
     "beyond ASCII": r"[^\x00-\x7f]",
 }
+
+
+@given(sloppy_json, options)
+def test_sloppy_json_is_read_alike_in_every_chunking(texts, chosen):
+    for text in texts:
+        laws.check_chunking(text, range(len(text)), **chosen)
+        laws.check_previews(text, **chosen)
+
+
+def test_sloppy_json_is_mended_in_most_ways_and_broken_in_some():
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=150, derandomize=True, database=None)
+    @given(sloppy_json)
+    def collect(texts):
+        for text in texts:
+            parsed = parse(text)
+            seen.update(f"{min(len(call.repairs), 3)} repairs" for call in parsed.calls)
+            seen.update({repair.code for call in parsed.calls for repair in call.repairs})
+            seen.update(problem.code for problem in parsed.problems)
+
+    collect()
+    assert len(seen.keys() & set(REPAIR_CODES)) > 14, seen
+    assert min(seen["0 repairs"], seen["3 repairs"], seen["unexpected-text"]) > 20, seen
 
 
 def test_at_least_one_string_in_a_hundred_is_nasty_in_each_way():
