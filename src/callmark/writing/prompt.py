@@ -232,12 +232,10 @@ class _Writer:
         if self._choice == "none":
             return [words.none]
         free, named = self._choice == "auto", self._choice not in CHOICES
+        in_tags = bool(self._writing.parameter)
         rules = [
-            words.marks
-            if not self._writing.parameter
-            else words.lists
-            if style != "compact" and self._has_lists()
-            else "",
+            "" if in_tags else words.marks,
+            words.lists if in_tags and style != "compact" and self._has_lists() else "",
             words.missing if free else words.values,  # who must call cannot ask
             words.only.replace("{header}", self._header()),
             words.parallel if self._parallel and not named else words.single,
