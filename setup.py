@@ -12,7 +12,7 @@ from setuptools import setup
 
 ENGINE = (
     "arguments", "calls", "closers", "contexts", "decoder", "envelope", "fast", "objects", "pairs", "parameters",
-    "parser", "pieces", "plain", "scanner", "sections", "strings", "values",
+    "parser", "pieces", "plain", "runs", "scanner", "sections", "strings", "values",
 )  # fmt: skip
 
 

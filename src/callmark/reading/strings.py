@@ -51,7 +51,8 @@ _MENDED: Final = {
 """Content of a string with everything that is mended by itself, whatever stands beside it."""
 _RARE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _SHORT_ESCAPE: Final = re.compile(r"\\([/bfnrtu])")
-_ASIDE: Final = (("\ud800\ud800", "\\\\"), ("\ud801\ud801", '\\"'), ("\ud802\ud802", "'"), ("\ud803", "\\"))
+_BACKSLASH, _DOUBLE, _APOSTROPHE, _SHORT = map(chr, range(0xD800, 0xD804))  # written so for mypyc
+_ASIDE: Final = ((_BACKSLASH * 2, "\\\\"), (_DOUBLE * 2, '\\"'), (_APOSTROPHE * 2, "'"), (_SHORT, "\\"))
 _CONTROLS: Final = {char: quoted(char)[1:-1] for char in map(chr, range(32))}
 _COMMAS: Final = frozenset(",，")
 _RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
@@ -91,11 +92,11 @@ def mended(piece: str, quote: str, *, controls: bool = True) -> tuple[str, dict[
     """
     aside = "\\" in piece
     if aside:
-        piece = piece.replace("\\\\", "\ud800\ud800").replace('\\"', "\ud801\ud801")
+        piece = piece.replace("\\\\", _BACKSLASH * 2).replace('\\"', _DOUBLE * 2)
         if quote == "'":
-            piece = piece.replace("\\'", "\ud802\ud802")
+            piece = piece.replace("\\'", _APOSTROPHE * 2)
         if _SHORT_ESCAPE.search(piece) is not None:
-            piece = _SHORT_ESCAPE.sub("\ud803\\g<1>", piece)
+            piece = _SHORT_ESCAPE.sub(_SHORT + r"\g<1>", piece)
     places = {"inner-quotes": _places(piece, quote)} if quote in piece else {}
     signs = [sign for sign in "\n\t\r" if sign in piece]
     if _RARE.search(piece) is not None:
