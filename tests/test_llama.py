@@ -107,7 +107,9 @@ def test_the_proxy_gives_it_native_tool_calls(llama):
     with proxied(llama.address, mode="text", grammar=True) as proxy, httpx.Client(base_url=proxy, timeout=60) as client:
         assert client.get("/v1/models").json()["data"]
         assert "build_info" in client.get("/props").json()
-        whole = client.post("/v1/chat/completions", json={**CHAT, "tool_choice": "required"}).json()
+        whole = client.post(
+            "/v1/chat/completions", json={**CHAT, "tool_choice": "required", "parallel_tool_calls": False}
+        ).json()
         (choice,) = whole["choices"]
         assert choice["finish_reason"] == "tool_calls"
         for call in choice["message"]["tool_calls"]:
