@@ -73,6 +73,15 @@ OPENAI = {
         {"choices": [{"message": {"tool_calls": [piece(None, "c1", "f", '{"a": 1}'), piece(None, "c2", "g", "{}")]}}]},
     ],
     "no ids and no index": [openai(piece(None, None, "f", '{"a": 1}')), openai(piece(None, None, "g", "{}"))],
+    "told again at the end": [
+        openai(piece(0, "c1", "f", '{"a"')), openai(piece(0, arguments=": 1}")),
+        openai(piece(0, "c1", "f", '{"a": 1}')), openai(piece(1, "c2", "g", "{}")),
+        openai(piece(1, "c2", "g", "{}")), DONE,
+    ],
+    "null for no arguments": [openai(piece(0, "c1", "f", '{"a": 1}')), openai(piece(1, "c2", "g", "null")), DONE],
+    "no function around it": [
+        openai({"id": "c1", "name": "f", "arguments": '{"a": 1}'}, {"id": "c2", "name": "g", "arguments": {}}), DONE,
+    ],
 }  # fmt: skip
 
 ANTHROPIC = [

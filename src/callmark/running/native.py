@@ -33,6 +33,7 @@ WHOLE: Final = (
 """Why servers stop whose message is all there. Any other reason, or none, may have cut it."""
 DROPPED: Final = "malformed_function_call"
 """In Gemini's reason, also behind other words, where it could not read a call of its model, and sends none."""
+_OF_FUNCTION: Final = ("index", "function", "name", "arguments")
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
@@ -46,6 +47,8 @@ class _Pending:
         self.started = False
         self.closed = False  # said to be over, which servers also say of what is cut
         self.pieces: list[str] = []
+        self.half = ""  # of a character that the next fragment may complete: node's servers cut emoji in two
+        self._size = 0  # of these
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
 
     def is_followed(self, name: Any, arguments: Any) -> bool:
@@ -59,6 +62,22 @@ class _Pending:
             return not self.pieces or self.is_full()
         text = _text_of(arguments) if isinstance(arguments, Mapping) else str(arguments or "")
         return self.is_full() and text.lstrip().startswith("{") and text.strip() != "".join(self.pieces).strip()
+
+    def is_told(self, arguments: str) -> bool:
+        """Return whether arguments are those that it has, all of them: some servers tell them again at the end."""
+        return len(arguments) == self._size and arguments == "".join(self.pieces) and self.is_full()
+
+    def take(self, arguments: str) -> str:
+        """Add a fragment, and return what of it is certain."""
+        if self.half:
+            units = (self.half + arguments).encode("utf-16-le", "surrogatepass")
+            arguments, self.half = units.decode("utf-16-le", "surrogatepass"), ""
+        if "\ud800" <= arguments[-1] < "\udc00":
+            arguments, self.half = arguments[:-1], arguments[-1]
+        if arguments:
+            self.pieces.append(arguments)
+            self._size += len(arguments)
+        return arguments
 
     def is_full(self) -> bool:
         """Return whether its arguments are an object already."""
@@ -154,10 +173,10 @@ class Assembler:
             self._say(content, made)
             old = _object(delta.get("function_call"))  # of the days before `tool_calls`
             for piece in [*_objects(delta.get("tool_calls")), *([{"index": 0, "function": old}] if old else [])]:
-                function = _object(piece.get("function"))
+                function = _object(piece.get("function", piece))  # some have none around it
                 key = self._openai_key(piece, function)
                 self._piece(key, piece.get("id"), function.get("name"), function.get("arguments"), made)
-                given = {key: value for key, value in piece.items() if value and key not in ("index", "function")}
+                given = {key: value for key, value in piece.items() if value and key not in _OF_FUNCTION}
                 index = self._pending[key].index
                 self.given[index] = {**given, **self.given.get(index, {})}
             if choice.get("finish_reason"):
@@ -344,6 +363,7 @@ class Assembler:
             call = self._pending[key] = _Pending(self._begun)
             self._begun += 1
         self._last = key
+        again = call.id is not None and call.id == own_id
         call.id = call.id or (own_id if isinstance(own_id, str) and own_id else None)
         if isinstance(name, str) and name and not call.name:
             call.name = name  # once: some servers send it with every fragment
@@ -353,10 +373,13 @@ class Assembler:
             made.extend(ArgumentsDelta(call.index, piece) for piece in call.pieces)
         if isinstance(arguments, Mapping):
             arguments = _text_of(arguments)
-        if isinstance(arguments, str) and arguments:
-            call.pieces.append(arguments)
-            if call.started:
-                made.append(ArgumentsDelta(call.index, arguments))
+        if not isinstance(arguments, str) or not arguments or (again and call.is_told(arguments)):
+            return
+        if not call.pieces and arguments.strip() == "null":  # how Python's servers write that there are none
+            return
+        arguments = call.take(arguments)
+        if arguments and call.started:
+            made.append(ArgumentsDelta(call.index, arguments))
 
     def _close(self, key: Any, made: list[str | Event]) -> None:
         """End a call that its server says is over. One without arguments waits: they say it of what they cut, too."""
@@ -380,7 +403,7 @@ class Assembler:
             value = call.partial.value
             self._piece(key, None, None, "{" if value is None else value, made)
         del self._pending[key]
-        raw = "".join(call.pieces)
+        raw = "".join(call.pieces) + call.half
         name = call.name or None
         try:
             arguments = decode(raw.strip() or "{}", Limits().nesting)
