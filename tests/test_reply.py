@@ -518,8 +518,9 @@ def handed_over(*chunks, reason="tool_calls", body=None, **settings):
     """Return what a client gets for chunks of native calls, and the reader's writer."""
     request = {"model": "m", "messages": USER, "tools": TOOLS, **(body or {})}
     writer = StreamWriter(handed(request, ModelSettings(**settings)), 1)
+    events = [each if isinstance(each, bytes) else encoded(each) for each in chunks]
     last = [encoded(chunk({}, reason)), b"[DONE]"] if reason else []
-    return wire(writer.feed([*map(encoded, chunks), *last]).decode() + writer.finish(complete=False).decode())
+    return wire(writer.feed([*events, *last]).decode() + writer.finish(complete=False).decode())
 
 
 def fragment(arguments, name=None, index=0, own_id=None, **more):
@@ -614,6 +615,28 @@ def test_calls_of_a_server_are_those_of_its_whole_answer(calls, shape, reason, s
     assert found == expected
     assert streamed_one["finish_reason"] == made["finish_reason"]
     assert streamed_one["content"] == (made["message"]["content"] or "")
+
+
+def test_a_native_call_may_have_an_emoji_that_is_cut_in_two():
+    first = {"index": 0, "id": "x", "function": {"name": "weather", "arguments": '{"city":"a\ud83d'}}
+    sent = [chunk({"tool_calls": [first]}), fragment('\ude00b"}')]
+    for arguments in ("whole", "stream"):
+        made = joined(handed_over(*(json.dumps(each).encode() for each in sent), arguments=arguments))[0]
+        assert made["tool_calls"] == [{"id": "x", "name": "weather", "arguments": '{"city":"a😀b"}'}]
+        assert made["finish_reason"] == "tool_calls"
+
+
+def test_blanks_between_texts_of_a_server_stay_whenever_its_calls_go_out():
+    call = {"index": 0, "id": "x", "function": {"name": "weather", "arguments": "{}"}}
+    sent = [chunk({"content": "Let me. "}), chunk({"tool_calls": [call]}), chunk({"content": "There. "})]
+    for arguments in ("whole", "stream"):
+        assert joined(handed_over(*sent, arguments=arguments))[0]["content"] == "Let me. There."
+
+
+def test_choices_without_an_index_are_told_apart_in_a_stream_too():
+    answer = {"choices": [{"message": {"content": text}, "finish_reason": "stop"} for text in ("One", "Two")]}
+    made = joined(wire(StreamWriter(exchange({"n": 2}), 1).feed_whole(answer).decode()))
+    assert [made[number]["content"] for number in range(2)] == ["One", "Two"]
 
 
 def test_a_native_call_of_the_old_shape_counts_too():

@@ -179,7 +179,10 @@ class StreamWriter:
         """Write a whole answer as a stream, for upstreams that do not stream."""
         choices = answer.get("choices")
         listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
-        listed = [{**choice, "finish_reason": _reason_of(choice)} for choice in listed]
+        listed = [
+            {**choice, "index": _number(choice.get("index"), number), "finish_reason": _reason_of(choice)}
+            for number, choice in enumerate(listed)
+        ]
         return b"".join(self._chunk({**answer, "choices": listed})) + self.finish(complete=True)
 
     def finish(self, *, complete: bool) -> bytes:

@@ -226,7 +226,8 @@ class ChoiceReader:
             self._ids.add(own_id)
         elif own:  # some have one id for all
             own = {**own, "id": ""}
-        self._blanks = ""
+        if self._parser is not None:  # else the call stands beside the text, and not in it
+            self._blanks = ""
         self._release(Thought if self._before == "reasoning" else Said, drop=self._before == "drop")
         self._parts.append(Begun(self.calls, name, own))
         self._begun, self._argued, self._tail = True, False, ""
