@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import callmark
 from callmark.errors import UsageError
-from callmark.serving.chat import RequestError, checked, concerns_tools, taught
+from callmark.serving.chat import RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.reply import Argued, Begun
 from callmark.serving.upstreams import ModelSettings, ProxyConfig, Upstream, load_config, make_config
 
@@ -216,6 +216,16 @@ def test_only_the_tools_of_the_settings_are_offered():
     gone = ask(settings=ModelSettings(mode="text", tools=()))
     assert gone.tools == ()
     assert gone.body["messages"] == [{"role": "user", "content": "Hi"}]
+
+
+def test_a_server_that_takes_tools_gets_the_stop_strings_of_the_settings_too():
+    body = {"messages": TURN, "tools": TOOLS}
+    settings = ModelSettings(mode="native", stop=("User:", "x"))
+    assert handed({**body, "stop": ["x", "y"]}, settings).body["stop"] == ["x", "y", "User:"]
+    assert handed({**body, "stop": "y"}, settings).body["stop"] == ["y", "User:", "x"]
+    assert handed(body, settings).body["stop"] == ["User:", "x"]
+    assert handed({**body, "stop": 5}, settings).body["stop"] == 5  # whether it is a good one is the server's business
+    assert "stop" not in handed(body, ModelSettings(mode="native")).body
 
 
 def test_stop_strings_are_those_of_the_client_and_of_the_settings_and_the_headers_of_results():

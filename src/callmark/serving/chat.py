@@ -145,6 +145,10 @@ def handed(body: Body, settings: ModelSettings) -> Exchange:
     offered = [tool for tool in tools if settings.offers(_name_of({"function": tool} if old else tool))]
     if len(offered) < len(tools):
         body = {**body, key: offered} if offered else {key: body[key] for key in body if key not in _OURS}
+    stops = body.get("stop")
+    stops = [stops] if isinstance(stops, str) else stops or []
+    if settings.stop and isinstance(stops, list):
+        body = {**body, "stop": list(dict.fromkeys([*stops, *settings.stop]))}
     return Exchange(
         body=body,
         tools=tuple(offered),
