@@ -26,7 +26,15 @@ from starlette.routing import Route
 from callmark.cli import main
 from callmark.serving import relay as relays
 from callmark.serving.relay import Relay
-from callmark.serving.upstream import EVENT_LIMIT, Connection, EventDecoder, UpstreamError, failure, pieces_of
+from callmark.serving.upstream import (
+    EVENT_LIMIT,
+    UNSURE_SECONDS,
+    Connection,
+    EventDecoder,
+    UpstreamError,
+    failure,
+    pieces_of,
+)
 from callmark.serving.upstreams import Upstream, make_config
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 
@@ -314,6 +322,59 @@ def test_a_server_that_refuses_tools_after_all_gets_text():
     with chain(lambda _: Answer([], status=400, body=b"too long"), routes=SERVERS["llama.cpp"]) as (_, client):
         refused = post(client, ASK)
         assert (refused.status_code, refused.content) == (400, b"too long")
+
+
+def test_what_a_server_refuses_of_one_request_says_nothing_of_others():
+    """Errors about tools are mostly of their request: a result that answers no call, a choice that is none."""
+
+    def model(body):
+        if "tools" in body and body.get("tool_choice") == "required":
+            return Answer([], status=400, body=b'{"error": "tool_choice: required is too much to ask"}')
+        return says("Hi")
+
+    with chain(model, routes=SERVERS["llama.cpp"]) as (scripted, client):
+        post(client, {**ASK, "tool_choice": "required"})
+        post(client, ASK)
+        assert scripted.requests[-1] == ASK
+
+
+def test_a_server_that_is_still_loading_is_asked_again():
+    ready = False
+
+    async def props(request):
+        if not ready:
+            return JSONResponse({"error": {"message": "Loading model"}}, 503)
+        return JSONResponse({"chat_template_caps": {"supports_tools": True}})
+
+    scripted = Scripted(lambda body: says("Hi"))
+    scripted.routes = [Route("/props", props)]
+    with served(scripted.app()) as address:
+        now = 0.0
+        connection = Connection(Upstream(url=f"{address}/v1"), clock=lambda: now)
+
+        async def asked():
+            nonlocal ready, now
+            found = [await connection.takes_tools("m")]
+            ready = True
+            found.append(await connection.takes_tools("m"))  # asked a moment ago
+            now += UNSURE_SECONDS
+            found.append(await connection.takes_tools("m"))
+            await connection.close()
+            return found
+
+        assert asyncio.run(asked()) == [False, False, True]
+
+
+def test_a_server_is_asked_about_itself_with_the_key_of_the_client():
+    async def props(request):
+        able = request.headers.get("authorization") == "Bearer k"
+        return JSONResponse({"chat_template_caps": {"supports_tools": True}} if able else {}, 200 if able else 401)
+
+    with chain(routes=[Route("/props", props)]) as (scripted, client):
+        post(client, ASK)
+        assert "tools" not in scripted.requests[-1]
+        post(client, {**ASK, "model": "n"}, headers={"authorization": "Bearer k"})
+        assert "tools" in scripted.requests[-1]
 
 
 def test_a_server_that_says_nonsense_of_itself_gets_text():

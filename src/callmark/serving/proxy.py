@@ -36,6 +36,7 @@ from callmark.serving.upstream import (
     EventDecoder,
     Header,
     UpstreamError,
+    lacks_tools,
     pieces_of,
     read_all,
     refuses_tools,
@@ -205,7 +206,7 @@ class Proxy:
                 yield _as_it_is(response)
             return
         old = body.get("functions") or body.get("function_call")  # which servers do not know
-        if settings.mode == "native" or (auto and not old and await connection.takes_tools(model)):
+        if settings.mode == "native" or (auto and not old and await connection.takes_tools(model, headers)):
             exchange = handed(body, settings)
             content = raw if exchange.body is body else encoded(exchange.body)
             async with connection.request("POST", url, headers, content) as response:
@@ -214,7 +215,8 @@ class Proxy:
                     _say(model, "native", response.status_code, started)
                     yield await _read(response, refusal, exchange)
                     return
-            connection.learn(model, False)
+            if lacks_tools(refusal):
+                connection.learn(model, False)
         try:
             exchange = taught(body, settings, self._nonce)
             content = msgspec.json.encode(exchange.body)

@@ -9,6 +9,7 @@ from asyncio's cancel it does not, and of 100 clients that vanished one left a c
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -31,6 +32,8 @@ ASKING_SECONDS: Final = 2.0
 """How long a server is asked about itself: it answers at once, or it is none that can say it."""
 KNOWN_SECONDS: Final = 300.0
 """How long is believed what a server says of itself; people change models."""
+UNSURE_SECONDS: Final = 10.0
+"""How long a server that could not say it is left alone: it is still loading, busy, or wants a key."""
 
 _NOT_SENT: Final = frozenset((
     "host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
@@ -43,6 +46,13 @@ _NOT_TOLD: Final = frozenset((
     b"server", b"set-cookie",
 ))  # fmt: skip
 _REFUSED_TOOLS: Final = (400, 404, 422, 500, 501)
+_UNSURE: Final = (401, 403, 408, 425, 429, 500, 502, 503, 504)
+_KEYS: Final = ("authorization", "x-api-key", "api-key")
+_LACKS_TOOLS: Final = re.compile(
+    rb"(?:not|n't) (?:\w+ )?(?:support|allow|enable|implement|permit|accept)|requires\b|disabled"
+    rb"|extra (?:inputs|fields)"
+    rb"|(?:unsupported|unknown|unrecogni[sz]ed|unexpected) (?:request )?(?:param|field|arg|key|option|propert)"
+)
 
 
 _T = TypeVar("_T")
@@ -185,7 +195,7 @@ class Connection:
         kept = [(key, value.strip()) for key, value in given if key not in _NOT_SENT and key not in hop]
         kept = [each for each in kept if each != ("authorization", "Bearer")]  # what SillyTavern sends without a key
         if self._key or not self._pass_authorization:
-            kept = [(key, value) for key, value in kept if key not in ("authorization", "x-api-key", "api-key")]
+            kept = [(key, value) for key, value in kept if key not in _KEYS]
         if self._key:
             kept.append(("authorization", f"Bearer {self._key}"))
         return [*kept, ("accept-encoding", "identity")]
@@ -230,21 +240,37 @@ class Connection:
 
     # Who takes tools.
 
-    async def takes_tools(self, model: str) -> bool:
-        """Whether the server says of itself that it takes tools for a model. Asks it, and believes it for a while."""
+    async def takes_tools(self, model: str, given: Iterable[tuple[str, str]] = ()) -> bool:
+        """Whether the server says of itself that it takes tools for a model. Asks it, and believes it for a while.
+
+        given   the headers of a client's request, whose key the server may want
+        """
         known = self._takes_tools.get(model)
         if known is not None and self._clock() < known[1]:
             return known[0]
-        answers = await together(self._llama_cpp, partial(self._ollama, model), partial(self._lm_studio, model))
-        takes = next((answer for answer in answers if answer is not None), False)
-        self.learn(model, takes)
+        asking = _Asking(self, [(key, value) for key, value in given if key in _KEYS])
+        takes = await asking.takes_tools(model)
+        self.learn(model, takes, UNSURE_SECONDS if asking.unsure and not takes else KNOWN_SECONDS)
         return takes
 
-    def learn(self, model: str, takes: bool) -> None:
-        """Remember whether tools are taken for a model."""
+    def learn(self, model: str, takes: bool, seconds: float = KNOWN_SECONDS) -> None:
+        """Remember for some time whether tools are taken for a model."""
         if len(self._takes_tools) >= 256:  # names come from clients
             self._takes_tools.clear()
-        self._takes_tools[model] = (takes, self._clock() + KNOWN_SECONDS)
+        self._takes_tools[model] = (takes, self._clock() + seconds)
+
+
+class _Asking:
+    """Asks a server about itself. `unsure` is whether it could not answer, which it may a little later."""
+
+    def __init__(self, connection: Connection, keys: list[tuple[str, str]]) -> None:
+        self.unsure = False
+        self._connection = connection
+        self._headers = [*connection.headers(keys), ("content-type", "application/json")]
+
+    async def takes_tools(self, model: str) -> bool:
+        answers = await together(self._llama_cpp, partial(self._ollama, model), partial(self._lm_studio, model))
+        return next((answer for answer in answers if answer is not None), False)
 
     async def _llama_cpp(self) -> bool | None:
         properties = await self._ask("GET", "/props")
@@ -264,18 +290,21 @@ class Connection:
 
     async def _ask(self, method: str, path: str, body: Any = None) -> Mapping[str, Any]:
         """Return what a server says of itself; nothing where it says nothing of the kind."""
-        url = self.url(path)
+        url = self._connection.url(path)
         if url is None:
             return {}
-        headers = [*self.headers(), ("content-type", "application/json")]
         content = msgspec.json.encode(body) if body is not None else b""
         found = None
         try:
-            with anyio.move_on_after(ASKING_SECONDS):
-                async with self.request(method, url, headers, content) as response:
+            with anyio.move_on_after(ASKING_SECONDS) as asking:
+                async with self._connection.request(method, url, self._headers, content) as response:
                     raw = await read_all(pieces_of(response), 1 << 20) if response.is_success else b"{}"
+                    self.unsure = self.unsure or response.status_code in _UNSURE
                     found = msgspec.json.decode(raw)
-        except (UpstreamError, msgspec.DecodeError, UnicodeDecodeError):
+            self.unsure = self.unsure or asking.cancelled_caught
+        except UpstreamError:
+            self.unsure = True
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -310,6 +339,12 @@ def refuses_tools(status: int, body: bytes) -> bool:
         return False
     text = body[:4096].lower()
     return b"tool" in text or b"jinja" in text
+
+
+def lacks_tools(body: bytes) -> bool:
+    """Whether an error by which tools are refused is about all requests, and not about what one of them holds."""
+    text = body[:4096].lower()
+    return _LACKS_TOOLS.search(text) is not None and b"tool_choice" not in text and b"parallel_tool" not in text
 
 
 async def read_all(pieces: AsyncGenerator[bytes, None], limit: int = ANSWER_LIMIT) -> bytes:
