@@ -357,6 +357,8 @@ def _harmless(message: Body) -> Body:
             kept["content"] = [_harmless_part(part) for part in content]
         else:
             kept["content"] = neutralized_inside(content, special_tokens=True)
+        if message["role"] == "user" and isinstance(kept.get("name"), str):  # which some templates write before it
+            kept["name"] = neutralized_inside(kept["name"], special_tokens=True)
     return kept
 
 
