@@ -1136,6 +1136,7 @@ def test_what_the_readme_shows_of_the_proxy_is_true():
         (["--mode", "text"], "--upstream"),
         (["--config", "x.toml", "--mode", "text"], "--config"),
         (["--config", "x.toml"], "x.toml"),
+        (["--upstream", "http://h/v1", "--upstream", "http://g/v1"], "--config"),
         (["--upstream", "http://h/v1", "--port", "99999"], "65535"),
         (["--config", "keyless.toml"], "CALLMARK_NO_SUCH_KEY"),
         (["--upstream", "localhost:5001"], "http://host:port/v1"),

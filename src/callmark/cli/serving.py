@@ -60,8 +60,21 @@ def stdio(schema: bool, bounds: Bounds) -> None:
         answer(source, output, bounds=bounds, log=lambda line: click.echo(line, err=True))
 
 
+def _only(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Take an option that has a place once: of two, click takes the last and says nothing."""
+    if len(given) > 1:
+        raise click.UsageError(f"{parameter.opts[0]}: expected it once; several are told in a file, by --config")
+    return given[0] if given else None
+
+
 _PROXYING: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
-    click.option("--upstream", metavar="URL", help="A server with OpenAI's chat API, .../v1: its models get tools."),
+    click.option(
+        "--upstream",
+        multiple=True,
+        callback=_only,
+        metavar="URL",
+        help="A server with OpenAI's chat API, .../v1: its models get tools.",
+    ),
     click.option("--config", metavar="FILE.toml", help="Upstreams and how each model is taught, instead of options."),
     click.option("--upstream-key", envvar="CALLMARK_UPSTREAM_KEY", help="For it. Or in CALLMARK_UPSTREAM_KEY."),
     click.option("--mode", type=click.Choice(["auto", "native", "text"]), help="How tools get there. [auto]"),
