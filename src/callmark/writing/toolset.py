@@ -26,11 +26,14 @@ _MAPS: Final = ("properties", "patternProperties", "definitions", "$defs", "depe
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ONE: Final = (
     "items", "additionalItems", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else",
-    "unevaluatedProperties",
+    "unevaluatedItems", "unevaluatedProperties",
 )  # fmt: skip
-_TEXTS: Final = ("description", "title", "pattern", "format", "$ref")
+_TEXTS: Final = ("description", "title", "pattern", "format", "$ref", "$dynamicRef", "$id", "$anchor", "$dynamicAnchor")
 _NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-_COUNTS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_COUNTS: Final = (
+    "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
+    "maxContains",
+)  # fmt: skip
 _CONDITIONS: Final = ("not", "if", "then", "else")  # what stands there may well be impossible
 _BOUNDS: Final = (
     (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")), (("minLength",), ("maxLength",)),
@@ -161,13 +164,73 @@ def _object_schema(name: str, schema: Any) -> Schema:
         return {"type": "object", "properties": {}}
     if not isinstance(schema, Mapping):
         raise ToolsError(f"tool {name!r}: expected a JSON Schema of its arguments, found {type(schema).__name__}")
-    result: Schema = normalized(schema, f"tool {name!r}: parameters", schema)
+    result = _referring(schema, f"tool {name!r}: parameters")
     kinds = result.get("type")
     if kinds is None:
         result = {"type": "object", **result}
     elif kinds != "object" and "object" not in kinds:
         raise ToolsError(f"tool {name!r}: expected a schema of type object, found type {kinds!r}")
     return result
+
+
+def _referring(schema: Mapping[str, Any], where: str) -> Schema:
+    """Return a schema in normal form of which each reference leads to what is in normal form.
+
+    What stands elsewhere, or in a place that has another name here, gets a definition of its own.
+    """
+    result: Schema = normalized(schema, where, schema)
+    names: dict[str, str] = {}
+    waiting = [result]
+    for part in waiting:  # which grows: what is referred to may refer to more
+        for holder in _references(part):
+            reference = holder["$ref"]
+            if reference not in names:
+                if _stays(reference, schema):
+                    continue
+                definitions = result.setdefault("$defs", {})
+                name = re.sub(r"[^A-Za-z0-9_-]", "", reference.rpartition("/")[2]) or "part"
+                while name in definitions:
+                    name += "_"
+                names[reference] = name
+                definitions[name] = normalized(pointed(reference, schema), f"{where}.{reference}", schema)
+                waiting.append(definitions[name])
+            holder["$ref"] = f"#/$defs/{names[reference]}"
+    return result
+
+
+def _references(schema: Any) -> list[Schema]:
+    """Return the parts of a schema in normal form that refer to others."""
+    found = []
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, dict):
+            continue
+        if "$ref" in part:
+            found.append(part)
+        waiting += [inner for key in _MAPS if key in part for inner in part[key].values()]
+        waiting += [inner for key in _LISTS if key in part for inner in part[key]]
+        waiting += [part[key] for key in _ONE if key in part]
+    return found
+
+
+def _stays(reference: str, root: Any) -> bool:
+    """Whether what a reference leads to is a schema that stands in the same place in normal form."""
+    if not reference.startswith("#/"):
+        return True
+    path = ""
+    steps = iter(reference[2:].split("/"))
+    for step in steps:
+        path += f"/{step}"
+        found = pointed(f"#{path}", root)
+        if step in _MAPS or (step in _LISTS and (step != "allOf" or len(found) > 1)):
+            name = next(steps, None)
+            if name is None:
+                return False
+            path += f"/{name}"
+        elif step not in _ONE or step == "additionalItems" or isinstance(found, list):
+            return False
+    return True
 
 
 def normalized(schema: Any, where: str, root: Any, depth: int = 0) -> Any:
@@ -265,6 +328,12 @@ def _modern(schema: Schema, where: str) -> Any:
         return {**branch, **schema} if isinstance(branch, dict) else branch
     if isinstance(schema.get("required"), bool):  # draft-03, and templates that took it for one
         del schema["required"]
+    needs = schema.get("dependentRequired", {})
+    if not isinstance(needs, Mapping) or not all(isinstance(name, str) for name in needs):
+        raise ToolsError(f"{where}.dependentRequired: expected keys with lists of names, found {needs!r:.80}")
+    for key, names in needs.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ToolsError(f"{where}.dependentRequired.{key}: expected a list of names, found {names!r:.80}")
     for key, kind, what in (("enum", list, "a list"), ("required", list, "a list of names")):
         if key in schema and not isinstance(schema[key], kind):
             raise ToolsError(f"{where}.{key}: expected {what}, found {type(schema[key]).__name__}")
