@@ -426,6 +426,29 @@ def test_tables_have_the_syntax_of_calls():
     assert "| f | a?=string |  |\n| g |  |  |" in protocol_prompt(tools, "pythonic", style="table").text
 
 
+def test_tables_say_what_signatures_say():
+    integer = {"type": "integer", "default": 3}
+    one = {"properties": {"a": {}}, "required": ["a"]}
+    tools = {
+        "f": {"allOf": [one, {"properties": {"b": integer}}]},
+        "g": {"$ref": "#/$defs/one", "$defs": {"one": one}},
+        "h": {"oneOf": [one, {"properties": {"b": integer}, "required": ["b"]}]},
+    }
+    table = protocol_prompt(tools, style="table").text
+    assert '| f | "a": any; "b"?: integer = 3 |  |' in table
+    assert '| g | "a": any |  |' in table
+    assert '| h | "a": any \\| "b": integer = 3 |  |' in table
+    table = protocol_prompt(tools, "pythonic", style="table").text
+    assert "`(= )` default" in table  # as `=` stands before types
+    assert "| h | a=any \\| b=integer (= 3) |  |" in table
+
+
+def test_schemas_without_a_description_are_no_calls_and_shown_as_they_are():
+    for dialect in callmark.dialects():
+        lines = protocol_prompt({"f": {}}, dialect, style="schema").text.splitlines()
+        assert '{"name":"f","description":"","parameters":{"type":"object"}}' in lines, dialect.name
+
+
 def test_who_must_call_is_not_told_otherwise():
     words = language_of("en")
     for choice in (*CHOICES, "translate"):
@@ -586,6 +609,13 @@ def test_contradictions_are_refused_by_name(schema, expected):
         ({"f": {"$ref": "#/$defs/x"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
         ({"f": {"$ref": "https://x/y"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
         ({"f": {"$ref": "#"}}, "tool 'f': parameters.\\$ref: expected a reference to what is in the schema"),
+        ({"f": {"$defs": {"a": {"$ref": "#/x"}}, "x": {"type": 5}}}, "tool 'f': parameters.#/x.type: expected a type"),
+        ({"f": {"$dynamicRef": {}}}, "tool 'f': parameters.\\$dynamicRef: expected a text, found dict"),
+        ({"f": {"$id": 7}}, "tool 'f': parameters.\\$id: expected a text, found int"),
+        ({"f": {"unevaluatedItems": 7}}, "tool 'f': parameters.unevaluatedItems: expected a schema, found int"),
+        ({"f": {"maxContains": {}}}, "tool 'f': parameters.maxContains: expected a count, found {}"),
+        ({"f": {"dependentRequired": "a"}}, "tool 'f': parameters.dependentRequired: expected keys with lists"),
+        ({"f": {"dependentRequired": {"a": 7}}}, "tool 'f': parameters.dependentRequired.a: expected a list"),
         ({"f": {"default": object}}, "tool 'f': expected what JSON can hold, found: Object of type type"),
         ({"f": {"maximum": float("nan")}}, "tool 'f': expected what JSON can hold, found: Out of range"),
         ([{"name": "f", "description": "\ud800"}], "tool 'f': expected what JSON can hold, found: 'utf-8' codec"),
@@ -697,9 +727,37 @@ def test_schemas_are_brought_into_one_form():
         "g": {"type": ["string", "null"], "nullable": True},
         "h": {"type": "array", "items": {}, "minItems": 1, "maximum": 1.5},
         "i": {"type": "string", "default": None},
-        "j": {"$ref": "#/properties/b/items/0", "description": "x"},
+        "j": {"$ref": "#/$defs/0", "description": "x"},
     })  # fmt: skip
-    assert spec.schema.keys() == {"type", "properties", "dependentRequired", "dependentSchemas"}
+    assert spec.schema["$defs"] == {"0": {"type": "integer"}}
+    assert spec.schema.keys() == {"type", "properties", "dependentRequired", "dependentSchemas", "$defs"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reference", "expected"),
+    [
+        ({"properties": {"t": {"items": [{"type": "integer"}]}}}, "#/properties/t/items/0", "integer"),
+        ({"properties": {"t": {"items": [{}], "additionalItems": {"type": "integer"}}}},
+         "#/properties/t/additionalItems", "integer"),
+        ({"properties": {"t": {"allOf": [{"type": "integer"}]}}}, "#/properties/t/allOf/0", "integer"),
+        ({"properties": {"t": {"allOf": [{"type": "integer"}, {}]}}}, "#/properties/t/allOf/0", "integer"),
+        ({"dependencies": {"a": {"properties": {"b": {"$ref": "#/dependencies/a"}}}}}, "#/dependencies/a",
+         '{"b"?: {"b"?: {"b"?: object}}}'),
+        ({"components": {"schemas": {"A b": {"type": "STRING", "nullable": True}}}}, "#/components/schemas/A%20b",
+         "string | null"),
+        ({"components": {"0": {"type": "int"}}, "$defs": {"0": {"type": "null"}}}, "#/components/0", "integer"),
+        ({"definitions": {"properties": {"type": "int"}}}, "#/definitions/properties", "integer"),
+        ({"properties": {"a/b": {"type": "int"}}}, "#/properties/a~1b", "integer"),
+        ({"$defs": {"x-a": {}}}, "#/$defs", "any"),
+    ],
+)  # fmt: skip
+def test_references_lead_to_what_has_another_place_or_form(schema, reference, expected):
+    properties = {**schema.get("properties", {}), "u": {"$ref": reference}}
+    tools = {"f": {**schema, "properties": properties, "required": ["u"]}}
+    prompt = protocol_prompt(tools)
+    assert f'"u": {expected}' in prompt.text
+    assert prompt.turns
+    assert callmark.export_grammar(tools).text
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ class _Writer:
         first = (self._form,) if self._form else self._calls[:1]
         marker = self._rendered(first[0], self._tools) if first else ""
         how = words.form if self._form and self._form.arguments else words.how
-        default = "(= )" if self._writing.pairs and style != "table" else "="
+        default = "(= )" if self._writing.pairs else "="
         intro = {"schema": words.schemas, "compact": words.types}.get(
             style, words.optional.replace("{default}", default)
         )

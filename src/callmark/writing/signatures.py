@@ -71,8 +71,9 @@ def signature(spec: ToolSpec, *, pairs: bool = False, full: bool = True) -> str:
 
 
 def _as_schema(spec: ToolSpec) -> str:
+    """Return a tool as JSON: its description stands there even where it is empty, or the line would be a call's."""
     tool = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
-    return json.dumps({key: value for key, value in tool.items() if value}, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(tool, ensure_ascii=False, separators=(",", ":"))
 
 
 def _line(spec: ToolSpec, purpose: str, pairs: bool) -> str:
@@ -99,16 +100,20 @@ def _noted(place: str, schema: Any, root: Schema, depth: int) -> Iterator[tuple[
 
 
 def _row(spec: ToolSpec, pairs: bool) -> str:
-    cells = []
-    required = spec.schema.get("required", [])
-    for key, schema in _properties(spec).items():
-        mark = "" if key in required else "?"
-        notes = _notes(schema, spec.schema)
-        kind = _type(schema, spec.schema, 1) + _default(schema, spec.schema, " = {}")
-        shown = f"{key}{mark}={kind}" if pairs else f"{_json(key)}{mark}: {kind}"
-        cells.append(shown + (f" ({notes})" if notes else ""))
-    columns = (spec.name, "; ".join(cells) or ("" if pairs else "{}"), _one_line(spec.description))
+    ways = dict.fromkeys("; ".join(_cells(way, spec.schema, pairs)) or ("" if pairs else "{}") for way in _ways(spec))
+    columns = (spec.name, " | ".join(ways), _one_line(spec.description))
     return "| " + " | ".join(column.replace("|", "\\|") for column in columns) + " |"
+
+
+def _cells(way: Schema, root: Schema, pairs: bool) -> Iterator[str]:
+    """Yield the arguments of one way to call a tool, as a table tells them."""
+    required = way.get("required", [])
+    for key, schema in way.get("properties", {}).items():
+        mark = "" if key in required else "?"
+        notes = _notes(schema, root)
+        kind = _type(schema, root, 1) + _default(schema, root, " (= {})" if pairs else " = {}")
+        shown = f"{key}{mark}={kind}" if pairs else f"{_json(key)}{mark}: {kind}"
+        yield shown + (f" ({notes})" if notes else "")
 
 
 def _properties(spec: ToolSpec) -> dict[str, Any]:
