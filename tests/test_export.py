@@ -589,3 +589,37 @@ def test_references_in_schemas_do_not_hinder_a_call_at_the_start(dialect, before
     lark = export_grammar({"f": schema}, dialect).text
     text = before + render_calls([WrittenCall("f", {"u": "C"})], dialect, tools={"f": schema})
     assert llguidance_accepts(lark, text), lark
+
+
+@pytest.mark.parametrize("dialect", ["call", "pythonic", "qwen_xml"])
+@pytest.mark.parametrize(
+    ("schema", "unenforced"),
+    [
+        ({"type": "object", "additionalProperties": {}}, ("keys that differ",)),
+        ({"type": "object", "additionalProperties": True}, ("keys that differ",)),
+        ({"items": {"type": "integer"}, "minItems": 1}, ("items", "minItems")),
+        ({"required": ["b"]}, ("required",)),
+        ({"minLength": 3}, ("minLength",)),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 1}, ()),
+    ],
+)
+def test_what_a_schema_without_a_type_says_is_told(schema, unenforced, dialect):
+    tools = {"f": {"properties": {"a": schema}, "required": ["a"]}}
+    grammar = export_grammar(tools, dialect, free_text=False)
+    assert set(grammar.unenforced) == {f"f.a: {keyword}" for keyword in unenforced}
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "string", "enum": ["a", 1]}, "a", 1),
+        ({"type": ["integer", "null"], "enum": ["a", 1]}, 1, "a"),
+        ({"type": "string", "enum": ["a", "bbb", "cccc"], "minLength": 2, "maxLength": 3}, "bbb", "a"),
+    ],
+)
+def test_listed_values_are_those_that_the_rest_of_the_schema_allows(schema, good, bad):
+    tools = {"f": {"properties": {"a": schema}, "required": ["a"]}}
+    grammar = export_grammar(tools, free_text=False)
+    assert llguidance_accepts(grammar.text, render_call("f", {"a": good}))
+    assert not llguidance_accepts(grammar.text, render_call("f", {"a": bad}))
+    assert grammar.unenforced == ()

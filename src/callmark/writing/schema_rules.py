@@ -15,7 +15,7 @@ from callmark.dialects.values import Unwritable, as_json, brace_key
 from callmark.errors import UsageError
 from callmark.toolshapes import pointed
 from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, union, without
-from callmark.writing.toolset import ANNOTATIONS, Schema, branches, resolved
+from callmark.writing.toolset import ANNOTATIONS, Schema, branches, is_of, resolved
 
 
 class Bounds(NamedTuple):
@@ -49,6 +49,9 @@ _ENFORCED: Final = {
     "items", "maxItems", "maxLength", "minItems", "minLength", "nullable", "oneOf", "prefixItems", "properties",
     "required", "strict", "type",
 }  # fmt: skip
+_OF_KINDS: Final = (
+    "additionalProperties", "items", "maxItems", "maxLength", "minItems", "minLength", "prefixItems", "required",
+)  # fmt: skip  # what is enforced only where the schema says of which type the value is
 
 
 def members(schema: Schema) -> Schema:
@@ -59,9 +62,18 @@ def members(schema: Schema) -> Schema:
 
 
 def given(schema: Schema) -> list[Any]:
-    """Return the values that a schema lists, none where it lists none."""
+    """Return the values that a schema lists and that are of its type and length, none where it lists none."""
     listed: list[Any] = [schema["const"]] if "const" in schema else schema.get("enum", [])
-    return listed
+    kinds = schema.get("type")
+    if kinds is not None:
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        listed = [member for member in listed if is_of(member, kinds)]
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    return [
+        member
+        for member in listed
+        if not isinstance(member, str) or (least <= len(member) and (most is None or len(member) <= most))
+    ]
 
 
 def writable(listed: list[Any], write: Callable[[Any], str]) -> list[str]:
@@ -199,6 +211,8 @@ class Values:
         bounds = {"minimum", "maximum"} if _span(schema) else {"minimum"} if schema.get("minimum") == 0 else set()
         self.tell(where, sorted(schema.keys() - _ENFORCED - bounds))
         self.tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
+        if not schema.keys() & {"type", "properties", "const", "enum", "anyOf", "oneOf"}:
+            self.tell(where, [key for key in _OF_KINDS if key in schema])
         return [way for way in branches(schema, self.root) if way is not False]
 
     def _of_kind(self, kind: str, schema: Schema, where: str) -> Node:
@@ -273,7 +287,9 @@ class Values:
 
     def _free_object(self, schema: Schema, where: str) -> Node:
         self.tell(where, ["keys that differ"])
-        inner = schema.get("additionalProperties", True) or {"anyOf": [*schema["patternProperties"].values()]}
+        inner = schema.get("additionalProperties", True)
+        if inner is False:
+            inner = {"anyOf": [*schema["patternProperties"].values()]}
         value = self._any(max(self._bounds.depth - 1, 0)) if inner in (True, {}) else self.value(inner, f"{where}.*")
         return self._free_members(value)
 

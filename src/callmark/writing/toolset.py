@@ -130,7 +130,7 @@ def _contradicted(schema: Schema, root: Schema) -> Iterator[str]:
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
     kinds = schema.get("type", list(_STANDARD))
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    if listed is not None and not any(_is_of(member, kinds) for member in listed):
+    if listed is not None and not any(is_of(member, kinds) for member in listed):
         shown = f" of type {' or '.join(kinds)}" if "type" in schema else ""
         yield f"expected {'const' if 'const' in schema else 'enum'} to hold a value{shown}, found none"
     properties, required = schema.get("properties", {}), set(schema.get("required", ()))
@@ -145,7 +145,8 @@ def _contradicted(schema: Schema, root: Schema) -> Iterator[str]:
         yield f"expected minItems of at most the {places} items there can be, found {schema['minItems']}"
 
 
-def _is_of(value: Any, kinds: list[str]) -> bool:
+def is_of(value: Any, kinds: list[str]) -> bool:
+    """Whether a value is of one of the types of JSON Schema."""
     kind = type_of(value)
     also = "number" if kind == "integer" else "integer" if kind == "number" and value.is_integer() else kind
     return kind in kinds or also in kinds
