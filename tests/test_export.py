@@ -614,6 +614,7 @@ def test_what_a_schema_without_a_type_says_is_told(schema, unenforced, dialect):
     [
         ({"type": "string", "enum": ["a", 1]}, "a", 1),
         ({"type": ["integer", "null"], "enum": ["a", 1]}, 1, "a"),
+        ({"type": "integer", "anyOf": [{"const": "x"}, {"const": 1}]}, 1, "x"),
         ({"type": "string", "enum": ["a", "bbb", "cccc"], "minLength": 2, "maxLength": 3}, "bbb", "a"),
     ],
 )

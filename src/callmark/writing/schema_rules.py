@@ -62,18 +62,25 @@ def members(schema: Schema) -> Schema:
 
 
 def given(schema: Schema) -> list[Any]:
-    """Return the values that a schema lists and that are of its type and length, none where it lists none."""
+    """Return the values that a schema lists, without those of another type or length; none where it lists none.
+
+    Where that leaves none, all: what contradicts itself is not told here.
+    """
+    listed = _listed(schema)
+    return [member for member in listed if _fits(member, schema)] or listed
+
+
+def _listed(schema: Schema) -> list[Any]:
     listed: list[Any] = [schema["const"]] if "const" in schema else schema.get("enum", [])
+    return listed
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    """Whether a value is of the type and, where it is a string, of the length that a schema wants."""
     kinds = schema.get("type")
-    if kinds is not None:
-        kinds = [kinds] if isinstance(kinds, str) else kinds
-        listed = [member for member in listed if is_of(member, kinds)]
-    least, most = schema.get("minLength", 0), schema.get("maxLength")
-    return [
-        member
-        for member in listed
-        if not isinstance(member, str) or (least <= len(member) and (most is None or len(member) <= most))
-    ]
+    if kinds is not None and not is_of(value, [kinds] if isinstance(kinds, str) else kinds):
+        return False
+    return not isinstance(value, str) or schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
 
 
 def writable(listed: list[Any], write: Callable[[Any], str]) -> list[str]:
@@ -213,7 +220,13 @@ class Values:
         self.tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
         if not schema.keys() & {"type", "properties", "const", "enum", "anyOf", "oneOf"}:
             self.tell(where, [key for key in _OF_KINDS if key in schema])
-        return [way for way in branches(schema, self.root) if way is not False]
+        return [way for way in branches(schema, self.root) if way is not False and self._possible(way)]
+
+    def _possible(self, way: Schema) -> bool:
+        """Whether a branch lists no values, or one that fits what stands beside it."""
+        schema = resolved(way, self.root)
+        listed = _listed(schema)
+        return not listed or any(_fits(member, schema) for member in listed)
 
     def _of_kind(self, kind: str, schema: Schema, where: str) -> Node:
         match kind:
