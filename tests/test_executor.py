@@ -55,6 +55,7 @@ from callmark.running.models import OpenAIModel
 from callmark.running.observing import read_audit_log
 from callmark.running.rendering import cut_text, rendered
 from callmark.running.signals import Bell
+from callmark.running.threads import Threads
 from callmark.running.workers import Workers
 from callmark.tools.results import canonical
 
@@ -405,6 +406,99 @@ def test_abandoned_tools_are_counted_and_capped(release):
     RELEASE.set()
     wait_for(lambda: executor.abandoned == 0)
     assert executor.run_sync([call("give")])[0].data == 7
+
+
+async def blocks_a_thread(arguments, context):
+    await asyncio.to_thread(RELEASE.wait, 20)
+
+
+async def blocks_a_thread_of_its_loop(arguments, context):
+    await asyncio.get_running_loop().run_in_executor(None, RELEASE.wait, 20)
+
+
+@pytest.mark.parametrize("function", [blocks_a_thread, blocks_a_thread_of_its_loop], ids=lambda each: each.__name__)
+def test_what_an_async_tool_left_in_threads_is_counted_and_capped(function, release):
+    executor = Executor(Registry([body("hang", function)]), timeout_seconds=0.05, abandoned_limit=2)
+    for _ in range(2):
+        assert executor.run_sync([call("hang")])[0].outcome == "timeout"
+    time.sleep(2 * workers._WIND_UP_SECONDS)  # its loop is closed by then
+    assert executor.abandoned == 2
+    assert executor.run_sync([call("hang")])[0].outcome == "saturated"
+    RELEASE.set()
+    wait_for(lambda: executor.abandoned == 0)
+
+
+def test_under_review_no_write_runs_that_a_tool_calls_in_a_thread_of_its_loop():
+    ran: list[int] = []
+    plain = Executor(Registry([body("send", lambda *_: ran.append(1), mode="write", approval=False)]))
+
+    async def calls(arguments, context):
+        loop = asyncio.get_running_loop()
+        return (await loop.run_in_executor(None, plain.run_sync, [call("send")]))[0].data
+
+    assert run_one(body("outer", calls), review=True).data == SIMULATED
+    assert ran == []
+
+
+def test_what_an_async_tool_left_in_a_thread_is_counted_also_behind_its_answer(release):
+    async def leaves(arguments, context):
+        asyncio.get_running_loop().run_in_executor(None, RELEASE.wait, 20)
+        return 7
+
+    executor = Executor(Registry([body("leave", leaves)]))
+    assert executor.run_sync([call("leave")])[0].data == 7
+    wait_for(lambda: executor.abandoned == 1)
+    RELEASE.set()
+    wait_for(lambda: executor.abandoned == 0)
+
+
+def test_no_thread_of_a_tool_keeps_a_program_from_its_end():
+    program = """
+import asyncio, time
+from callmark import Executor, Registry, parse, tool
+
+@tool(mode="read", timeout_seconds=0.1)
+async def hang():
+    await asyncio.to_thread(time.sleep, 60)
+
+print(Executor(Registry([hang])).run_sync(parse("[CALL: hang()]").calls)[0].outcome)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    assert ran.stdout == "timeout\n"
+
+
+def test_threads_of_a_tools_loop_do_what_asyncio_asks_of_them():
+    async def counts(arguments, context):
+        loop = asyncio.get_running_loop()
+        found = await asyncio.gather(*(loop.run_in_executor(None, lambda: 1) for _ in range(100)))
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(divmod, 1, 0)
+        await loop.shutdown_default_executor()
+        with pytest.raises(RuntimeError):
+            loop.run_in_executor(None, len, "")
+        return sum(found)
+
+    assert run_one(body("count", counts)).data == 100
+
+
+def test_a_future_that_was_cancelled_in_the_queue_of_threads_is_not_run():
+    used = Threads()
+    ran, hold = [], threading.Event()
+    for _ in range(32):
+        used.submit(hold.wait, 20)
+    used.submit(ran.append, 1).cancel()
+    last = used.submit(ran.append, 2)
+    hold.set()
+    last.result(20)
+    hold.clear()
+    for _ in range(32):
+        used.submit(hold.wait, 20)
+    waiting = used.submit(ran.append, 3)
+    used.shutdown(wait=False, cancel_futures=True)
+    hold.set()
+    assert waiting.cancelled()
+    assert used.ended(20)
+    assert ran == [2]
 
 
 def test_where_no_thread_starts_nothing_runs(monkeypatch):

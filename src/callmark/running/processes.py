@@ -26,6 +26,7 @@ import msgspec
 from callmark.errors import ToolError
 from callmark.running.jobs import ProcessEndedError, content_of, told
 from callmark.running.signals import Cancel
+from callmark.running.threads import Threads
 from callmark.running.workers import Delivery, run_body
 from callmark.tools.context import Invocation, reviewing
 from callmark.tools.foreign import Outcome, attempt
@@ -109,7 +110,9 @@ def work(
     context = Invocation(**fields, deadline=deadline, clock=time.monotonic)
     delivery = Delivery(lambda: answers.send_bytes(delivery.content))
     with reviewing(context.review):
-        run_body(lambda: _found(*place)(arguments, context), _said, delivery, Cancel())
+        threads = Threads()
+        run_body(lambda: _found(*place)(arguments, context), _said, delivery, Cancel(), threads)
+        threads.ended()
 
 
 def _found(module: str, name: str, decorated: bool) -> Body:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from callmark.running.forks import Forking
 from callmark.running.signals import Bell, Cancel
+from callmark.running.threads import Threads
 from callmark.tools.foreign import Outcome, attempt, attempt_task
 
 T = TypeVar("T")
@@ -110,9 +111,13 @@ class Workers(Forking):
 
         def work() -> None:
             if cancel.begin():
-                outcome = attempt(context.run, run_body, body, finish, delivery, cancel)
+                threads = Threads()
+                outcome = attempt(context.run, run_body, body, finish, delivery, cancel, threads)
                 if outcome.error is not None:  # what an async tool's own tasks raised ended its loop
                     delivery.put(finish(outcome))
+                if not threads.ended(_WIND_UP_SECONDS):  # the tool is over, and what it began in them hangs
+                    self.abandon(name)
+                    threads.ended()
             self._over(name)
             _turns.add(-1)
 
@@ -171,19 +176,23 @@ class Workers(Forking):
             self._abandoned.discard(name)
 
 
-def run_body(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel) -> None:
-    """Run `body`, in a loop of its own where it is async, and `finish` of its outcome, and deliver that."""
+def run_body(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel: Cancel, threads: Threads) -> None:
+    """Run `body`, in a loop of its own where it is async, and `finish` of its outcome, and deliver that.
+
+    What such a loop hands to threads runs in `threads`, and may outlast it there.
+    """
     outcome = attempt(body)
     value: Any = outcome.value
     if not inspect.isawaitable(value) and not inspect.isasyncgen(value):
         delivery.put(finish(outcome))
         return
-    complete(_whole(value, finish, delivery, cancel), _WIND_UP_SECONDS)
+    complete(_whole(value, finish, delivery, cancel), _WIND_UP_SECONDS, threads)
 
 
-def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float) -> T:
+def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float, threads: Threads | None = None) -> T:
     """Run a coroutine in an event loop of its own. What it leaves running is cancelled, and forgotten after a while."""
     loop = asyncio.new_event_loop()
+    loop.set_default_executor(threads or Threads())
     loop.set_exception_handler(lambda *_: None)  # it would log what a tool's tasks raise, secrets and all
     try:
         return loop.run_until_complete(work)
