@@ -323,6 +323,36 @@ def test_a_call_that_was_cut_off_is_continued(rest):
     assert session.stats.continuations == 1
 
 
+@pytest.mark.parametrize("dialect", ["call", "hermes", "glm", "kimi_k2"])
+def test_wherever_a_call_was_cut_off_it_is_continued(dialect):
+    """Also in its opener and in its name, where reading knows of no call yet."""
+    whole = render_call("add", {"a": 1, "b": 2}, dialect)
+    for cut in range(2, len(whole)):
+        model = Script("Hm. " + whole[:cut], whole[cut:], "3.")
+        session = Session(Registry([add]), settings=Settings(dialect=dialect))
+        events = play(session, model)
+        assert [result.data for result in of(Result, events)] == [3], whole[:cut]
+        assert ("Hm. " + whole).startswith(session.messages[1]["content"])  # a section may lack its closer
+        assert "continuation" not in steps(events) or whole[:cut][-9:] in model.said(1)
+
+
+def test_a_second_call_that_was_cut_off_in_its_name_is_continued():
+    events = play(Session(Registry([add])), Script("[CALL: add(a=1, b=2)] [CALL: ad", "d(a=3, b=4)]", "7."))
+    assert [result.data for result in of(Result, events)] == [3, 7]
+
+
+@pytest.mark.parametrize("text", ["It is 1 <", "[", "See [1", "[CALL: subtract", "I wrote [CALL", "<tool"])
+def test_what_is_no_beginning_of_a_call_as_it_was_taught_is_an_answer(text):
+    events = play(Session(Registry([add])), Script(text, "3."))
+    assert ("continuation" in steps(events)) == (text == "I wrote [CALL")
+
+
+def test_a_message_that_its_server_cut_at_the_first_character_of_a_call_is_continued():
+    cut = [{"choices": [{"delta": {"content": "Hm. ["}}]}, {"choices": [{"delta": {}, "finish_reason": "length"}]}]
+    events = play(Session(Registry([add])), Script(cut, CALL.removeprefix("Hm. ["), "3."))
+    assert of(Result, events)[0].data == 3
+
+
 def test_continuations_are_bounded_and_what_is_never_closed_is_told():
     model = Script("[CALL: add({", ['"', "a"], '": ', CALL, "3.")
     events = play(Session(Registry([add])), model)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
+from callmark.dialects import select
+from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Span, Text
 from callmark.reading.parser import Parser
 from callmark.reading.whole import parse
@@ -16,10 +19,12 @@ from callmark.running.models import Model, Request, chunks_of
 from callmark.running.native import DROPPED, WHOLE, Assembler
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
-from callmark.tools.registry import Registry
+from callmark.tools.registry import Registry, Spelling
 from callmark.tools.shapes import Aliases
 from callmark.tools.tool import Tool
+from callmark.writing.calls import render_call
 
+_BLANK: Final = re.compile(r"\s++")
 _ID_LENGTH: Final = 9  # letters and digits: Mistral's servers take no other ids, and everybody takes these
 
 
@@ -43,14 +48,16 @@ class Generation:
         self._ids: dict[int, str] = {}  # of the calls that the server sent as such
         self._reads_text = not (native and settings.mode == "native")
         self._parallel = settings.parallel
-        self._options = {**settings.reading_options(), "tools": registry.spellings(offered)}
+        self._settings = settings
+        self._spellings = registry.spellings(offered)
+        self._options = {**settings.reading_options(), "tools": self._spellings}
         self._parser = Parser(**self._options)
         self._assembler = Assembler()
         self._parts: list[str] = []
         self._shown: list[str] = []
-        self._open: set[int] = set()  # calls of the parser that have begun and not ended
         self._length = 0
         self._read = 0  # up to where the text is in events
+        self._told = 0  # the same, without the openers of sections behind which a call begins
         self._again = ""  # what the rest of a message may repeat
         self._held = ""  # what it has repeated of that so far
         self._indexes: dict[tuple[bool, int], int] = {}  # one numbering for calls of both kinds
@@ -73,15 +80,48 @@ class Generation:
 
     def cut(self) -> Malformed | None:
         """Return what would be wrong if the text, which ends inside a call, were over; None where it would be read."""
-        if not self._open:
+        if not self._reads_text or self._told >= self._length:
             return None
         problems = parse(self.text, **self._options).problems
         found = (problem for problem in problems if isinstance(problem, Malformed))
-        return next((problem for problem in found if problem.code == "unclosed-marker"), None)
+        return next((problem for problem in found if problem.code == "unclosed-marker"), self._begun())
+
+    def _withheld(self) -> str:
+        """Return the end of the text that is in no event yet: what has begun, or may have."""
+        return self.text[self._read :] if self._reads_text and self._read < self._length else ""
+
+    def _begun(self) -> Malformed | None:
+        """Return what is wrong where a call, as it was taught, was cut off before reading knows of one; None elsewhere.
+
+        A single character is that only where the server says that the message was cut.
+        """
+        withheld = self.text[self._told :]
+        plain = _BLANK.sub("", withheld)
+        if len(plain) < (1 if self.cut_by else 2):
+            return None
+        written = (each for spelling in self._spellings for each in self._as_taught(spelling) if each.startswith(plain))
+        # Behind a call, what also stands within one may be the closer of a section: nothing is missing there.
+        if not any(not self.calls or plain not in each[1:] for each in written):
+            return None
+        span, message = Span(self._told, self._length), "expected the rest of a call, found the end of the text"
+        (row,) = select(self._settings.dialect)
+        return Malformed(span, withheld, "unclosed-marker", message, row.name, None, None)
+
+    def _as_taught(self, spelling: Spelling) -> Iterator[str]:
+        """Yield how calls of a tool begin, without blanks; none where the dialect has no way to write its name."""
+        settings = self._settings
+        properties = spelling.parameters.get("properties")
+        first: list[dict[str, Any]] = [{key: ""} for key in properties] if isinstance(properties, Mapping) else []
+        for arguments in ({}, *first):
+            try:
+                written = render_call(spelling.name, arguments, settings.dialect, nonce=settings.nonce)
+            except UsageError:
+                continue
+            yield _BLANK.sub("", written)
 
     async def read(self, model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Event, None]:
         """Ask the model, and yield the events of what it answers. A second time, its answer goes on with the first."""
-        self._again = self.text[self._read :] if self._open else ""
+        self._again = self._withheld()
         self._assembler.stop_reason = ""
         async with aclosing(chunks_of(model, request, cancel)) as chunks:
             async for chunk in chunks:
@@ -152,10 +192,6 @@ class Generation:
                 event = msgspec.structs.replace(event, index=number)
             if native and isinstance(event, CallStart | Call) and self.aliases is not None:
                 event = msgspec.structs.replace(event, name=self.aliases.name(event.name))
-            if isinstance(event, CallStart) and not native:
-                self._open.add(event.index)
-            if isinstance(event, Call | Malformed):
-                self._open.discard(event.index)
             if isinstance(event, Call):
                 self.calls.append(event)
                 if native:
@@ -168,5 +204,6 @@ class Generation:
                 self._shown.append(event.text)
             if not native and isinstance(event, Text | Call | Malformed | Markup):
                 self._read = event.span.end
+                self._told = self._told if isinstance(event, Markup) else self._read
             made.append(event)
         return made
