@@ -335,7 +335,7 @@ def test_what_an_exception_says_of_itself_harms_nobody_either(error, way, releas
     start = time.monotonic()
     rude, good = executor.run_sync([call("rude"), call("give", 1)])
     assert time.monotonic() - start < LIMIT + SLACK
-    assert rude.outcome in ("tool-error", "unserialisable", "timeout")
+    assert rude.outcome in ("tool-error", "unserialisable", "timeout", "ok")
     assert len(json.dumps(rude.to_dict()).encode()) < 17_000
     assert good.data == 7
 
@@ -406,6 +406,42 @@ def test_abandoned_tools_are_counted_and_capped(release):
     RELEASE.set()
     wait_for(lambda: executor.abandoned == 0)
     assert executor.run_sync([call("give")])[0].data == 7
+
+
+class LostItsSubject:
+    @property
+    def __class__(self):
+        raise RuntimeError("out of context")
+
+
+@dataclass
+class Halfway:
+    first: int
+    second: int
+
+
+class LosesItsItems(dict):
+    def items(self):
+        raise OSError
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Halfway.__new__(Halfway), "<Halfway>"),
+        (LosesItsItems(a=1), "<LosesItsItems>"),
+        (LostItsSubject(), "<LostItsSubject>"),
+        ((1 // 0 for _ in [1]), "<generator>"),
+    ],
+    ids=["halfway", "items", "class", "generator"],
+)
+def test_a_value_that_cannot_be_read_is_told_by_its_type_and_costs_no_other(value, shown):
+    result = run_one(body("give", lambda *_: [1, value, 2]))
+    assert (result.outcome, result.data, result.truncated) == ("ok", [1, shown, 2], True)
+
+
+def test_a_value_that_cannot_be_asked_what_it_is_is_no_failure_of_its_tool():
+    assert run_one(body("give", lambda *_: LostItsSubject())).data == "<LostItsSubject>"
 
 
 async def blocks_a_thread(arguments, context):

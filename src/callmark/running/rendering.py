@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from callmark.errors import ToolError
 from callmark.events import JsonValue
 from callmark.tools.foreign import attempt
 
@@ -47,7 +48,7 @@ def rendered(value: Any, limit: int = RESULT_LIMIT) -> Rendered:
     Dataclasses, structs and pydantic models become objects, bytes text or base64, what refers to itself "<circular>",
     numbers that JSON has not their names, what an iterator yields a list, exceptions their types, and what is none of
     that its `str`. What is too long is cut visibly; as a whole, to a text with a beginning and an end. Work is bounded
-    by `limit`, not by the value. May raise what the value's own methods raise.
+    by `limit`, not by the value. Raises what ends the tool, ToolErrors, and what an iterator raises that is the value.
 
     >>> rendered({"ratio": float("nan"), "raw": b"abc", 3: {1, 2}})
     Rendered(data={'ratio': 'NaN', 'raw': 'abc', '3': [1, 2]}, truncated=False)
@@ -92,6 +93,21 @@ class _Walk:
         self.cut = False
 
     def json(self, value: Any, path: tuple[int, ...]) -> JsonValue:
+        """Return a value as JSON. One whose own methods raise is told by its type, and costs no other its place.
+
+        What the tool itself says by raising is no value: a ToolError, what ends it, and what its generator raises.
+        """
+        made, error = attempt(self._json, value, path)
+        if error is None:
+            json_value: JsonValue = made
+            return json_value
+        yields = attempt(isinstance, value, Iterator).value
+        if isinstance(error, ToolError) or not isinstance(error, Exception) or (yields and not path):
+            raise error
+        self.cut = True
+        return self._text(f"<{type(value).__name__}>")
+
+    def _json(self, value: Any, path: tuple[int, ...]) -> JsonValue:
         self.left -= 2
         match value:
             case None | bool():

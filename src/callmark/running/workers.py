@@ -183,10 +183,14 @@ def run_body(body: Callable[[], Any], finish: Finish, delivery: Delivery, cancel
     """
     outcome = attempt(body)
     value: Any = outcome.value
-    if not inspect.isawaitable(value) and not inspect.isasyncgen(value):
+    if not attempt(_goes_on, value).value:  # what cannot be asked is a value
         delivery.put(finish(outcome))
         return
     complete(_whole(value, finish, delivery, cancel), _WIND_UP_SECONDS, threads)
+
+
+def _goes_on(value: Any) -> bool:
+    return inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
 def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float, threads: Threads | None = None) -> T:
