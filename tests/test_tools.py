@@ -972,6 +972,9 @@ def test_tools_come_from_mcp_servers():
     assert asyncio.run(Registry([made]).invoke("f", {})) == {"n": 1}
     with pytest.raises(ToolsError, match="expected tools with a name, found NoneType"):
         tools_from_mcp([{}], call)
+    for wrong in (None, 5):
+        with pytest.raises(ToolsError, match="expected a result of tools/list, found"):
+            tools_from_mcp(wrong, call)
 
 
 def test_mcp_results_become_text_and_errors_tool_errors():

@@ -189,7 +189,10 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
     """
     found = _field(listing, "tools")
     made = []
-    remotes = list(listing if found is None else found)
+    source = listing if found is None else found
+    if not isinstance(source, Iterable):
+        raise ToolsError(f"tools from MCP: expected a result of tools/list, found {type(source).__name__}")
+    remotes = list(source)
     taken = {name for name in (_field(each, "name") for each in remotes) if isinstance(name, str)}
     for each in remotes:
         remote = _field(each, "name")
