@@ -147,8 +147,8 @@ def test_a_run_speaks_the_dialect_and_language_that_are_asked_for(server, tools)
     options = ["--model-url", server, "--tools", str(tools)]
     done = command("run", "1 + 2?", *options, "--dialect", "hermes", "--language", "zh-Hans")
     assert "result    add: 3\n" in done.stdout
-    assert "调用时这样写：" in done.stdout
-    assert "<tool_call>" in done.stdout.partition("调用时这样写：")[2]
+    assert "这样调用：" in done.stdout
+    assert "<tool_call>" in done.stdout.partition("这样调用：")[2]
     Handler.call = "[CALL: add(a=1, b=2)]"
     assert "add: 3" not in command("run", "1 + 2?", *options, "--nonce", "new").stdout
     Handler.call = "[CALL#7f3a: add(a=1, b=2)]"
