@@ -168,17 +168,23 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def tolerated_tail(self) -> str:
         """The pattern of what tolerant reading takes where the tail is due: what `loose_tail` says; another closing tag
-        behind JSON, where the tail is one; or a look-ahead to the next marker of this form, before which the tail was
-        forgotten. "" for none.
+        behind JSON, where the tail is one; or `next_marker`. "" for none.
         """
         ways = [self.loose_tail]
         if self.body in ("json", "envelope") and self.tail.startswith("{ws}</"):
             ways.append(rf"{{ws}}(?P<wrong>{_CLOSING_TAG}|{_STRAY}{anonymous(self.tail)})")
-        if self.body != "arguments" and not self.line_start and self.tail and self.tail[-1] not in ")]}":
-            nexts = [self.nested or self.opener or self.head] if self.body == "parameters" else [self.opener, self.head]
-            literal = [begin for begin in nexts if begin.lstrip("\\").startswith(tuple(self.begins))]
-            ways += [f"(?=(?:{{ws}})?(?:{anonymous(begin)}))" for begin in literal]
-        return "|".join(filter(None, ways))
+        return "|".join(filter(None, [*ways, self.next_marker]))
+
+    @property
+    def next_marker(self) -> str:
+        """The pattern of a look-ahead to the next marker of this form, before which the tail was forgotten; "" where
+        that is not certain. Behind a head it is not: two openers are mentioned, and nothing is called.
+        """
+        if self.body == "arguments" or self.line_start or self.tail[-1:] in ("", *")]}"):
+            return ""
+        nexts = [self.nested or self.opener or self.head] if self.body == "parameters" else [self.opener, self.head]
+        literal = [begin for begin in nexts if begin.lstrip("\\").startswith(tuple(self.begins))]
+        return "|".join(f"(?=(?:{{ws}})?(?:{anonymous(begin)}))" for begin in literal)
 
     def check(self) -> None:
         """Raise DialectError, which names the field, where a pattern does not compile."""

@@ -141,7 +141,8 @@ class ParametersReader:
         if found is None:
             if self._patterns.between.may_match(buffer, at):
                 return at
-            for pattern in self._patterns.loose_between if self._tolerant else ():
+            loose = self._patterns.loose_between if self._begun else self._patterns.loose_first
+            for pattern in loose if self._tolerant else ():
                 found = pattern.match(buffer, at)
                 if found is not None:
                     break

@@ -244,6 +244,7 @@ class Patterns:
     whole      of `parameters`: the value is the whole of the arguments
     value_end  of `parameters`: what ends a value, in words
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
+    loose_between   of `parameters`: what tolerant reading takes between values too; `loose_first` before the first one
     simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
                it, and the tail (group `last`) if it is the last one
     typed      of `parameters`: whether tags may say what a value is (groups `text` and `json`)
@@ -296,9 +297,10 @@ class Patterns:
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(expand(form.unclosed))})")
             rest.append(f"(?P<kept>{stop})")
-            self.loose_between = [Pattern(text) for text in loose[: len(form.loose_parameters)]]
-            if form.tolerated_tail:
-                self.loose_between.append(Pattern(f"(?P<tail>(?={loose[-1]}))"))
+            tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.loose_tail, form.next_marker) if tail]
+            parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
+            self.loose_first = parts[:-1] if form.next_marker else parts
+            self.loose_between = parts
             self.stop = Stop([*ends, *rest])
             self.stop_xml = Stop([*ends, *_XML, *rest])
             inside = "|".join(map(anonymous, rest[:-1]))
