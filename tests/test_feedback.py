@@ -91,6 +91,13 @@ def test_a_broken_call_is_told_where_it_breaks():
     ]
 
 
+def test_it_is_told_what_was_expected_behind_a_whole_call_too():
+    told = 'Expected "</tool_call>", found `<`, where ⟦ ⟧ stand: rguments": {"a": 1}}⟦<⟧'
+    assert lines('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_calll>')[1].endswith(told)
+    told = 'found `a`, where ⟦ ⟧ stand: [CALL: f({"a": 1})⟦a⟧'
+    assert lines('[CALL: f({"a": 1}) and then')[1].endswith(told)
+
+
 def test_it_is_told_in_chinese_too():
     assert lines('[CALL: look({"at": "sea" 3})]', language="zh-Hans") == [
         "你对 `look` 的调用无法读取，因此没有执行。",
@@ -156,7 +163,9 @@ def test_a_call_without_a_name_is_told_the_form():
         "You began a tool call that could not be read, so it was not run.",
         "The call does not say which tool it is for.",
         "The correct form looks like this:",
-        NAMED["hermes"].title,
+        "<tool_call>",
+        '{"name": "name", "arguments": {"key": "value"}}',
+        "</tool_call>",
         "Write the whole call again, exactly in this form.",
     ]
     assert lines('<tool_call>{"na')[0] == "Your message ended in the middle of a tool call, so it was not run."
@@ -190,10 +199,16 @@ def test_a_marker_left_as_text_is_told_why():
         "It stands in a code fence, where calls are examples.",
         "If you meant it, write it again as plain text, exactly in the correct form.",
     ]
-    assert lines("```\n[CALL: f()]\n```", "hermes")[2:4] == [
+    assert lines("```\n[CALL: f()]\n```", "call")[2:4] == [
         "The correct form looks like this:",
-        NAMED["hermes"].title,
+        '[CALL: name({"key": "value"})]',
     ]
+
+
+@each_dialect
+def test_a_form_for_no_certain_call_is_a_call_too(dialect):
+    (call,) = parse(correct_form(dialect, None, {}), dialects=dialect, tolerance="strict").calls
+    assert (call.name, call.arguments) == ("name", {"key": "value"})
 
 
 def test_the_form_is_that_of_the_dialect_that_is_wanted():
@@ -294,11 +309,13 @@ def test_a_form_reads_as_the_call(dialect, arguments):
     assert (call.name, call.arguments, call.repairs) == ("look", arguments, ())
 
 
-def test_a_form_that_would_not_read_so_is_the_title():
-    assert correct_form(NAMED["gemma4"], "f", {"a": '<|"|>'}) == NAMED["gemma4"].title
+def test_a_form_that_would_not_read_so_is_one_of_another_call():
+    assert correct_form(NAMED["gemma4"], "f", {"a": '<|"|>'}) == correct_form(NAMED["gemma4"], None, {})
     assert '\n"1"\n' in correct_form(NAMED["qwen_xml"], "f", {"a": "1"})
-    assert correct_form(NAMED["call"], "not a name", {}) == NAMED["call"].title
-    assert correct_form(NAMED["call"], None, {}) == NAMED["call"].title
+    assert correct_form(NAMED["call"], "not a name", {}) == '[CALL: name({"key": "value"})]'
+    hermes = NAMED["hermes"]
+    own = Dialect(name="own", title="TITLE", models="m", source="s", forms=hermes.forms, grammar="hermes.lark")
+    assert correct_form(own, "f", {}) == "TITLE"  # it has no templates
 
 
 def test_the_end_of_a_cdata_section_is_escaped():

@@ -159,9 +159,11 @@ def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
 def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     """Return what was expected and found, and the text around the place, with the place marked."""
     parts = mismatch(problem.message)
-    if parts is None or parts.at >= len(problem.raw):
+    if parts is None or parts.at > len(problem.raw):
         return ""
-    raw, at = hidden(problem.raw, nonce), parts.at
+    at = parts.at
+    behind = parts.found if at == len(problem.raw) and len(parts.found) == 1 else ""  # it is text, and not of the marker
+    raw = hidden(problem.raw, nonce) + behind
     end = at + (len(parts.found) if problem.raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
     told = _filled(

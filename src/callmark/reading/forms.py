@@ -1,7 +1,7 @@
 """Shows how a call is written in a dialect: the correct form, for messages to a model.
 
 Not promised: that every call can be shown. What is shown has been read back as that very call, without repairs; where
-a dialect cannot hold the arguments, or has no templates, its title stands in the form's place.
+a dialect cannot hold the arguments, a call of `name` stands in the form's place, and its title where it has no templates.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from callmark.reading.whole import parse
 
 
 def correct_form(dialect: Dialect, name: str | None, arguments: dict[str, JsonValue], nonce: str | None = None) -> str:
-    """Return how a call of `name` with `arguments` is written in `dialect`; where that is not known, its title.
+    """Return how a call of `name` with `arguments` is written in `dialect`; where that is not known, one of `name`.
 
     >>> from callmark.dialects import select
     >>> correct_form(select("pythonic")[0], "look", {"at": "sea", "far": True})
     '<|tool_call_start|>[look(at="sea", far=True)]<|tool_call_end|>'
 
-    Where calls carry a nonce, what stands in the form's place does too: a title without it would teach to be ignored.
+    A title, which is for people, leaves things out and says others in English: it stands there where nothing can be
+    written. With a nonce whatever is written carries it.
     """
-    title = dialect.title if nonce is None else _written(dialect, "name", {"key": "value"}, nonce)
     text = _written(dialect, name, arguments, nonce) if name is not None else None
-    return text or title or dialect.title
+    return text or _written(dialect, "name", {"key": "value"}, nonce) or dialect.title
 
 
 def _written(dialect: Dialect, name: str, arguments: dict[str, JsonValue], nonce: str | None) -> str | None:
