@@ -237,7 +237,9 @@ class EnvelopeReader(ValueReader):
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
         parameters = self.tools.get(self.name or "")
-        if parameters is None or self._mixed or not self._flat_keys or not parameters.takes(self._flat_keys, without=self._own):
+        if parameters is None or self._mixed or not self._flat_keys:
+            return False
+        if not parameters.takes(self._flat_keys, without=self._own):
             return False
         self.out += *self._flat, "}"
         self.end = end

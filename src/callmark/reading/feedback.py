@@ -162,7 +162,7 @@ def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     if parts is None or parts.at > len(problem.raw):
         return ""
     at = parts.at
-    behind = parts.found if at == len(problem.raw) and len(parts.found) == 1 else ""  # it is text, and not of the marker
+    behind = parts.found if at == len(problem.raw) and len(parts.found) == 1 else ""  # text that is not of the marker
     raw = hidden(problem.raw, nonce) + behind
     end = at + (len(parts.found) if problem.raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"

@@ -1,7 +1,8 @@
 """Shows how a call is written in a dialect: the correct form, for messages to a model.
 
 Not promised: that every call can be shown. What is shown has been read back as that very call, without repairs; where
-a dialect cannot hold the arguments, a call of `name` stands in the form's place, and its title where it has no templates.
+a dialect cannot hold the arguments, a call of `name` stands in the form's place, and where it has no templates, its
+title.
 """
 
 from __future__ import annotations
