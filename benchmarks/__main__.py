@@ -65,7 +65,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("parts", nargs=-1, type=click.Choice(list(PARTS)))
-@click.option("--quick", "is_quick", is_flag=True, help="Smaller texts, fewer rounds: one minute and a half.")
+@click.option("--quick", "is_quick", is_flag=True, help="Smaller texts, fewer rounds: a minute.")
 @click.option("--seed", default=0, show_default=True, help="Another seed, other texts.")
 @click.option("--characters", type=int, help="Length of the whole texts, of streamed prose, and of big arguments.")
 @click.option("--rounds", type=int, help="Turns of each reader in a contest.")

@@ -128,20 +128,20 @@ class Scale(NamedTuple):
 
 
 QUICK = Scale(
-    characters=40_000,
-    dense_characters=20_000,
-    big_argument=20_000,
+    characters=30_000,
+    dense_characters=15_000,
+    big_argument=15_000,
     streamed_characters=4000,
     streamed_dense=2000,
     arguments=(1000, 3000),
     fed=(1000, 10_000),
-    hostile=(1024, 4096),
+    hostile=(1024, 3072),
     streams=20,
     batch=200,
     memory=(50_000, 2000),
     rounds=3,
     budget_seconds=0.03,
-    longest_seconds=0.3,
+    longest_seconds=0.2,
     spellings=("call", "hermes", "qwen_xml"),
     chunk_lengths=("tokens",),
 )

@@ -73,7 +73,7 @@ class Scale(NamedTuple):
 
 
 def quick(seed: int) -> Scale:
-    """A run of a minute and a half with the peers, by a reader that meets its targets."""
+    """A run of a minute with the peers, by a reader that meets its targets."""
     return Scale(
         seed=seed,
         recovery_chunks=(64,),
@@ -81,7 +81,7 @@ def quick(seed: int) -> Scale:
         marker_lengths=(2048, 16_384),
         chunked_characters=16_384,
         attack_lengths=(2048, 8192),
-        attack_every=6,
+        attack_every=8,
         prose_memory=100_000,
         marker_memory=(50_000,),
         import_runs=3,

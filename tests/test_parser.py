@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -719,6 +720,15 @@ def test_the_contexts_of_text_that_was_not_looked_at_before_a_marker():
         looked.pass_marker("<x>")
         passed.pass_marker("<x>")
         assert looked.look("") == passed.look("")
+
+
+def test_long_values_of_pairs_are_read_as_short_ones_are():
+    code = 'print("a)]")\n' * 200
+    text = f'[CALL: f(a={json.dumps(code)}, b=[{", ".join(["1.5"] * 600)}], c=2)]'
+    check_chunking(text, range(0, len(text), 97))
+    check_previews(text)
+    (call,) = parse(text, tolerance="strict").calls
+    assert call.arguments == {"a": code, "b": [1.5] * 600, "c": 2}
 
 
 def test_tildes_before_a_marker_on_its_line_are_a_fence():
