@@ -189,19 +189,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def check(self) -> None:
         """Raise DialectError, which names the field, where a pattern does not compile."""
         for field in (
-            "head",
-            "tail",
-            "opener",
-            "separator",
-            "closer",
-            "parameter",
-            "value_end",
-            "nested",
-            "unclosed",
-            "loose_heads",
-            "loose_openers",
-            "loose_parameters",
-            "loose_tail",
+            "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed",
+            "loose_heads", "loose_openers", "loose_parameters", "loose_tail",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:

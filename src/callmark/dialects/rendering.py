@@ -70,7 +70,9 @@ def written(
     return writing.opener + writing.separator.join(texts) + writing.closer if texts else ""
 
 
-def _written(call: WrittenCall, row: Dialect, writing: Writing, index: int, nonce: str, declared: DeclaredOf) -> str:
+def _written(
+    call: WrittenCall, row: Dialect, writing: Writing, index: int, nonce: str, declared: DeclaredOf
+) -> str:
     form = row.forms[writing.form]
     if not isinstance(call.arguments, Mapping):
         raise UsageError(f"arguments: expected a JSON object, found {type(call.arguments).__name__}")

@@ -9,11 +9,9 @@ from callmark.dialects.model import Dialect, Form, Writing
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
-_NAMED_FIRST = (
-    r"(?=\{{ws}\"name\"{ws}:{ws}\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
-)
-_BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
+_NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+_BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{ws}:{ws}\[{ws}(?=\{{ws}"
@@ -365,7 +363,7 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
-                head=(r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)"),
+                head=r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)",
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
                 loose_tail=(
@@ -835,7 +833,7 @@ BUILTIN: tuple[Dialect, ...] = (
             r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}<\|message\|>",
         ),
         writing=Writing(
-            call=("<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>"),
+            call="<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>",
             parameter='<rfl:parameter name="{key}">\n{value}\n</rfl:parameter>',
             separator="",
         ),

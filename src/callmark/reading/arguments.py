@@ -40,13 +40,7 @@ class ArgumentsReader(ValueReader):
     __slots__ = ("_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_object", "_single")
 
     def __init__(
-        self,
-        form: Form,
-        start: int,
-        *,
-        depth_limit: int,
-        tolerant: bool,
-        parameters: Parameters | None = None,
+        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
         any_container: bool = False,
     ) -> None:
         super().__init__(
@@ -69,17 +63,8 @@ class ArgumentsReader(ValueReader):
 
     @classmethod
     def behind_key(
-        cls,
-        form: Form,
-        start: int,
-        key: str,
-        *,
-        sound: int,
-        depth_limit: int,
-        tolerant: bool,
-        parameters: Parameters | None = None,
-        quote: str = "",
-        opened: str = "",
+        cls, form: Form, start: int, key: str, *, sound: int, depth_limit: int, tolerant: bool,
+        parameters: Parameters | None = None, quote: str = "", opened: str = "",
     ) -> Self:
         """Go on where a `pairs.PairsReader` has read an argument list so far: at the value of `key`.
 

@@ -66,7 +66,9 @@ def _read(text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance) 
     return Begun(name, json.loads(whole, object_pairs_hook=_unique) if whole[:1] == "{" else {}, closers)
 
 
-def _previewed(text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance) -> tuple[str, str] | None:
+def _previewed(
+    text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance
+) -> tuple[str, str] | None:
     """Return the name and the previewed arguments of the first call that begins in `text`; None for no call."""
     events = Parser(dialects=dialect, contexts=EVERYWHERE, nonce=nonce, tolerance=tolerance).feed(text)
     starts = [event for event in events if isinstance(event, CallStart)]

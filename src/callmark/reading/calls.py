@@ -248,14 +248,8 @@ class CallReading:
                     return -1
         name = found["name"] if entry.has_name else ""
         value = None
-        if (
-            entry.simple
-            and buffer[at] == "{"
-            and buffer[guess - 1] == "}"
-            and guess - at <= SHORT
-            and (
-                found.lastgroup != "empty"  # such a marker is complete, whatever comes behind it
-            )
+        if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= SHORT and (
+            found.lastgroup != "empty"  # such a marker is complete, whatever comes behind it
         ):
             source = json = buffer[at:guess]
             try:

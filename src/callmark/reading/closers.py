@@ -53,7 +53,7 @@ class Endings:
 
     def __init__(self, form: Form, section: Section | None, due: str, inside: bool, final: bool) -> None:
         """Make a pattern for each change. None matches the beginning of what another matches, so all can be asked."""
-        tail = anonymous(expand(form.tail))
+        tail = anonymous(form.tail)
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
             due, tail = due + bracket[1], ""
@@ -87,7 +87,9 @@ class Endings:
                 for loose in filter(None, (form.tolerated_tail, _STOPS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 
-    def _add_other(self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]) -> None:
+    def _add_other(
+        self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]
+    ) -> None:
         """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
         others = [
             other

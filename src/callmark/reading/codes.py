@@ -245,7 +245,7 @@ WANTED: Final[Mapping[str, str]] = {
     "comment": "no comment",
     "raw-control-character": r"an escape, such as \n",
     "literal-backslash": r"a backslash that is doubled: \\",
-    "inner-quotes": r"an escaped quote: \"",
+    "inner-quotes": r'an escaped quote: \"',
     "missing-opener": "what opens the marker or its arguments",
     "missing-closer": "what closes the value or the marker",
     "extra-closer": "one bracket less",

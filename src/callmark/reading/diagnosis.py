@@ -20,7 +20,9 @@ _UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line br
 _FEW = 2  # keys that are named one by one
 
 
-def explain(dialect: Dialect, raw: str, at: int, code: str, expected: str, found: str, *, with_grammar: bool) -> str:
+def explain(
+    dialect: Dialect, raw: str, at: int, code: str, expected: str, found: str, *, with_grammar: bool
+) -> str:
     """Return the message for a broken marker `raw`, whose reader stopped at index `at`.
 
     Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete. But it

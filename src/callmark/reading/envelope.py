@@ -43,13 +43,7 @@ class EnvelopeReader(ValueReader):
     )  # fmt: skip
 
     def __init__(
-        self,
-        form: Form,
-        start: int,
-        *,
-        depth_limit: int,
-        tolerant: bool,
-        parameters: Parameters | None = None,
+        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
         any_container: bool = False,
     ) -> None:
         super().__init__(
@@ -125,11 +119,8 @@ class EnvelopeReader(ValueReader):
             self._key_span = Span(self.sound, self.sound + size)
             if role:
                 self._roles.add(role)
-            elif (
-                self._tolerant
-                and self.name is None
-                and self._other_name is None
-                and (key.lower() in self._name_keys or key.lower() in _OTHER_NAME_KEYS)
+            elif self._tolerant and self.name is None and self._other_name is None and (
+                key.lower() in self._name_keys or key.lower() in _OTHER_NAME_KEYS
             ):
                 role = "other name"
             elif key in _ASIDE:

@@ -85,7 +85,9 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
     return _closed(parts, buffer, end, name, source, source, value)
 
 
-def _closed(parts: Patterns, buffer: str, at: int, name: str, source: str, json: str, value: JsonValue) -> Read | int:
+def _closed(
+    parts: Patterns, buffer: str, at: int, name: str, source: str, json: str, value: JsonValue
+) -> Read | int:
     """Return what was read where the marker closes at index `at`."""
     if parts.closing is None:
         return name, source, json, value, at

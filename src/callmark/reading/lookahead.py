@@ -35,7 +35,9 @@ _QUOTED_KEY: Final = (
 )
 _COMMENT: Final = r"(?:/[/*]|#)"
 _WORD: Final = "(?:true|false|null|True|False|None)"
-_ITEM: Final = rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{KEY_PATTERN}{_BLANKS}[,\]])"
+_ITEM: Final = (
+    rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{KEY_PATTERN}{_BLANKS}[,\]])"
+)
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
@@ -78,9 +80,9 @@ def _shut(form: Form) -> str:
     if not form.tail:
         if not form.separator:
             return r"\}[ \t]{0,64}+[\r\n]"
-        between, closer = expand(form.separator), anonymous(expand(form.closer))
-        return f"{brackets}(?:{between}(?={anonymous(expand(form.head))})|{closer})"
-    tail = anonymous(expand(form.tail))
+        between, closer = expand(form.separator), anonymous(form.closer)
+        return f"{brackets}(?:{between}(?={anonymous(form.head)})|{closer})"
+    tail = anonymous(form.tail)
     shut = brackets + tail
     return shut if form.body == "arguments" else f"{shut}|{tail.removeprefix(expand('{ws}'))}"
 
@@ -107,7 +109,7 @@ class Lookahead:
 
     def __init__(self, form: Form) -> None:
         """Put the patterns of `form` together."""
-        tail = anonymous(expand(form.tail))
+        tail = anonymous(form.tail)
         least = 1 if form.body == "arguments" else 0
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"

@@ -59,17 +59,8 @@ class _Meaning:
     )  # fmt: skip
 
     def __init__(
-        self,
-        state: int,
-        *,
-        closes: str = "",
-        value: bool = False,
-        comma: bool = False,
-        string: bool = False,
-        back: _Row | None = None,
-        quoted: _Row | None = None,
-        inside: _Row | None = None,
-        paths: str = "",
+        self, state: int, *, closes: str = "", value: bool = False, comma: bool = False, string: bool = False,
+        back: _Row | None = None, quoted: _Row | None = None, inside: _Row | None = None, paths: str = "",
     ) -> None:
         self.back: Final = back
         self.quoted: Final = quoted

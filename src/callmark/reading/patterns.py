@@ -275,9 +275,9 @@ class Patterns:
         self.closing = Pattern(close + tail) if close or tail else None
         if form.body == "parameters":
             parameter = expand(form.parameter)
-            nested = anonymous(expand(form.nested or form.opener) or head)
+            nested = anonymous(form.nested or form.opener or form.head)
             self.whole = "(?P<key>" not in parameter
-            stop = anonymous(expand(form.value_end))
+            stop = anonymous(form.value_end)
             closing = literal(form.value_end)
             self.value_end = f'"{closing}"' if closing else "the end of a value"
             begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
@@ -295,7 +295,7 @@ class Patterns:
                 ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
             rest = [f"(?P<nested>{nested})"]
             if form.unclosed:
-                rest.append(f"(?P<unclosed>{anonymous(expand(form.unclosed))})")
+                rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
             rest.append(f"(?P<kept>{stop})")
             tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.loose_tail, form.next_marker) if tail]
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]

@@ -11,7 +11,9 @@ from callmark.reading.strings import to_double
 _CONTROL: Final = r"\x00-\x1f"
 DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster
 SINGLE: Final = rf"""'[^'\\{_CONTROL}]*+(?:\\[\\'"/bfnrt][^'\\{_CONTROL}]*+)*+'"""
-BARE: Final = r"""[^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+"""
+BARE: Final = (
+    r"""[^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+"""
+)
 
 
 def _container(string: str) -> str:

@@ -58,7 +58,7 @@ def _patterns(form: Form) -> Iterator[tuple[str, str]]:
         if pattern:
             yield field, expand(pattern)
     if form.separator:  # a call stands behind it
-        yield "separator", expand(form.separator) + f"(?={anonymous(expand(form.head))})"
+        yield "separator", expand(form.separator) + f"(?={anonymous(form.head)})"
     for field in ("loose_heads", "loose_openers", "loose_parameters"):
         for number, pattern in enumerate(getattr(form, field)):
             yield f"{field}[{number}]", expand(pattern)

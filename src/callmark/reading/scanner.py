@@ -141,7 +141,9 @@ class Plan:
                 self.entries.setdefault(char, []).append(entry)
         begins = "".join(re.escape(char) for char in self.entries)
         self.any = re.compile(f"[{begins}]").search
-        self.starts = {char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()}
+        self.starts = {
+            char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()
+        }
         self._told: dict[str, list[Entry]] = {}
         self._asked = 0
         self._near: Callable[[str, int], re.Match[str] | None] | None = None

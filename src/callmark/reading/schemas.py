@@ -128,10 +128,8 @@ class Parameters:
         required = self._schema.get("required")
         wanted = required if isinstance(required, list) else []
         known = self._properties
-        return (
-            all(key in known for key in keys)
-            and all(key in keys for key in wanted)
-            and not any(key in known for key in without)
+        return all(key in known for key in keys) and all(key in keys for key in wanted) and not any(
+            key in known for key in without
         )
 
 

@@ -143,16 +143,8 @@ class StringReader:
         self._repairs = repairs
 
     def begin(
-        self,
-        quote: str,
-        put: Callable[[str], object],
-        *,
-        ends: Pattern | None,
-        refuses: Pattern | None = None,
-        python: bool = False,
-        path: bool = False,
-        direct: bool = False,
-        opened: str = "",
+        self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None = None,
+        python: bool = False, path: bool = False, direct: bool = False, opened: str = "",
     ) -> None:
         """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to go no on.
 

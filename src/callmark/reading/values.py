@@ -136,18 +136,8 @@ class ValueReader:
 
     @classmethod
     def behind(
-        cls,
-        form: Form,
-        start: int,
-        frames: Sequence[str],
-        state: int,
-        *,
-        in_string: bool,
-        sound: int,
-        depth_limit: int,
-        tolerant: bool,
-        parameters: Parameters | None = None,
-        name: str | None = None,
+        cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
+        depth_limit: int, tolerant: bool, parameters: Parameters | None = None, name: str | None = None,
         opened: str = "",
     ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
@@ -298,7 +288,7 @@ class ValueReader:
         alarm = self._around.alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
             end = -1
-        elif alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT:
+        elif (alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT):
             return at
         if end < 0:
             return self._die("unexpected-text", self._wanted(), at)

@@ -195,5 +195,7 @@ async def _called(
     """
     if is_async(function):
         return await attempt_here(function, argument)
-    told: Outcome | None = await workers.aside(lambda: [function(argument)], lambda did: did, seconds, ABANDONED_LIMIT)
+    told: Outcome | None = await workers.aside(
+        lambda: [function(argument)], lambda did: did, seconds, ABANDONED_LIMIT
+    )
     return told if told is None or told.error is not None else await attempt_here(told.value.pop)

@@ -352,7 +352,9 @@ class SqliteLedger(Ledger):
         return row.token != self._token and lives(self._path, row.token)
 
     def _load(self, key: str) -> Row | None:
-        found = self._open().execute("SELECT state, token, name, result FROM calls WHERE key = ?", (key,)).fetchone()
+        found = (
+            self._open().execute("SELECT state, token, name, result FROM calls WHERE key = ?", (key,)).fetchone()
+        )
         return None if found is None else Row(*found)
 
     def _store(self, key: str, row: Row) -> None:

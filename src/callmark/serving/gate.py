@@ -34,9 +34,7 @@ ELSEWHERE: Final = ("cross-site", "same-site")  # in Sec-Fetch-Site: another por
 BEARER: Final = "bearer."  # before a token among a WebSocket's protocols: a page can set no header
 _PORTS: Final = {"http": 80, "https": 443}
 _NAME: Final = re.compile(r"[A-Za-z0-9_.~-]+")
-_ORIGIN: Final = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>\[[^\]]*\]|[^:\[]*)(?::(?P<port>[0-9]{1,5}))?"
-)
+_ORIGIN: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>\[[^\]]*\]|[^:\[]*)(?::(?P<port>[0-9]{1,5}))?")
 PROTOCOL: Final = "callmark"  # the WebSocket protocol that is chosen where one is asked for
 
 

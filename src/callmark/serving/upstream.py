@@ -216,7 +216,9 @@ class Connection:
         finally:
             await response.aclose()
 
-    async def _sent(self, method: str, url: httpx.URL, headers: list[tuple[str, str]], body: bytes) -> httpx.Response:
+    async def _sent(
+        self, method: str, url: httpx.URL, headers: list[tuple[str, str]], body: bytes
+    ) -> httpx.Response:
         """Return the answer to a request, once its head is there.
 
         A server may close a connection that idles at any time, also while the next request is on its way. What fails
