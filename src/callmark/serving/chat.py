@@ -145,8 +145,7 @@ def handed(body: Body, settings: ModelSettings) -> Exchange:
     offered = [tool for tool in tools if settings.offers(_name_of({"function": tool} if old else tool))]
     if len(offered) < len(tools):
         body = {**body, key: offered} if offered else {key: body[key] for key in body if key not in _OURS}
-    stops = body.get("stop")
-    stops = [stops] if isinstance(stops, str) else stops or []
+    stops = _list_of(body.get("stop"))
     if settings.stop and isinstance(stops, list):
         body = {**body, "stop": list(dict.fromkeys([*stops, *settings.stop]))}
     return Exchange(
@@ -382,16 +381,18 @@ def _form(given: Any, settings: ModelSettings) -> str:
     return f"{form}{by}{json.dumps(schema, ensure_ascii=False)}" if schema else ""
 
 
+def _list_of(stop: Any) -> Any:
+    """Return a request's `stop` as a list, where it is one text or none; else as it is."""
+    return [] if stop is None else [stop] if isinstance(stop, str) else stop
+
+
 def _stops(body: Body, names: Sequence[str], settings: ModelSettings) -> list[str]:
     """Return the client's stop strings, those of the settings, and the lines under which results stand.
 
     An answer to a result may quote its header, so there the last are not asked for; invented results are cut off all
     the same when the answer is read.
     """
-    given = body.get("stop")
-    stops = [given] if isinstance(given, str) else given
-    if stops is None:
-        stops = []
+    stops = _list_of(body.get("stop"))
     if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
         raise RequestError("stop: expected a string or a list of strings", "stop")
     ours: list[str] = []

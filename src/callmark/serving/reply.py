@@ -37,7 +37,7 @@ BLANKS_LIMIT: Final = 4096
 """White space that is held back, since it goes where a call follows: far more than stands between two paragraphs."""
 _CUT: Final = ("length", "max_tokens", "model_length")
 """What servers say of a message that met its limit: OpenAI, and those that mean the same."""
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _BEGUN: Final = re.compile(r"[ \t]*+(?:```\w{0,16}+[ \t]*+(?:\n[\[{\s]*+)?|[\[{][\[{\s]*+)")
 """A line of nothing but what opens a block or an object: right behind a call, what it is shows in the next one."""
@@ -184,7 +184,7 @@ class ChoiceReader:
         *,
         final: bool,
         cut: bool = False,
-        given: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+        given: Mapping[int, Mapping[str, Any]] = NOTHING,
     ) -> None:
         for event in events:
             match event:
@@ -343,11 +343,11 @@ class _Results(NamedTuple):
 
 def _results(settings: ModelSettings, names: frozenset[str]) -> _Results:
     own = {pattern for dialect in (*dialects(), settings.row) for pattern in dialect.results}
-    return _made(settings.language, tuple(sorted(names)), tuple(sorted(own)))
+    return _patterns_of(settings.language, tuple(sorted(names)), tuple(sorted(own)))
 
 
 @lru_cache(maxsize=64)
-def _made(language: str, names: tuple[str, ...], own: tuple[str, ...]) -> _Results:
+def _patterns_of(language: str, names: tuple[str, ...], own: tuple[str, ...]) -> _Results:
     name = rf"""[`*_"']{{0,3}}(?:{"|".join(map(re.escape, names))})[`*_"']{{0,3}}"""
     own_id = r"(?:[ ]?\([^()\n]{1,255}\))?"
     colon = r"""[ `*_"']{0,4}[:：]"""
