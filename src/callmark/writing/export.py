@@ -82,7 +82,7 @@ def export_grammar(
     string_limit, items_limit, depth_limit
                  where a schema sets no bound: most characters of a string (1 to 65,536), items of a list (1 to 4,096),
                  and brackets around each other in a value of any type (0 to 4: each level makes the grammar three times
-                 as long). Engines have limits of their own for what is repeated, llama.cpp 2,000
+                 as long). Engines have limits of their own for what is repeated
 
     A string without escapes (between tags, in braces) may hold anything but what begins or ends a call of the dialect;
     where its schema gives it a length, no `<`.
