@@ -418,6 +418,34 @@ def test_parameters_without_a_name_of_their_own_are_declared_by_the_rest():
     assert Parameters({"additionalProperties": False}).declared("y") is None
 
 
+def test_what_is_declared_of_the_members_of_a_parameter():
+    address = {"type": "object", "properties": {"zip": {"type": "string"}}}
+    code = {"type": "integer"}
+    other = {"properties": {"zip": {"type": "null"}, "code": code}, "additionalProperties": {"type": "boolean"}}
+    schema = {
+        "properties": {
+            "to": {"$ref": "#/$defs/address"},
+            "from": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/address"}, other]},
+            "tags": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "number"}}]},
+            "round": {"$ref": "#/properties/round"},
+            "odd": {"properties": [], "items": 7, "allOf": {}, "$ref": 3},
+        },
+        "$defs": {"address": address},
+    }
+    parameters = known_tools({"f": schema})["f"]
+    to, either = parameters.within("to", as_list=False), parameters.within("from", as_list=False)
+    assert to.declared("zip") == {"string"}
+    assert to.declared("code") is None
+    assert either.declared("zip") == {"string", "null"}
+    assert either.declared("code") == {"integer"}
+    assert either.declared("else") == {"boolean"}
+    tags = parameters.within("tags", as_list=True)
+    assert [tags.declared(key) for key in ("item", "tag")] == [{"number"}, {"number"}]
+    for key, as_list in (("round", False), ("round", True), ("odd", False), ("odd", True), ("unknown", False)):
+        assert parameters.within(key, as_list=as_list).declared("a") is None
+    assert parameters.within("to", as_list=False) is to, "made once"
+
+
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
 
 

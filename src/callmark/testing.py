@@ -426,8 +426,7 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
     arguments: JsonValue = said.arguments
     if said.untyped:
         arguments = {
-            key: value if key in said.texts else plain_value(value, None, nesting - 1)[1]
-            for key, value in said.arguments.items()
+            key: value if key in said.texts else _typed(value, nesting - 1) for key, value in said.arguments.items()
         }
     same = call.name == said.name
     if call.id is not None or "\\" not in call.raw:  # an id that is empty, or written with escapes, may count as none
@@ -437,6 +436,15 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
         same = same and call.raw_arguments == said.raw_arguments.strip(" \t\r\n")
     if not same:
         raise AssertionError(f"{law}: expected {said!r}, found {call!r}")
+
+
+def _typed(value: JsonValue, nesting: int) -> JsonValue:
+    """Return what a raw value, or one that holds elements, means where nothing is declared."""
+    if isinstance(value, dict):
+        return {key: _typed(member, nesting - 1) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_typed(member, nesting - 1) for member in value]
+    return plain_value(value, None, nesting)[1]
 
 
 # Writing.

@@ -196,6 +196,21 @@ def _covers(types: frozenset[str], kind: str) -> bool:
     return kind in types or (kind == "integer" and "number" in types)
 
 
+def branches(schema: Any, root: Any) -> list[Mapping[str, Any]]:
+    """Return a schema, and those that it refers to or puts together: what any of them says may hold for a value."""
+    found: list[Mapping[str, Any]] = []
+    level = [schema]
+    for _ in range(_DEPTH_LIMIT):  # a `$ref` may go round in circles
+        here = [one for one in level if isinstance(one, Mapping) and one not in found]
+        found += here
+        level = [pointed(one["$ref"], root) for one in here if "$ref" in one]
+        for one in here:
+            for union in ("anyOf", "oneOf", "allOf"):
+                several = one.get(union)
+                level += several if isinstance(several, list) else []
+    return found
+
+
 def type_of(value: Any) -> str:
     """Return the JSON Schema type of a JSON value: "integer" for an int, "number" for a float."""
     for kind, name in ((bool, "boolean"), (str, "string"), (int, "integer"), (float, "number"), (list, "array")):

@@ -111,6 +111,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 group `missing` is there, `missing-opener` at its place; where a group `unclosed`, `missing-closer`
     value_end   pattern of what ends such a value, where structure follows it (the next parameter or the tail)
     nested      pattern that cannot stand in such a value: the value was never closed; default: the opener, or the head
+    item        the name of a list's elements, where a value may hold elements instead of text: parameters of its own,
+                which `nested` matches as well. They make it an object; or a list, where a list is declared, or nothing
+                is and the first element has this name
     unclosed    pattern that cannot stand there either, and that ends the value where reading is tolerant; a value that
                 is the whole of the arguments must be complete JSON by then, or it is data
     encoding    how such a value is written: raw, or xml (entities and CDATA)
@@ -140,6 +143,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_parameters: tuple[str, ...] = ()
     value_end: str = ""
     nested: str = ""
+    item: str = ""
     unclosed: str = ""
     encoding: Literal["raw", "xml"] = "raw"
     key_encoding: Literal["raw", "xml"] = "raw"
@@ -156,6 +160,12 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise DialectError("head: expected the abbreviation {name} or a group `name`, found neither")
         if not self.alone and not self.opener:
             raise DialectError("a form whose calls never stand alone wants an `opener`")
+
+    @property
+    def structure(self) -> str:
+        """The pattern of what stands behind a value of `parameters`: elsewhere `value_end` is data."""
+        outer = (rf"{{ws}}{self.value_end}",) if self.item else ()
+        return f"(?={'|'.join(map(anonymous, (self.parameter, self.tail, *outer)))})"
 
     @property
     def tolerated_heads(self) -> tuple[str, ...]:

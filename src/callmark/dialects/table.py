@@ -536,7 +536,7 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="minimax_m3",
         title=']<]minimax[>[<invoke name="f">]<]minimax[>[<key>value]<]minimax[>[</key>]<]minimax[>[</invoke>',
-        models="MiniMax M3; arguments that are nested are not read",
+        models="MiniMax M3",
         source=_SOURCE + ": minimax_m3",
         results=(rf"\]?{_MM}</?(?:tool|function)_?(?:response|result)s?>",),
         forms=(
@@ -547,6 +547,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 parameter=rf"{{ws}}]{_MM}<(?P<key>(?!invoke[ ])[^ \t\r\n<>/\"'][^<>/\"'\r\n]{{0,255}}+)>",
                 value_end=rf"]{_MM}</(?!invoke>|tool_call>)[^<>/\r\n]{{1,256}}+>",
                 nested=rf"]{_MM}<[^/]",
+                item="item",
                 tail=rf"{{ws}}]{_MM}</invoke>",
                 separator=r"{ws}]",
                 closer=rf"{{ws}}]{_MM}</tool_call>",

@@ -187,12 +187,11 @@ def _without_tags(text: str) -> str:
 
 def _stop(form: Form) -> re.Pattern[str]:
     """Return what ends a raw value, or breaks it: as reading puts it together."""
-    structure = f"(?={anonymous(form.parameter)}|{anonymous(form.tail)})"
     others = [anonymous(pattern) for pattern in (form.nested or form.opener or form.head, form.unclosed) if pattern]
     loose = [anonymous(pattern) for pattern in (*form.loose_parameters, form.tolerated_tail) if pattern]
     if loose:  # reading takes these for the end as well, in whatever tolerance
         others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")
-    return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{structure})", *others]))
+    return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{form.structure})", *others]))
 
 
 def _ways(value: Any, types: Types, key: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
-from callmark.reading.parameters import HOLD, declared, is_long_json, key_of, plain_value
+from callmark.reading.parameters import HOLD, declared, empty_container, is_long_json, key_of, plain_value
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
 from callmark.reading.schemas import Parameters, scalar
@@ -182,6 +182,8 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
         types, is_json = declared(found, key, parameters) if told else (None, False)
+        if form.item and empty_container(text, types):
+            return at
         if len(text) <= HOLD:
             json, values[key] = plain_value(text, types, depth_limit - 1)
         elif is_long_json(text, types, is_json):

@@ -129,7 +129,8 @@ class GrammarCall(msgspec.Struct, frozen=True, kw_only=True):
     raw_arguments   the text of the arguments, without white space around it: the object; what stands between the
                     parentheses; all parameters with their tags; the value as it is written where it has no key
     positional      positional values that need a tool's schema to mean something, in order
-    untyped         whether `arguments` maps keys to text whose types are still open (parameters with keys)
+    untyped         whether `arguments` maps keys to text whose types are still open (parameters with keys), or to
+                    objects and lists of such, where they hold elements
     texts           the keys among them of which the marker says that they are text
     duplicate_keys  whether an object or argument list names a key twice; the last one is in `arguments`
     bad_numbers     whether a number is not finite or has too many digits; it is in `arguments` as its text
@@ -362,14 +363,19 @@ class _Reading:
             return self.value(positional[0]), ()
         return self.mapping(pairs), tuple(self.value(child) for child in positional)
 
-    def _parameter(self, node: Node) -> tuple[str, str]:
+    def _parameter(self, node: Node) -> tuple[str, JsonValue]:
         form = self.grammar.form("parameters")
+        elements = [self._parameter(child) for child in node.children if not isinstance(child, str)]
         parts = {_kind(child.type): str(child) for child in node.children if isinstance(child, str)}
         key, value = parts["KEY"], parts.get("VALUE", "")
         if form.key_encoding == "xml":
             key = "".join(text for _, text in _decoded(key))
         if "TEXT" in parts:
             self.texts.add(key)
+        if elements and elements[0][0] == form.item:
+            return key, [element for _, element in elements]
+        if elements:
+            return key, self.mapping(elements)
         if form.trim:
             value = re.sub(r"\A\r?\n", "", value)
             value = re.sub(r"\r?\n\Z", "", value)

@@ -5,6 +5,9 @@ elsewhere `value_end` is data. The form's own opener inside a value means that t
 there as broken, so that it does not swallow the call that begins. A last value that no structure ends before the text
 does was perhaps cut in the middle: it is no call, for salvage neither, as what was previewed of it stands.
 
+Where a form names an `item`, a value may hold elements instead of text: what opens a value there, and what ends one,
+stands for a bracket of JSON, in any depth within the limit.
+
 A value whose declared type is a string is previewed as it comes. One that is not declared may turn out to be JSON, so
 it is held until it ends, but never longer than HOLD characters: what is longer is text. The interface is that of
 `values.ValueReader`, and so are the invariants.
@@ -21,7 +24,7 @@ from callmark.dialects import Form
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
-from callmark.reading.patterns import HOLD_LIMIT, Patterns
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
@@ -34,6 +37,8 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _BLANK = " \t\r\n"
+BLANKS_LIMIT: Final = 64
+"""Characters of white space that may stand between tags, as `{ws}` says."""
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
@@ -48,9 +53,9 @@ class ParametersReader:
 
     __slots__ = (
         "_base", "_begins", "_begun", "_breaks", "_declared", "_depth_limit", "_held", "_held_size", "_is_json",
-        "_is_string", "_json", "_kept", "_key", "_parameters", "_patterns", "_state", "_stop", "_tail", "_tolerant",
-        "_trim", "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start",
-        "status",
+        "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_state", "_stop", "_tail",
+        "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound",
+        "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -76,7 +81,8 @@ class ParametersReader:
         self._breaks = patterns.breaks
         self._trim = form.trim
         self._whole = patterns.whole
-        self._begun = False
+        self._begun = False  # whether there is a value in the arguments, or in the innermost value that holds elements
+        self._open: list[tuple[str, Parameters | None]] = []  # of such values: the bracket, and what is declared around
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
         self._declared: Types | None = None
@@ -100,7 +106,11 @@ class ParametersReader:
         """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""
         if self._state == _VALUE:
             return self._stop.waits
-        return self._patterns.between.waits if self._state == _BETWEEN else None
+        return self._between.waits if self._state == _BETWEEN else None
+
+    @property
+    def _between(self) -> Pattern:
+        return self._patterns.inner if self._open else self._patterns.between
 
     def _hold(self, chunk: str) -> object:
         if self._breaks(chunk) is not None or self._held_size + len(chunk) > HOLD:
@@ -136,13 +146,14 @@ class ParametersReader:
         return at
 
     def _read_between(self, buffer: str, at: int, base: int) -> int:
-        found = self._patterns.between.match(buffer, at)
+        between = self._between
+        found = between.match(buffer, at)
         strict = found is not None
         if found is None:
-            if self._patterns.between.may_match(buffer, at):
+            if between.may_match(buffer, at):
                 return at
             loose = self._patterns.loose_between if self._begun else self._patterns.loose_first
-            for pattern in loose if self._tolerant else ():
+            for pattern in loose if self._tolerant and not self._open else ():
                 found = pattern.match(buffer, at)
                 if found is not None:
                     break
@@ -151,8 +162,14 @@ class ParametersReader:
         if found is None:
             blanks = _BLANKS.match(buffer, at)
             self.error = base + (at if blanks is None else blanks.end())
-            return self._die("unexpected-text", "a parameter or the end of the call", at)
+            expected = "the end of the value" if self._open else "the end of the call"
+            return self._die("unexpected-text", f"a parameter or {expected}", at)
         self.sound = base + at
+        if found.lastgroup == "tail" and self._open:
+            bracket, self._parameters = self._open.pop()
+            self.out.append(bracket)
+            self._begun = True
+            return found.end()
         if found.lastgroup == "tail":
             if not self._whole:
                 self.out.append("}" if self._begun else "{}")
@@ -173,7 +190,10 @@ class ParametersReader:
                 self._repair_tag(found, base)
             self._key = key_of(found, self._patterns.form)
             self._declared, self._is_json = declared(found, self._key, self._parameters)
-            self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
+            if self._open and self._open[-1][0] == "]":
+                self.out.append("," if self._begun else "[")
+            else:
+                self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
             self._held = []
             self._held_size = 0
             if self._declared is not None and self._declared.is_text:
@@ -231,6 +251,14 @@ class ParametersReader:
             self._end_value(end, base)
             self._state = _BETWEEN
             return end
+        if kind == "nested" and self._may_hold_elements():
+            element = self._patterns.element
+            opened = element.match(buffer, end) if element is not None else None
+            if opened is not None:
+                self._open_elements(opened, end)
+                return end
+            if element is not None and element.may_match(buffer, end):
+                return end
         if kind in ("nested", "unclosed"):
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
@@ -245,6 +273,24 @@ class ParametersReader:
             self._state = _BETWEEN
             self.sound = base + found.end()
         return found.end()
+
+    def _may_hold_elements(self) -> bool:
+        """Whether nothing but white space stands in the value so far."""
+        held = self._json is None and not self._is_string and self._held_size <= BLANKS_LIMIT
+        return held and not "".join(self._held).strip(_BLANK)
+
+    def _open_elements(self, first: re.Match[str], at: int) -> None:
+        """The value holds elements, the first of which is opened at index `at`."""
+        if len(self._open) + 2 > self._depth_limit:
+            self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
+            return
+        containers = (self._declared or frozenset()) & {"array", "object"}
+        as_list = "array" in containers if len(containers) == 1 else first["key"] == self._patterns.form.item
+        self._open.append(("]" if as_list else "}", self._parameters))
+        if self._parameters is not None:
+            self._parameters = self._parameters.within(self._key, as_list=as_list)
+        self._begun = False
+        self._state = _BETWEEN
 
     def _may_stop(self, buffer: str, at: int, end: int) -> int:
         """Return the first index from `at` where more text could make a stop, `end` for none before it."""
@@ -297,9 +343,8 @@ class ParametersReader:
             held = "".join(self._held)
             self._held = []
             if is_long_json(held, self._declared, self._is_json):
-                reader = ValueReader(
-                    _JSON_FORM, 0, depth_limit=self._depth_limit - 1, tolerant=False, any_container=True
-                )
+                limit = self._depth_limit - 1 - len(self._open)
+                reader = ValueReader(_JSON_FORM, 0, depth_limit=limit, tolerant=False, any_container=True)
                 self._json = Embedded(reader)
                 return self._take_json(held, stop)
             self._begin_string()
@@ -344,9 +389,12 @@ class ParametersReader:
         elif self._is_string:
             self.out.append('"')
             self._is_string = False
+        elif self._patterns.element is not None and (empty := empty_container("".join(self._held), self._declared)):
+            self.out.append(empty)
         else:
+            limit = self._depth_limit - 1 - len(self._open)
             try:
-                self.out.append(plain_value("".join(self._held), self._declared, self._depth_limit - 1)[0])
+                self.out.append(plain_value("".join(self._held), self._declared, limit)[0])
             except Undecodable as error:
                 self._die(error.code, "a value that JSON can hold", at)
 
@@ -380,6 +428,14 @@ def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
     if is_json:
         return text[:HOLD].lstrip(_BLANK)[:1] in ("{", "[")
     return types is not None and types <= CONTAINERS
+
+
+def empty_container(text: str, types: Types | None) -> str:
+    """Return the JSON of what a value without text or elements can only be: an empty list or object; else ""."""
+    containers = {"array": "[]", "object": "{}"}
+    if not types or not types <= CONTAINERS or text.strip(_BLANK):
+        return ""
+    return next((json for name, json in containers.items() if types - {"null"} == {name}), "")
 
 
 def _character(entity: str) -> str:

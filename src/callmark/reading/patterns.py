@@ -244,6 +244,8 @@ class Patterns:
     whole      of `parameters`: the value is the whole of the arguments
     value_end  of `parameters`: what ends a value, in words
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
+    element    of `parameters`: what opens an element in a value; None where values hold none
+    inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail
     loose_between   of `parameters`: what tolerant reading takes between values too; `loose_first` before the first one
     simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
                it, and the tail (group `last`) if it is the last one
@@ -287,10 +289,11 @@ class Patterns:
             self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
             self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]").search
             self.stop_begins = re.compile(f"[{closed}]").search
-            structure = f"(?={anonymous(parameter)}|{anonymous(tail)})"
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
+            self.element = Pattern(parameter) if form.item else None
+            self.inner = Pattern(f"(?P<tail>{expand('{ws}')}{stop})|{parameter}")
             loose = [expand(text) for text in (*form.loose_parameters, form.tolerated_tail) if text]
-            ends = [f"(?P<end>{stop}{structure})"]
+            ends = [f"(?P<end>{stop}{form.structure})"]
             if loose:
                 ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
             rest = [f"(?P<nested>{nested})"]

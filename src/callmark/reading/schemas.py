@@ -26,7 +26,7 @@ from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
-from callmark.toolshapes import Types, declared_types, listed, parts
+from callmark.toolshapes import Types, branches, declared_types, listed, parts
 
 DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -100,12 +100,17 @@ def scalar(word: str, declared: Types | None) -> str:
 class Parameters:
     """The parameters of one tool: `names` in the schema's order, and the declared types of each."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Take a JSON Schema of an object; anything else in its place counts as no parameters."""
+    def __init__(self, schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> None:
+        """Take a JSON Schema of an object; anything else in its place counts as no parameters.
+
+        `root` is the schema to which references in it belong, where it is a part of another one.
+        """
         self._schema = schema
+        self._root = schema if root is None else root
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
         self._types: dict[str, Types | None] = {}
+        self._within: dict[tuple[str, bool], Parameters] = {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -115,9 +120,31 @@ class Parameters:
     def declared(self, key: str) -> Types | None:
         """Return the declared JSON Schema types of a parameter, None where nothing is declared."""
         if key not in self._types:
-            schema = self._properties.get(key, self._schema.get("additionalProperties"))
-            self._types[key] = declared_types(schema, self._schema) or None
+            self._types[key] = declared_types(self._declaration(key), self._root) or None
         return self._types[key]
+
+    def _declaration(self, key: str) -> Any:
+        return self._properties.get(key, self._schema.get("additionalProperties"))
+
+    def within(self, key: str, *, as_list: bool) -> Parameters:
+        """Return what is declared of the members of a parameter: of an object by their keys, of a list one for all."""
+        if (key, as_list) not in self._within:
+            self._within[key, as_list] = Parameters(self._members(key, as_list=as_list), self._root)
+        return self._within[key, as_list]
+
+    def _members(self, key: str, *, as_list: bool) -> Mapping[str, Any]:
+        reached = branches(self._declaration(key), self._root)
+        if as_list:
+            members = next((one["items"] for one in reached if "items" in one), None)
+            return {"additionalProperties": members}
+        said: dict[str, list[Any]] = {}
+        for one in reached:
+            named = one.get("properties")
+            for member, schema in named.items() if isinstance(named, Mapping) else ():
+                said.setdefault(member, []).append(schema)
+        properties = {member: {"anyOf": schemas} for member, schemas in said.items()}
+        others = next((one["additionalProperties"] for one in reached if "additionalProperties" in one), None)
+        return {"properties": properties, "additionalProperties": others}
 
     def takes(self, keys: Collection[str], *, without: Collection[str]) -> bool:
         """Return whether an object of just these keys is certainly meant for the tool.
