@@ -99,8 +99,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
                 `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;
-                where a group `more` took part, that is the body of another call, which has neither head nor opener; of
-                `arguments`, its name stands before it, and salvage reads it where that tool was given. What
+                where a group `more` took part, what follows is another call in the same marker: its head from the
+                name on, or its body; of `arguments`, salvage reads it where that tool was given. What
                 `tolerated_tail` knows by itself, the next marker first of all, is left out
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`

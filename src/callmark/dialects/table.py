@@ -20,16 +20,18 @@ _NATIVE = (  # what an API for native calls would answer
 )
 _BARE_CALLS = r"\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()"
 _BARE: dict[str, Any] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
-_DSML = r"｜(?:DSML|GCML)｜[ ]?"
+_DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
-_GLM_AGAIN = (  # a call that ends, and the next one
-    r"/tool_call>{ws}<tool_call>{ws}[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)"
-)
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_QWEN_SECTION: dict[str, Any] = {
+    "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
+    "loose_openers": (r"<tool_call>{ws}(?=<function[ \t]{1,16}+name=\")",),
+    "closer": r"</(?:seed:)?tool_call>",
+}
 _FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
 
@@ -71,6 +73,31 @@ def _unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> s
     return rf"\r?\n(?=<{found})|<(?={found})"
 
 
+def _keyed(prefix: str) -> Form:
+    """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names."""
+    call, key, value = f"{prefix}tool_call>", f"{prefix}arg_key>", f"{prefix}arg_value>"
+    named = r"[^<>\r\n]{1,256}+"
+    again = (  # the end of the call, and the next one
+        rf"/{call}{{ws}}<{call}{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
+    )
+    return Form(
+        head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}|[\r\n]{{0,2}}+</{call})",
+        body="parameters",
+        parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
+        loose_parameters=(
+            # On one line, and without any opener in it: a call behind a key is no value.
+            rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,256}}+</{value})",
+            rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
+        ),
+        value_end=f"</{value}",
+        unclosed=(
+            rf"\r?\n(?=<{key}{named}</{key}{{ws}}<{value})|<(?={key}{named}</{key}{{ws}}<{value})|"
+            rf"\r?\n(?=<{again})|<(?={again})"
+        ),
+        tail=rf"{{ws}}</{call}",
+    )
+
+
 BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="call",
@@ -82,6 +109,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
                 loose_heads=(
                     r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
+                    r"\[{ws}[Cc]alling[ \t]{1,8}+tools?{ws}:{ws}{name}{ws}\(",  # as hosts show calls of the past
                     r"\[" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "【" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "［" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
@@ -161,12 +189,18 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="qwen_xml",
         title="<tool_call><function=f><parameter=key>value</parameter></function></tool_call>",
-        models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3, Seed-OSS",
+        models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3, Seed-OSS; Llama 3.1 with JSON for the parameters",
         source=_SOURCE + ": qwen3_coder, qwen3_xml, seed_oss",
         forms=(
             Form(
-                opener=r"<(?:seed:)?tool_call>{ws}(?=<function=)",
-                loose_openers=(r"<tool_call>{ws}(?=<function[ \t]{1,16}+name=\")",),
+                **_QWEN_SECTION,
+                head=r"<function={name}>{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}</function>",
+                loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
+            ),
+            Form(
+                **_QWEN_SECTION,
                 head=r"<function={name}>",
                 loose_heads=(
                     r"<function=\"{name}\">(?={ws}</?(?:parameter|function))",
@@ -184,27 +218,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 trim=True,
                 tail=r"{ws}</function>",
                 loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
-                closer=r"</(?:seed:)?tool_call>",
-            ),
-        ),
-        variants=(
-            Form(
-                head=r"<tool_call>{ws}<function={name}>{ws}(?=\{)",
-                body="json",
-                tail=r"{ws}</function>{ws}</tool_call>",
-                repairs=("neighbour-body",),
-                salvage=True,
-            ),
-            Form(
-                head=r"<function={name}>{ws}(?=\{)",
-                body="json",
-                tail=r"{ws}</function>",
-                repairs=("neighbour-body",),
-                salvage=True,
             ),
         ),
         tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>",),
         writing=Writing(
+            form=1,
             opener="<tool_call>\n",
             call="<function={name}>\n{arguments}</function>",
             parameter="<parameter={key}>\n{value}\n</parameter>\n",
@@ -215,24 +233,11 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="glm",
         title="<tool_call>f<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>",
-        models="GLM-4.5 to GLM-5, Ling-3",
+        models="GLM-4.5 to GLM-5, Ling-3; LongCat with a prefix to its tags",
         source=_SOURCE + ": glm45, glm47",
         forms=(
-            Form(
-                head=r"<tool_call>{ws}{name}(?={ws}<arg_key>|[\r\n]{0,2}+</tool_call>)",
-                body="parameters",
-                parameter=r"{ws}<arg_key>{key}</arg_key>{ws}<arg_value>",
-                loose_parameters=(
-                    # On one line, and without any opener in it: a call behind a key is no value.
-                    r"{ws}<arg_key>{key}</arg_key>{ws}(?P<missing>)(?=[^<\[【［\r\n]{1,256}+</arg_value>)",
-                    r"{ws}<arg_key>(?P<key>[^<>\r\n]{1,256}+)(?P<unclosed>){ws}<arg_value>",
-                ),
-                value_end="</arg_value>",
-                unclosed=r"\r?\n(?=<arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)|"
-                r"<(?=arg_key>[^<>\r\n]{1,256}+</arg_key>{ws}<arg_value>)|"
-                rf"\r?\n(?=<{_GLM_AGAIN})|<(?={_GLM_AGAIN})",
-                tail=r"{ws}</tool_call>",
-            ),
+            _keyed(""),
+            _keyed("longcat_"),
         ),
         variants=(
             Form(
@@ -277,6 +282,14 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
                 tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
+                loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)",
+                closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
+            ),
+            Form(
+                opener=rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+                head=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}{{ws}}<tool_sep{_SFX}>{{ws}}(?=\{{)",
+                body="json",
+                tail=rf"{{ws}}<(?:/(?:iquest_tool_call|{_IFM})|end_of_tool_call{_SFX})>",
                 closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
             ),
             Form(
@@ -630,10 +643,10 @@ BUILTIN: tuple[Dialect, ...] = (
             ),
             _list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?"),
             Form(
-                opener=r"<tool_calls>{ws}(?=\{)",
+                opener=r"<(?:tool_calls>|\|START_ACTION\|>){ws}(?=\{)",
                 head=r"(?=\{)",
                 body="envelope",
-                closer=r"</tool_calls>",
+                closer=r"<(?:/tool_calls>|\|END_ACTION\|>)",
                 alone=False,
             ),
             _list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
@@ -653,7 +666,10 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="wrapped",
         title='<|action_start|><|plugin|>{"name": "f", "arguments": {...}}<|action_end|>, other models with other tags',
-        models="InternLM 2, Intern-S1, LongCat, GigaChat 3, Granite 20B, Inkling, dots.llm; PLaMo 3, CWM, Step-Audio 2",
+        models=(
+            "InternLM 2, Intern-S1, LongCat, GigaChat 3, Granite 20B, Inkling, dots.llm; PLaMo 3, CWM, Step-Audio 2, "
+            "VibeThinker"
+        ),
         source=_SOURCE + ": internlm, longcat, gigachat3, granite-20b-fc, inkling, dots, plamo3, cwm, step_audio_2",
         forms=(
             Form(
@@ -706,6 +722,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 closer=r"<\|plamo:end_tool_requests:plamo\|>",
             ),
             Form(head=r"<tool: function>{ws}{name}{ws}(?=\{)", body="json", tail=r"{ws}</tool>"),
+            Form(
+                head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}</arguments>{ws}</function>",
+            ),
             Form(
                 head=r"<tool_call>{ws}function[ \t]{0,16}+\r?\n{ws}{name}[ \t]{0,16}+\r?\n{ws}(?=\{)",
                 body="json",
@@ -894,7 +915,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="braces",
                 quote='<|"|>',
                 tail=r"{ws}<tool_call\|>",
-                loose_tail=r"{ws}(?P<wrong></tool_call>|<\|tool_call\|>|<\|/tool_call>)|(?={ws}<\|tool_call>)",
+                loose_tail=(
+                    r"{ws}(?P<wrong></tool_call>|<\|tool_call\|>|<\|/tool_call>)|(?={ws}<(?:\|tool_call|turn\|)>)|"
+                    r"(?P<more>{ws},?{ws}(?:call)?:)(?=[^\W\d][\w.:/\-]{0,127}+{ws}\{)"
+                ),
             ),
             Form(
                 head=r"(?:call)?:{name}{ws}(?=\{)",
@@ -903,6 +927,14 @@ BUILTIN: tuple[Dialect, ...] = (
                 quote='<|"|>',
                 line_start=True,
                 explicit=False,
+            ),
+        ),
+        variants=(
+            Form(
+                head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}\(",
+                body="arguments",
+                tail=r"{ws}<tool_call\|>",
+                repairs=("neighbour-body",),
             ),
         ),
         writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),

@@ -401,8 +401,9 @@ def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
 
 @lru_cache(maxsize=64)
 def further(entry: Entry) -> Entry:
-    """Return what another call begins with in the marker of `entry`: its body, behind its name where that has none."""
-    head = r"{name}{ws}\(" if entry.form.body == "arguments" else r"(?=\{)"
+    """Return what another call begins with in the marker of `entry`: its head from the name on, or its body."""
+    _, named, rest = entry.form.head.partition("{name}")
+    head = named + rest if named else r"(?=\{)"
     form = replace(entry.form, head=head, loose_heads=(), repairs=("missing-opener",))
     compiled = patterns(form)
     return Entry("loose", compiled.head, entry.dialect, compiled)
