@@ -462,6 +462,40 @@ def test_without_arguments_a_call_is_one_where_its_server_says_that_it_is_whole(
     assert not [event for event in events if isinstance(event, Malformed)]
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece(0, "c1", "get_", ""), piece(0, None, "wea", ""), piece(0, None, "ther", None)],
+        [piece(0, "c1", "get_"), piece(0, None, "get_weather")],  # so far
+        [piece(0, "c1", "get_weather", ""), piece(0, None, "get_weather", "")],
+    ],
+)
+@pytest.mark.parametrize("arguments", [[], [piece(0, arguments='{"a"'), piece(0, arguments=": 1}")]])
+def test_a_name_may_come_in_pieces(pieces, arguments):
+    """Of one index, the first with an id and no other with one: what begins another call has an id, or arguments."""
+    another = piece(1, "c2", "look", "")
+    for listed in ([*pieces, *arguments, another], [*pieces, another, *arguments]):
+        for at_once in (False, True):
+            events, _ = assembled([*([openai(*listed)] if at_once else [openai(each) for each in listed]), DONE])
+            starts = [event.name for event in events if isinstance(event, CallStart)]
+            calls = [(event.name, event.arguments) for event in events if isinstance(event, Call)]
+            assert starts == ["get_weather", "look"]
+            assert calls == [("get_weather", {"a": 1} if arguments else {}), ("look", {})]
+
+
+def test_a_message_beside_an_empty_delta_says_what_no_delta_said():
+    call = piece(None, "c1", "f", '{"a": 1}')
+    message = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm", "tool_calls": [call]}
+    last = {"choices": [{"delta": {}, "message": message, "finish_reason": "tool_calls"}]}
+    said = {"choices": [{"delta": {"content": "Hi", "reasoning_content": "Hm"}}]}
+    called = openai(piece(0, "c1", "f", '{"a": 1}'))
+    for before in ([], [said], [called], [said, called]):
+        events, _ = assembled([*before, last])
+        assert [event for event in events if isinstance(event, str)] == ["Hi"]
+        assert [event.text for event in events if isinstance(event, Text)] == ["Hm"]
+        assert [event.name for event in events if isinstance(event, Call)] == ["f"]
+
+
 def test_spans_are_empty_and_where_the_text_is():
     assembler = Assembler()
     assembler.position = 7

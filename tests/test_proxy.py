@@ -338,6 +338,22 @@ def test_what_a_server_refuses_of_one_request_says_nothing_of_others():
         assert scripted.requests[-1] == ASK
 
 
+def test_what_a_server_refuses_and_nobody_can_teach_keeps_the_servers_own_words():
+    """The proxy's would be about what it made of the request."""
+    told = b'{"error": {"message": "tools[0].function: field required", "type": "theirs", "code": 7}}'
+    refusing = lambda body: Answer([], status=422, body=told, headers={"retry-after": "3"})  # noqa: E731
+    with chain(refusing, routes=SERVERS["llama.cpp"]) as (scripted, client):
+        for body in (
+            {**ASK, "tools": [{"type": "function"}]},
+            {**ASK, "tool_choice": {"type": "function", "function": {"name": "other"}}},
+            {**ASK, "messages": [{"role": "tool", "content": {"no": "text"}}]},
+        ):
+            for streamed in (False, True):
+                answer = post(client, {**body, "stream": streamed})
+                assert (answer.status_code, answer.content, answer.headers["retry-after"]) == (422, told, "3")
+        assert all("tools" in body for body in scripted.requests)
+
+
 def test_a_server_that_is_still_loading_is_asked_again():
     ready = False
 

@@ -486,12 +486,18 @@ def test_native_calls_of_an_upstream_count_too():
 
 
 def test_a_native_call_that_is_cut_never_becomes_one():
-    """Its header alone says nothing of the arguments: none that came are not `{}` where more were to come."""
+    """Its header alone says nothing of the arguments: none that came are not `{}` where more were to come.
+
+    What came of it is text, as in what a model writes.
+    """
+    begun = '{"name":"weather","arguments":""}'
     head = {"index": 0, "id": "x", "function": {"name": "weather", "arguments": ""}}
     for pieces in ([head], [head, {"index": 0, "function": {"arguments": '{"city"'}}]):
         for reason in ("length", "max_tokens"):
             _, out = fed(*(chunk({"tool_calls": [piece]}) for piece in pieces), chunk({}, reason), b"[DONE]")
-            assert joined(out)[0] == {"content": "", "tool_calls": [], "finish_reason": "length"}
+            made = joined(out)[0]
+            assert (made["tool_calls"], made["finish_reason"]) == ([], "length")
+            assert json.loads(made["content"]) == {"name": "weather", "arguments": '{"city"' if pieces[1:] else ""}
             native = {"content": None, "tool_calls": [{**head, "function": {"name": "weather"}}]}
             choice = {"message": native, "finish_reason": reason}
             (made,) = whole({"choices": [choice]}, exchange())["choices"]
@@ -501,9 +507,10 @@ def test_a_native_call_that_is_cut_never_becomes_one():
             assert joined(out[:-1])[0]["tool_calls"] == []
     for reason in ("abort", "error", "no reason that anyone knows", None):  # and [DONE], which says nothing of a call
         _, out = fed(chunk({"tool_calls": [head]}), *([chunk({}, reason)] if reason else []), b"[DONE]")
-        assert joined(out)[0] == {"content": "", "tool_calls": [], "finish_reason": reason or "length"}
+        assert joined(out)[0] == {"content": begun, "tool_calls": [], "finish_reason": reason or "length"}
     _, out = fed(chunk({"tool_calls": [head, {"index": 0, "function": {"arguments": '{"ci'}}]}), chunk({}, "stop"))
-    assert joined(out)[0] == {"content": "", "tool_calls": [], "finish_reason": "length"}  # and nothing lost unsaid
+    cut_off = begun.replace('""', json.dumps('{"ci'))
+    assert joined(out)[0] == {"content": cut_off, "tool_calls": [], "finish_reason": "length"}
     whole_one = {"index": 0, "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
     _, out = fed(chunk({"tool_calls": [whole_one]}), chunk({}, "length"), b"[DONE]")
     assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
@@ -543,6 +550,63 @@ def test_a_call_that_a_server_does_not_finish_is_never_one(arguments, reason):
             assert made["finish_reason"] == (reason and "length")
     whole_one = handed_over(fragment(PAY, "pay", own_id="c1"), reason="length")
     assert joined(whole_one)[0]["tool_calls"] == [{"id": "c1", "name": "pay", "arguments": PAY}]
+
+
+WRONG = ['{"city": Oslo}', '{"a": 1, "a": 2}', "[1]", '{"a": "\ud800"}', "[" * 99 + "]" * 99, "{}}"]
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_a_call_of_a_server_that_nobody_can_read_is_text(arguments):
+    """As one is that a model writes. It was not cut, so no reason says that it was."""
+    broken = {"name": "pay", "arguments": arguments}
+    good = {"name": "look", "arguments": "{}"}
+    for before, calls in ((None, []), ("Well.", []), ("Well.", [good])):
+        listed = [{"id": f"c{number}", "function": each} for number, each in enumerate([*calls, broken])]
+        choice = {"message": {"content": before, "tool_calls": listed}, "finish_reason": "tool_calls"}
+        request = handed({"model": "m", "messages": USER, "tools": TOOLS}, ModelSettings())
+        (made,) = whole({"choices": [choice]}, request)["choices"]
+        *said, last = made["message"]["content"].split("\n")
+        assert (said, json.loads(last)) == ([before] if before else [], broken)
+        assert [call["function"] for call in made["message"].get("tool_calls", ())] == calls
+        assert made["finish_reason"] == ("tool_calls" if calls else "stop")
+        sent = [fragment(each["arguments"], each["name"], n, f"c{n}") for n, each in enumerate([*calls, broken])]
+        sent = [json.dumps(each).encode() for each in [chunk({"content": before}), *sent]]
+        for early in ("whole", "stream"):
+            out = handed_over(*sent, arguments=early)
+            if early == "stream" and not calls:  # its header is out
+                assert out[-1]["error"]["code"] == "call_unfinished"
+                continue
+            streamed_one = joined(out)[0]
+            assert streamed_one["content"] == made["message"]["content"]
+            assert len(streamed_one["tool_calls"]) == len(calls)
+            assert streamed_one["finish_reason"] == made["finish_reason"]
+
+
+def test_who_wants_no_calls_gets_none_in_the_one_shape():
+    """What is written as a call is text then, whole or streamed, and nothing waits for one."""
+    none = {"tool_choice": "none"}
+    written = f"Well. {CALL}\nResult of weather:\n7"
+    assert seen(f"<think>Hm</think>{written}", body=none) == (written, [], "stop")
+    assert seen(CALL[:-2], "length", body=none) == (CALL[:-2], [], "length")
+    for before in ("hold", "drop", "reasoning"):
+        first, said, *_ = streamed(["Well, ", "then"], body=none, before_calls=before)
+        assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+        assert said["choices"][0]["delta"] == {"content": "Well,"}
+    out = streamed([CALL], body=none, arguments="stream")
+    assert without_ids(joined(out)[0]) == {"content": CALL, "tool_calls": [], "finish_reason": "stop"}
+
+
+def test_a_last_chunk_may_have_an_empty_delta_and_a_message():
+    """The message says all again, or what no delta said."""
+    call = {"id": "c1", "function": {"name": "weather", "arguments": PAY}}
+    message = {"role": "assistant", "content": "Well.", "tool_calls": [call]}
+    last = {"choices": [{"index": 0, "delta": {}, "message": message, "finish_reason": "tool_calls"}]}
+    for said in ([], [chunk({"content": "Well."})], [chunk({"content": "We"}), chunk({"content": "ll."})]):
+        for called in ([], [fragment(PAY[:9], "weather", 0, "c1"), fragment(PAY[9:])]):
+            made = joined(handed_over(*said, *called, last, b"[DONE]", reason=None))[0]
+            assert made["content"] == "Well."
+            assert made["tool_calls"] == [{"id": "c1", "name": "weather", "arguments": PAY}]
+            assert made["finish_reason"] == "tool_calls"
 
 
 def test_what_a_server_gives_a_call_stays_with_it():
@@ -728,14 +792,16 @@ PIECES = st.sampled_from([
     "[CALL: other()]", "Result of weather:", "Result of news (c1): x", "[RESULT", "<tool_response>", "Observation: 1",
     '[CALL: weather({"city": 1, "city": 2})]', '[CALL: weather("Oslo")]', "[CALL: weather(city=Oslo, x={}) ]",
     "\n", "\n\n", " ", "  \n ", "```", "`", "<think>", "</think>", "word", "Ünï ", "1.", "[", "<", "]", '{"a": ',
-    "x" * 650, "<|im_start|>", "Result of ", "Result: 5", '"result": 5}', "{", "```json\n", "weather: 7", "{ " * 200,
+    "x" * 650, "<|im_start|>", "<tool_calls>", "</tool_calls>", "[TOOL_CALLS]", "<|tool_calls_section_begin|>",
+    '<tool_call>{"name": "other", "arguments": {}}</tool_call>',
+    "Result of ", "Result: 5", '"result": 5}', "{", "```json\n", "weather: 7", "{ " * 200,
 ])  # fmt: skip
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
 REASONS = st.sampled_from(["stop", "length", None])
 OPTIONS = st.fixed_dictionaries({
     "before_calls": st.sampled_from(["stream", "hold", "drop", "reasoning"]),
     "thinking": st.sampled_from(["content", "reasoning"]),
-    "body": st.sampled_from([{}, {"parallel_tool_calls": False}]),
+    "body": st.sampled_from([{}, {"parallel_tool_calls": False}, {"tool_choice": "none"}]),
 })  # fmt: skip
 
 

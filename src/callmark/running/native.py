@@ -34,6 +34,7 @@ WHOLE: Final = (
 DROPPED: Final = "malformed_function_call"
 """In Gemini's reason, also behind other words, where it could not read a call of its model, and sends none."""
 _OF_FUNCTION: Final = ("index", "function", "name", "arguments")
+_CALLS: Final = ("tool_calls", "function_call")
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
@@ -44,7 +45,7 @@ class _Pending:
         self.index = index
         self.id: str | None = None
         self.name = ""
-        self.started = False
+        self.started = False  # told of: its name is all there
         self.closed = False  # said to be over, which servers also say of what is cut
         self.pieces: list[str] = []
         self.half = ""  # of a character that the next fragment may complete: node's servers cut emoji in two
@@ -58,8 +59,8 @@ class _Pending:
         """
         if not name or not self.name:
             return False
-        if name != self.name:
-            return not self.pieces or self.is_full()
+        if name != self.name:  # where this one has an id, it is more of the name
+            return self.is_full() or not (self.pieces or self.id)
         text = _text_of(arguments) if isinstance(arguments, Mapping) else str(arguments or "")
         return self.is_full() and text.lstrip().startswith("{") and text.strip() != "".join(self.pieces).strip()
 
@@ -108,10 +109,13 @@ class Assembler:
         self.position = 0
         self.stop_reason = ""  # as the server has it: "length" and its like mean that the message was cut
         self.given: dict[int, dict[str, Any]] = {}  # to calls of the chat API beside the function: an id, a signature
+        self.unread: list[dict[str, str]] = []  # the functions of what is Malformed, as their servers sent them
+        self.unfinished = False  # whether one of these only ends early
         self._pending: dict[Any, _Pending] = {}
         self._ended: set[Any] = set()  # output items of the Responses API, whose end may be told twice
         self._last: Any = None
         self._begun = 0
+        self._said = False
         self._dropped = False  # whether the server said so of a call, which is not told of yet
         self._dialect = "native"
 
@@ -165,7 +169,7 @@ class Assembler:
         for choice in _objects(chunk.get("choices")):
             if choice.get("index") not in (None, 0):
                 continue  # a session has one answer, whatever `n` its request says
-            delta = _object(choice.get("delta") or choice.get("message"))
+            delta = said_in(choice, said=self._said, called=bool(self._begun))
             self._say(delta.get("reasoning_content") or delta.get("reasoning"), made, reasoning=True)
             content = delta.get("content")
             for part in _objects(content):
@@ -355,22 +359,23 @@ class Assembler:
 
     def _say(self, text: Any, made: list[str | Event], *, reasoning: bool = False) -> None:
         if isinstance(text, str) and text:
+            self._said = True
             made.append(Text(self._here(), text, "reasoning") if reasoning else text)
 
     def _piece(self, key: Any, own_id: Any, name: Any, arguments: Any, made: list[str | Event]) -> None:
         call = self._pending.get(key)
         if call is None:
+            for other in self._pending.values():
+                self._start(other, made)
             call = self._pending[key] = _Pending(self._begun)
             self._begun += 1
         self._last = key
         again = call.id is not None and call.id == own_id
         call.id = call.id or (own_id if isinstance(own_id, str) and own_id else None)
-        if isinstance(name, str) and name and not call.name:
-            call.name = name  # once: some servers send it with every fragment
-        if call.name and not call.started:
-            call.started = True
-            made.append(CallStart(call.index, call.name, self._dialect))
-            made.extend(ArgumentsDelta(call.index, piece) for piece in call.pieces)
+        if isinstance(name, str) and not call.started:
+            call.name = name if name.startswith(call.name) else call.name + name  # some tell all of it, each time
+        if call.pieces or arguments or self._dialect != "openai":  # there a name may come in pieces
+            self._start(call, made)
         if isinstance(arguments, Mapping):
             arguments = _text_of(arguments)
         if not isinstance(arguments, str) or not arguments or (again and call.is_told(arguments)):
@@ -380,6 +385,12 @@ class Assembler:
         arguments = call.take(arguments)
         if arguments and call.started:
             made.append(ArgumentsDelta(call.index, arguments))
+
+    def _start(self, call: _Pending, made: list[Any]) -> None:
+        if call.name and not call.started:
+            call.started = True
+            made.append(CallStart(call.index, call.name, self._dialect))
+            made.extend(ArgumentsDelta(call.index, piece) for piece in call.pieces)
 
     def _close(self, key: Any, made: list[str | Event]) -> None:
         """End a call that its server says is over. One without arguments waits: they say it of what they cut, too."""
@@ -398,6 +409,7 @@ class Assembler:
 
     def _end(self, key: Any, made: list[Any], *, whole: bool = True) -> None:
         call = self._pending[key]
+        self._start(call, made)
         cut = not whole and (call.partial is not None or not "".join(call.pieces).strip())
         if call.partial is not None:
             value = call.partial.value
@@ -405,10 +417,12 @@ class Assembler:
         del self._pending[key]
         raw = "".join(call.pieces) + call.half
         name = call.name or None
+        ends_early = cut
         try:
             arguments = decode(raw.strip() or "{}", Limits().nesting)
             code = "" if isinstance(arguments, dict) else "bad-arguments"
         except Undecodable as error:
+            ends_early = cut or error.cut
             code = "unclosed-marker" if error.cut and not whole else error.code
         code = "missing-name" if name is None else "unclosed-marker" if cut else code
         if not code:
@@ -417,6 +431,8 @@ class Assembler:
             span, raw = self._here(), raw or "{}"
             made.append(Call(span, "", call.index, call.name, arguments, raw, self._dialect, (), call.id))
             return
+        self.unread.append({"name": call.name, "arguments": raw})
+        self.unfinished = self.unfinished or ends_early
         code = code if code in _REASONS else "bad-arguments"
         reason = _REASONS[code]
         message = f"expected a tool call, found {reason}"
@@ -424,6 +440,15 @@ class Assembler:
 
     def _here(self) -> Span:
         return Span(self.position, self.position)
+
+
+def said_in(choice: Mapping[str, Any], *, said: bool, called: bool) -> Mapping[str, Any]:
+    """Return the delta of a choice, else its message, without what deltas have said already: of texts and of calls."""
+    delta = _object(choice.get("delta"))
+    if delta:
+        return delta
+    told = (*(("content", "reasoning_content", "reasoning") if said else ()), *(_CALLS if called else ()))
+    return {key: value for key, value in _object(choice.get("message")).items() if key not in told}
 
 
 def _object(value: Any) -> Mapping[str, Any]:

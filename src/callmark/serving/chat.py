@@ -76,8 +76,8 @@ class Exchange(NamedTuple):
     """A request as the upstream gets it, and what is needed to read its answer.
 
     body       of the request
-    tools      that the model may call; with none its answer goes back as it is
-    names      of these
+    tools      that the model may call
+    names      of these; with none, a call that is written stays text
     native     whether the upstream's server gets them, and not the model a text
     parallel   whether more than one may be called in a message
     settings, nonce   of the model
@@ -197,8 +197,8 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
     if forced:
         made["grammar"] = forced
     if choice == "none":
-        tools = ()
-    stops = _stops(body, tuple(offered) if tools else (), settings)
+        tools, offered = (), {}
+    stops = _stops(body, tuple(offered), settings)
     if stops:
         made["stop"] = stops
     return Exchange(

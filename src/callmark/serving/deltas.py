@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from callmark.running.native import said_in
 from callmark.serving.chat import Body, Exchange
 from callmark.serving.reply import Argued, Begun, ChoiceReader, Part, Said, Thought
 from callmark.serving.texts import Halves, encoded
@@ -76,7 +77,7 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def _calls_in(message: Body) -> Any:
+def _calls_in(message: Mapping[str, Any]) -> Any:
     """Return the native calls of a message or a delta, one of the shape before `tool_calls` included."""
     old = message.get("function_call")
     return message.get("tool_calls") or ([{"index": 0, "function": old}] if old else [])
@@ -103,6 +104,7 @@ class _Choice:
     def __init__(self, reader: ChoiceReader) -> None:
         self.reader = reader
         self.begun = False
+        self.said = False  # text
         self.reason: str | None = None  # why the upstream says that it is over
         self.over = False
 
@@ -239,9 +241,7 @@ class StreamWriter:
             choice = self._choices[index] = _Choice(self._exchange.reader(eager=self._eager))
         if choice.over or self.done:
             return
-        delta = given.get("delta", given.get("message"))
-        if not isinstance(delta, dict):
-            delta = {}
+        delta = said_in(given, said=choice.said, called=choice.reader.called)
         others = {key: value for key, value in delta.items() if key not in _KNOWN and value is not None}
         if given.get("logprobs") is not None:
             self._put(index, choice, others, out, extra, logprobs=given["logprobs"])
@@ -251,6 +251,7 @@ class StreamWriter:
             self._put(index, choice, {}, out, extra)
         text = text_of(delta.get("content"))
         if text:
+            choice.said = True
             self._written += 1
             self._write(index, choice, choice.reader.feed(text), out, extra)
         calls = _calls_in(delta)

@@ -205,6 +205,7 @@ class Proxy:
                 _say(model, "as it is", response.status_code, started)
                 yield _as_it_is(response)
             return
+        refused: Answer | None = None  # by the server, natively
         old = body.get("functions") or body.get("function_call")  # which servers do not know
         if settings.mode == "native" or (auto and not old and await connection.takes_tools(model, headers)):
             exchange = handed(body, settings)
@@ -215,14 +216,19 @@ class Proxy:
                     _say(model, "native", response.status_code, started)
                     yield await _read(response, refusal, exchange)
                     return
+                refused = await _read(response, refusal, exchange)
             if lacks_tools(refusal):
                 connection.learn(model, False)
         try:
             exchange = taught(body, settings, self._nonce)
             content = msgspec.json.encode(exchange.body)
-        except RequestError as error:
-            raise _RefusedError(str(error), error.param) from error
-        except RecursionError as error:
+        except (RequestError, RecursionError) as error:
+            if refused is not None:
+                _say(model, "native", refused.status, started)
+                yield refused
+                return
+            if isinstance(error, RequestError):
+                raise _RefusedError(str(error), error.param) from error
             raise _RefusedError("body: expected values that are nested less deep", None) from error
         async with connection.request("POST", url, headers, content) as response:
             refusal = b"" if response.is_success else await read_all(pieces_of(response), ERROR_LIMIT)
@@ -242,8 +248,6 @@ async def _read(response: httpx.Response, refusal: bytes, exchange: Exchange) ->
     """Return an answer with the calls that it holds, as the client is to get them."""
     if not response.is_success:
         return Answer(response.status_code, _plain(response), _once(refusal))
-    if not exchange.tools:
-        return _as_it_is(response)
     head = _plain(response, body=False)
     if not exchange.streamed:
         answer = whole(_completion(await read_all(pieces_of(response))), exchange)

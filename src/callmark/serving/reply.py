@@ -27,7 +27,7 @@ from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, M
 from callmark.languages import language_of
 from callmark.reading.parser import Parser
 from callmark.running.native import WHOLE, Assembler
-from callmark.serving.texts import Halves
+from callmark.serving.texts import Halves, encoded
 from callmark.serving.upstreams import ModelSettings
 from callmark.writing.neutral import SPECIAL_TOKENS
 
@@ -100,6 +100,7 @@ class ChoiceReader:
         self.stopped = False  # nothing behind here is wanted
         self.broken = False  # what went out of a call is none: no reason to finish can say so
         self.calls = 0  # that are complete
+        self.called = False  # by the server itself, as yet
         self._parser = None if native else Parser(**settings.reading(nonce), tools=tools)
         self._halves = Halves()  # node's servers cut emoji in two
         self._assembler: Assembler | None = None
@@ -110,7 +111,7 @@ class ChoiceReader:
         self._begun = False  # whether the next call is out already, in part
         self._argued = False  # whether arguments of it are
         self._tail = ""  # what is not
-        self._before = settings.before_calls
+        self._before = settings.before_calls if native or names else "stream"
         self._thinking = settings.thinking
         self._results = _results(settings, names)
         self._cut = False  # whether the text ended inside a call
@@ -134,6 +135,7 @@ class ChoiceReader:
         """Take native calls that an upstream sends on its own, in fragments as they come."""
         pieces = list(filter(_is_fragment, pieces)) if isinstance(pieces, list) and not self.stopped else []
         if pieces:
+            self.called = True
             self._assembler = self._assembler or Assembler()
             made = self._assembler.feed({"choices": [{"delta": {"tool_calls": pieces}}]})
             if self._eager and self._parser is None:  # else a call in the text may have begun
@@ -153,9 +155,11 @@ class ChoiceReader:
         if not self.stopped and self._assembler is not None:
             self._assembler.stop_reason = reason or ""
             events = [event for event in self._assembler.finish() if isinstance(event, Call | Malformed)]
-            if any(isinstance(event, Malformed) for event in events):  # which a client would not see anywhere
+            if self._assembler.unfinished:  # whatever its server says
                 self._cut, cut, reason = True, True, reason if cut else "length"
             self._read(events, final=True, given=self._assembler.given)
+            if not self.stopped:
+                self._tell(self._assembler.unread)
         if not self.calls:
             self._emit(self._blanks)
         self._release(Said)
@@ -249,6 +253,12 @@ class ChoiceReader:
         self.calls += 1
         self._begun, self._bare, self._open = False, True, False
         self.stopped = not self._parallel
+
+    def _tell(self, functions: Iterable[Mapping[str, str]]) -> None:
+        """Say as text what a server sent as calls that are none; they have no place in it, so it is the last."""
+        for function in functions:
+            line = encoded(function).decode()
+            self._content("\n" + line if self._said or self._held else line)
 
     def _no_call(self, raw: str) -> None:
         self.broken = self.stopped = self._begun
