@@ -299,7 +299,7 @@ class Session:
                 yield Step("cut", answer.cut_by)
             self._counts.calls += len(answer.calls)
             self._counts.malformed += len(answer.problems)
-            if not tools_on:
+            if not tools_on or settings.tool_choice == "none":
                 refused = [_refused(call) for call in answer.calls]
                 self.messages.append(answer.message())
                 self._tell_native(answer, refused)

@@ -24,8 +24,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                    sends calls; "auto": native where the model has `native_tools`, and its text is read for calls too
     tools          off: none are offered, and what the model calls is not run
     only           names of the tools to offer; None: all
-    tool_choice    "auto", "none" (tools are shown, and not to be called), "required", or the name of a tool that must
-                   be called before the model answers
+    tool_choice    "auto", "none" (tools are shown; what is called is not run), "required", or the name of a tool that
+                   must be called before the model answers
     parallel       off: a message ends with its first call
     retries        how often, in one turn, the model is told what was wrong and asked again
     continuations  how often, in one message, it is asked to go on where it was cut off inside a call
