@@ -361,6 +361,35 @@ def test_continuations_are_bounded_and_what_is_never_closed_is_told():
     assert of(Result, events)[0].data == 3
 
 
+@pytest.mark.parametrize(
+    ("cut", "rest", "text"),
+    [
+        ("Once upon a time", "upon a time there was", "Once upon a time there was"),
+        ("Once upon a time", '"text": "Once upon a time there was', "Once upon a time there was"),
+        ("从前有一座山，山里有一座庙", "山里有一座庙，庙里", "从前有一座山，山里有一座庙，庙里"),
+        ("Once upon a time", "a time there was", "Once upon a timea time there was"),  # too short to be sure
+        ("7000000, 8000000, ", "8000000, 9", "7000000, 8000000, 8000000, 9"),  # numbers may well repeat
+        ("la la la la la ", "la la la la la la di", "la la la la la la la la la la la di"),  # as this song does
+        ("Once upon a time", "Once upon a mattress", "Once upon a timeOnce upon a mattress"),
+    ],
+)
+def test_what_a_rest_repeats_of_the_text_before_it_stands_there_once(cut, rest, text):
+    noted = []
+    registry = Registry([tool(lambda text: noted.append(text), name="note", mode="read")])
+    for size in (1, 5, 99):
+        whole = f'{rest}"}})]'
+        pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+        play(Session(registry), Script(f'[CALL: note({{"text": "{cut}', pieces, "Done."))
+    assert noted == [text] * 3
+
+
+def test_a_rest_that_is_all_repetition_changes_nothing():
+    model = Script('[CALL: note({"text": "Once upon a time', "upon a time", ' there"})]', "Done.")
+    registry = Registry([tool(lambda text: text, name="note", mode="read")])
+    (result,) = of(Result, play(Session(registry), model))
+    assert result.data == "Once upon a time there"
+
+
 def test_a_rest_that_only_begins_to_repeat_is_kept():
     session = Session(Registry([add]), settings=Settings(continuations=1, retries=0))
     play(session, Script('[CALL: add({"a', ["[CALL"]))
@@ -784,6 +813,21 @@ def test_tools_that_are_shown_and_must_not_be_called():
     model = Script("Hi.")
     play(Session(Registry([add]), settings=Settings(tool_choice="none")), model)
     assert "Do not call a tool now" in model.requests[0].messages[0]["content"]
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_what_is_called_all_the_same_where_nothing_may_be_called_does_not_run(native):
+    ran = []
+    registry = Registry([tool(lambda: ran.append(1), name="look", mode="read")])
+    piece = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}
+    called = [{"choices": [{"delta": {"tool_calls": [piece]}, "finish_reason": "tool_calls"}]}]
+    model = Script(called if native else "Hm. [CALL: look]", native_tools="openai" if native else None)
+    session = Session(registry, settings=Settings(tool_choice="none"))
+    events = play(session, model)
+    (result,) = of(Result, events)
+    assert (ran, result.outcome, len(model.requests)) == ([], "denied", 1)
+    assert steps(events) == ["generation", "answer"]
+    assert session.messages[-1]["role"] == ("tool" if native else "assistant")
 
 
 def test_misuse_of_a_session_raises():

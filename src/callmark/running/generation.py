@@ -17,6 +17,7 @@ from callmark.reading.parser import Parser
 from callmark.reading.whole import parse
 from callmark.running.models import Model, Request, chunks_of
 from callmark.running.native import DROPPED, WHOLE, Assembler
+from callmark.running.repetition import Repetition
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel
 from callmark.tools.registry import Registry, Spelling
@@ -58,8 +59,7 @@ class Generation:
         self._length = 0
         self._read = 0  # up to where the text is in events
         self._told = 0  # the same, without the openers of sections behind which a call begins
-        self._again = ""  # what the rest of a message may repeat
-        self._held = ""  # what it has repeated of that so far
+        self._repetition = Repetition("")  # of what was cut, in what goes on with it
         self._indexes: dict[tuple[bool, int], int] = {}  # one numbering for calls of both kinds
 
     @property
@@ -121,7 +121,7 @@ class Generation:
 
     async def read(self, model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Event, None]:
         """Ask the model, and yield the events of what it answers. A second time, its answer goes on with the first."""
-        self._again = self._withheld()
+        self._repetition = Repetition(self._withheld())
         self._assembler.stop_reason = ""
         async with aclosing(chunks_of(model, request, cancel)) as chunks:
             async for chunk in chunks:
@@ -129,10 +129,8 @@ class Generation:
                     yield event
                 if self.calls and not self._parallel:
                     return
-        held, again, self._held, self._again = self._held, self._again, "", ""
-        if held != again:
-            for event in self._text(held):
-                yield event
+        for event in self._written(self._repetition.finish()):
+            yield event
 
     def finish(self) -> list[Event]:
         """Say that the message is over and return the last events."""
@@ -170,11 +168,11 @@ class Generation:
         return events
 
     def _text(self, text: str) -> list[Event]:
-        if self._again:  # asked to go on inside a call, models often begin the call once more
-            self._held += text
-            if self._again.startswith(self._held):
-                return []
-            text, self._held, self._again = self._held.removeprefix(self._again), "", ""
+        return self._written(self._repetition.feed(text))
+
+    def _written(self, text: str) -> list[Event]:
+        if not text:
+            return []
         self._parts.append(text)
         self._length += len(text)
         self._assembler.position = self._length
