@@ -1654,6 +1654,21 @@ def test_a_representation_that_hangs_is_bounded_too(release):
     assert run_one(returning(Slow()), timeout_seconds=0.05).outcome == "timeout"
 
 
+def test_what_an_object_says_is_cut_before_it_is_looked_through():
+    """All of a hundred million characters would take longer than most tools have."""
+
+    class Wordy:
+        def __repr__(self) -> str:
+            return "a" + " at 0x7f" * 10_000_000
+
+    started = time.process_time()
+    data, truncated = rendered([Wordy(), {Wordy(): 1}], 1000)
+    assert truncated
+    assert len(data[0]) < 1000
+    assert data[0].startswith("a")
+    assert time.process_time() - started < 1.0  # it took six seconds
+
+
 def test_what_is_nested_too_deep_is_cut():
     result = run_one(returning(deep))
     assert result.truncated

@@ -150,7 +150,7 @@ class _Walk:
             return self._object([(name, getattr(value, name)) for name in value.__struct_fields__], 0, inside)
         if callable(getattr(type(value), "model_dump", None)):
             return self.json(value.model_dump(), inside)
-        return self._text(_words(value))
+        return self._words(value)
 
     def _text(self, text: str) -> str:
         text = str.__str__(text)  # as in `cut_text`
@@ -159,6 +159,16 @@ class _Walk:
             return clean(text)
         self.cut = True
         return cut_text(text, self.limit)
+
+    def _words(self, value: Any) -> str:
+        """Return what an object says of itself, without addresses, which differ each time; its type where it raises.
+
+        It is cut first: some say a hundred million characters, of which few are worth looking at.
+        """
+        told = attempt(str, value)
+        if told.error is not None:
+            return self._text(f"<{type(value).__name__}>")
+        return _ADDRESS.sub("", self._text(told.value))
 
     def _bytes(self, data: bytes, length: int) -> JsonValue:
         if length > self.limit:
@@ -187,7 +197,7 @@ class _Walk:
                 self.cut = True
                 made["…"] = _more(length - len(made)).removeprefix("… ")
                 break
-            name = self._text(key) if isinstance(key, str) else self._text(_words(key))
+            name = self._text(key) if isinstance(key, str) else self._words(key)
             if name in made:
                 name = self._another(f"{name} ({type(key).__name__})", made)
             made[name] = self.json(value, path)
@@ -210,9 +220,3 @@ def _more(number: int) -> str:
 
 def _name(value: float) -> str:
     return "NaN" if math.isnan(value) else "-Infinity"
-
-
-def _words(value: Any) -> str:
-    """Return what an object says of itself, without addresses, which differ each time; its type where it raises."""
-    told = attempt(str, value)
-    return f"<{type(value).__name__}>" if told.error is not None else _ADDRESS.sub("", clean(told.value))
