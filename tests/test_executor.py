@@ -56,7 +56,7 @@ from callmark.running.observing import read_audit_log
 from callmark.running.rendering import cut_text, rendered
 from callmark.running.signals import Bell
 from callmark.running.threads import Threads
-from callmark.running.workers import Workers
+from callmark.running.workers import Delivery, Workers, run_body
 from callmark.tools.results import canonical
 
 LIMIT = 0.2  # seconds that a tool has
@@ -1652,6 +1652,26 @@ def test_a_representation_that_hangs_is_bounded_too(release):
             return ""
 
     assert run_one(returning(Slow()), timeout_seconds=0.05).outcome == "timeout"
+
+
+def test_threads_that_are_shut_down_take_nothing():
+    threads = Threads()
+    assert threads.submit(int, "7").result(5) == 7
+    threads.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        threads.submit(int, "7")
+
+
+def test_who_cancels_an_async_tool_that_is_over_disturbs_nobody():
+    """Its event loop is closed by then."""
+
+    async def body() -> int:
+        return 7
+
+    cancel, delivery = Cancel(), Delivery(lambda: None)
+    run_body(body, lambda outcome: outcome.value, delivery, cancel, Threads())
+    cancel.set()
+    assert delivery.content == 7
 
 
 def test_what_an_object_says_is_cut_before_it_is_looked_through():

@@ -6,6 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import callmark
@@ -429,3 +430,11 @@ def test_a_whole_word_is_marked():
     said = feedback(parse('[CALL: f({"a": sea side})]').problems[0])
     assert "found `sea`, where ⟦ ⟧ stand: " in said
     assert "⟦sea⟧ side" in said
+
+
+def test_a_problem_whose_words_are_not_ours_is_told_without_a_place():
+    """Clients hand problems back over the wire, and may have shortened them."""
+    (problem,) = parse('[CALL: f({"a" 1})]').problems
+    assert "⟦" in feedback(problem)
+    for changed in ({"message": "oh"}, {"raw": "[CALL"}):
+        assert "⟦" not in feedback(msgspec.structs.replace(problem, **changed))

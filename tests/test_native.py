@@ -496,6 +496,13 @@ def test_a_message_beside_an_empty_delta_says_what_no_delta_said():
         assert [event.name for event in events if isinstance(event, Call)] == ["f"]
 
 
+def test_a_fragment_may_be_half_a_character():
+    pieces = [piece(0, "c1", "f", '{"a": "'), piece(0, arguments="\ud83d"), piece(0, arguments='\ude00"}')]
+    events, _ = assembled([*map(openai, pieces), DONE])
+    assert [event.json for event in events if isinstance(event, ArgumentsDelta)] == ['{"a": "', '😀"}']
+    assert events[-1].arguments == {"a": "😀"}
+
+
 def test_spans_are_empty_and_where_the_text_is():
     assembler = Assembler()
     assembler.position = 7

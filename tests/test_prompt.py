@@ -426,6 +426,14 @@ def test_tables_have_the_syntax_of_calls():
     assert "| f | a?=string |  |\n| g |  |  |" in protocol_prompt(tools, "pythonic", style="table").text
 
 
+def test_references_through_a_list_stay_where_they_are():
+    pair = {"type": "array", "items": {"type": "integer"}}
+    schema = {"properties": {"a": pair, "b": {"$ref": "#/properties/a/items"}}}
+    (spec,) = tool_specs({"f": schema})
+    assert spec.schema["properties"]["b"] == {"$ref": "#/properties/a/items"}
+    assert "$defs" not in spec.schema
+
+
 def test_tables_say_what_signatures_say():
     integer = {"type": "integer", "default": 3}
     one = {"properties": {"a": {}}, "required": ["a"]}

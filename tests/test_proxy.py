@@ -401,6 +401,18 @@ def test_a_server_that_says_nonsense_of_itself_gets_text():
         assert message(httpx.post(f"{proxy}/v1/chat/completions", json=ASK, trust_env=False))["tool_calls"]
 
 
+def test_a_server_that_hangs_up_when_it_is_asked_about_itself_is_left_alone_for_a_while():
+    now = 0.0
+    with raw_upstream(lambda *_: None) as address:
+        connection = Connection(Upstream(url=f"{address}/v1"), clock=lambda: now)
+
+        async def ask():
+            return await connection.takes_tools("m")
+
+        assert not asyncio.run(ask())
+        assert connection._takes_tools["m"] == (False, UNSURE_SECONDS)
+
+
 def test_what_is_known_of_models_is_bounded():
     connection = Connection(Upstream(url="http://127.0.0.1:9/elsewhere"))
     for number in range(1000):

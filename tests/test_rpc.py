@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import queue
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +15,10 @@ from hypothesis import strategies as st
 
 import callmark
 from callmark.events import Call, Markup, Notice, Span, Text
+from callmark.running.signals import Cancel
 from callmark.serving import methods
 from callmark.serving.bounds import Bounds
+from callmark.serving.hosting import Host
 from callmark.serving.problems import KINDS
 from callmark.serving.rpc import Connection
 from callmark.serving.texts import Halves, Tiles, Units
@@ -91,6 +95,17 @@ def client():
     made = Client()
     yield made
     made.connection.close()
+
+
+def test_a_cancellation_and_an_answer_that_come_at_once_are_one_answer():
+    def at_once(id, method, params, answered):  # noqa: A002
+        answered(7, None)
+
+    asked = SimpleNamespace(new_id=str, ask=at_once, forget=lambda id: False)  # noqa: A006
+    cancel = Cancel()
+    cancel.set()
+    host = Host(SimpleNamespace(connection=asked))
+    assert asyncio.run(host.answer("tool/invoke", {}, "tool/cancelled", cancel)) == (7, None)
 
 
 # Messages.

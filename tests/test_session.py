@@ -347,6 +347,15 @@ def test_what_is_no_beginning_of_a_call_as_it_was_taught_is_an_answer(text):
     assert ("continuation" in steps(events)) == (text == "I wrote [CALL")
 
 
+def test_arguments_that_a_dialect_cannot_write_do_not_end_a_message():
+    """What is withheld at the end of a message is held against the calls that could have been begun."""
+    schema = {"type": "object", "properties": {"a>b": {}, "c": {}}}
+    registry = Registry([Tool(name="look", description="", parameters=schema, function=lambda **_: 1, mode="read")])
+    for text, expected in (("Hm. <thi", ["generation", "answer"]), ("<tool_ca", ["generation", "continuation"])):
+        events = play(Session(registry, settings=Settings(dialect="qwen_xml")), Script(text, ""))
+        assert steps(events)[:2] == expected
+
+
 def test_a_message_that_its_server_cut_at_the_first_character_of_a_call_is_continued():
     cut = [{"choices": [{"delta": {"content": "Hm. ["}}]}, {"choices": [{"delta": {}, "finish_reason": "length"}]}]
     events = play(Session(Registry([add])), Script(cut, CALL.removeprefix("Hm. ["), "3."))
