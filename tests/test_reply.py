@@ -89,6 +89,17 @@ MESSAGES = [
     ("[CALL: weather(city='Oslo',)]", ("", [OSLO], "tool_calls")),
     ('[CALL: weather({"city" "Oslo"})] oh', ('[CALL: weather({"city" "Oslo"})] oh', [], "stop")),
     ("[CALL: other()] oh", ("[CALL: other()] oh", [], "stop")),  # the client has no such tool
+    *[
+        (text, (text, [], "stop"))  # nor is what stands around one lost
+        for text in (
+            "<|tool_call_start|>[other(city='Paris')]<|tool_call_end|>",
+            'So: <tool_calls>\n<tool_call>{"name": "other", "arguments": {}}</tool_call>\n</tool_calls>.',
+            "<tool_call>\n<function=weather>\n<parameter=city>",
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.other:0<|tool_call_argument_begin|>{}"
+            "<|tool_call_end|><|tool_calls_section_end|>",
+        )
+    ],
+    ("<|tool_call_start|>[news()]<|tool_call_end|>", ("", [("news", "{}")], "tool_calls")),
     (f"```\n{CALL}\n```", (f"```\n{CALL}\n```", [], "stop")),
     (f"<think>{CALL}</think>\n\nHi", ("Hi", [], "stop")),
     ("[CALL: none([1, 2])]", ("", [("none", '{"_raw":"[1, 2]"}')], "tool_calls")),

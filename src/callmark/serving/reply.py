@@ -38,7 +38,8 @@ BLANKS_LIMIT: Final = 4096
 _CUT: Final = ("length", "max_tokens", "model_length")
 """What servers say of a message that met its limit: OpenAI, and those that mean the same."""
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
-_TAGS: Final = ("think", "thinking", "thought", "reasoning")
+_TAG: Final = re.compile("think|thought|reasoning", re.IGNORECASE)
+"""In markup that opens or closes thinking, whatever brackets its model has."""
 _BEGUN: Final = re.compile(r"[ \t]*+(?:```\w{0,16}+[ \t]*+(?:\n[\[{\s]*+)?|[\[{][\[{\s]*+)")
 """A line of nothing but what opens a block or an object: right behind a call, what it is shows in the next one."""
 
@@ -124,6 +125,8 @@ class ChoiceReader:
         self._bare = False  # whether blanks before any content stood behind something else: a call, or thinking
         self._open = False  # whether there is text behind the last call
         self._held: list[str] = []  # text that waits for what follows
+        self._section: list[str] = []  # markup, and blanks behind it, that go with the call that follows
+        self._refused = False  # whether the last call stayed text: what closes its section does too
 
     def feed(self, text: str) -> list[Part]:
         """Read the next piece and return what is certain now."""
@@ -151,6 +154,8 @@ class ChoiceReader:
             self._write(self._halves.rest())
         if not self.stopped and self._parser is not None:
             self._read(self._parser.finish(), final=True, cut=cut)
+            if not self.stopped:
+                self._leave_section()
             self._end_line()
         if not self.stopped and self._assembler is not None:
             self._assembler.stop_reason = reason or ""
@@ -193,9 +198,16 @@ class ChoiceReader:
         for event in events:
             match event:
                 case Text(text=text, channel="reasoning") if self._thinking == "reasoning":
+                    self._leave_section()
                     self._bare = True
                     self._parts.append(Thought(text))
+                case Text(text=text) if text.isspace():
+                    if self._section:
+                        self._section.append(text)
+                    else:
+                        self._text(text)
                 case Text(text=text):
+                    self._leave_section()
                     self._text(text)
                 case CallStart(index=index, name=name) if self._eager and self._offers(name):
                     self._begin(name, given.get(index, NOTHING))
@@ -211,9 +223,16 @@ class ChoiceReader:
                 case Malformed(raw=raw, code=code):
                     self._cut = self._cut or (final and code == "unclosed-marker")
                     self._no_call(raw)
-                case Markup(raw=raw) if raw.strip("<>/[]").lower() in _TAGS and self._thinking == "content":
-                    self._text(raw)
-                case _:  # previews, remarks, and what opens and closes sections
+                case Markup(raw=raw) if _TAG.search(raw) is not None:
+                    self._leave_section()
+                    if self._thinking == "content":
+                        self._text(raw)
+                case Markup(raw=raw):
+                    if self._refused:
+                        self._text(raw)
+                    else:
+                        self._section.append(raw)
+                case _:  # previews and remarks
                     pass
             if self.stopped:
                 return
@@ -249,6 +268,8 @@ class ChoiceReader:
             self._begin(call.name, own)
         if self.stopped:
             return
+        self._section.clear()
+        self._refused = False
         self._parts.append(Argued(self.calls, self._tail if self._argued else _arguments_of(call)))
         self.calls += 1
         self._begun, self._bare, self._open = False, True, False
@@ -263,7 +284,17 @@ class ChoiceReader:
     def _no_call(self, raw: str) -> None:
         self.broken = self.stopped = self._begun
         if not self.broken:
-            self._text(raw)
+            self._refused = True
+            self._text("".join(self._section) + raw)
+            self._section.clear()
+
+    def _leave_section(self) -> None:
+        """Drop markup that no call followed; the blanks behind it are text."""
+        self._refused = False
+        if self._section:
+            blanks = "".join(filter(str.isspace, self._section))
+            self._section.clear()
+            self._text(blanks)
 
     # Behind a call: line by line, so that a result that the model invents is seen before any of it is out.
 
