@@ -483,6 +483,13 @@ def test_a_name_may_come_in_pieces(pieces, arguments):
             assert calls == [("get_weather", {"a": 1} if arguments else {}), ("look", {})]
 
 
+def test_calls_with_one_id_at_indexes_of_their_own_are_two_also_without_arguments():
+    pieces = [piece(0, "c1", "f", ""), piece(1, "c1", "g", "{}")]
+    for chunks in ([openai(*pieces)], [openai(each) for each in pieces]):
+        events, _ = assembled([*chunks, DONE])
+        assert [(event.name, event.arguments) for event in events if isinstance(event, Call)] == [("f", {}), ("g", {})]
+
+
 def test_a_message_beside_an_empty_delta_says_what_no_delta_said():
     call = piece(None, "c1", "f", '{"a": 1}')
     message = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm", "tool_calls": [call]}

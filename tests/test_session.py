@@ -55,6 +55,7 @@ from callmark import (
 from callmark.reading.begun import EVERYWHERE
 from callmark.running.ledger import LedgerError
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
+from callmark.running.repetition import Repetition
 from callmark.running.session import SessionEvent, Step
 from callmark.running.workers import off_loop
 
@@ -390,6 +391,29 @@ def test_what_a_rest_repeats_of_the_text_before_it_stands_there_once(cut, rest, 
         pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
         play(Session(registry), Script(f'[CALL: note({{"text": "{cut}', pieces, "Done."))
     assert noted == [text] * 3
+
+
+WORD = st.sampled_from(["abcd", "efgh ", "ab", "x", "abcdefgh", "山里有一座庙", "1", " "])
+WORDS = st.lists(WORD, max_size=8).map("".join)
+
+
+@given(WORDS, WORDS, st.integers(0, 60), st.lists(st.integers(1, 9), min_size=1))
+def test_a_repetition_is_the_same_however_it_is_cut(cut, more, again, sizes):
+    rest = cut[len(cut) - min(again, len(cut)) :] + more
+
+    def new(pieces):
+        repetition = Repetition(cut)
+        return "".join(map(repetition.feed, pieces)) + repetition.finish()
+
+    whole = new([rest])
+    assert rest.endswith(whole)
+    assert cut.endswith(rest[: len(rest) - len(whole)])
+    at = 0
+    pieces = []
+    while at < len(rest):
+        pieces.append(rest[at : at + sizes[len(pieces) % len(sizes)]])
+        at += len(pieces[-1])
+    assert new(pieces) == whole
 
 
 def test_a_rest_that_is_all_repetition_changes_nothing():

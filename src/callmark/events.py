@@ -6,7 +6,8 @@ remark; they own no text. Only a `Call` may be run.
 
 Everything here is a frozen `msgspec.Struct`, tagged by the key `type`; `msgspec.json.encode(event)` is the wire form
 everywhere (command line, stdio, HTTP, cases), and `event.to_dict()` gives the same as builtins. Positions are code
-points from the start of the stream, half-open.
+points from the start of the stream, half-open. What an event's `repr` shows is all of it, texts and arguments included;
+what runs calls shows names and sizes in its own, and logs neither.
 
 `gc=False` keeps the cycle collector from tracking events (80 ns to build one instead of 400 for a frozen dataclass);
 it is safe because an event never refers to itself.

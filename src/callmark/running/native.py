@@ -190,14 +190,16 @@ class Assembler:
     def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
         """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one.
 
-        Some servers give all calls one id: at another index a name begins another one where the last is all there.
+        Some servers give all calls one id: at another index a name begins another one where the last is all there, or
+        has another name.
         Where both have an id, or no index, another name is another call. Without a name, it is an id for each fragment,
         unless the arguments are all there: then a name will come. Without ids, see `_Pending.is_followed`.
         """
         slot, own_id, name = _key(piece.get("index")), piece.get("id"), function.get("name")
         newest = list(reversed(self._pending.items()))
         for key, call in newest:
-            if own_id and call.id == own_id and not (name and slot not in (None, key[0]) and call.is_full()):
+            elsewhere = name and slot not in (None, key[0])
+            if own_id and call.id == own_id and not (elsewhere and (call.is_full() or call.name not in ("", name))):
                 return key
         for key, call in newest:
             if key[0] != slot:
