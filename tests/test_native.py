@@ -79,6 +79,10 @@ OPENAI = {
         openai(piece(1, "c2", "g", "{}")), DONE,
     ],
     "null for no arguments": [openai(piece(0, "c1", "f", '{"a": 1}')), openai(piece(1, "c2", "g", "null")), DONE],
+    "null in pieces": [
+        openai(piece(0, "c1", "f", " ")), openai(piece(0, arguments='{"a": 1}')), openai(piece(1, "c2", "g", "nu")),
+        openai(piece(1, arguments="ll ")), DONE,
+    ],
     "no function around it": [
         openai({"id": "c1", "name": "f", "arguments": '{"a": 1}'}, {"id": "c2", "name": "g", "arguments": {}}), DONE,
     ],
@@ -521,6 +525,7 @@ def test_spans_are_empty_and_where_the_text_is():
 def test_what_is_no_call_is_malformed():
     for arguments, code in (
         ('{"a":', "bad-arguments"),
+        ("nul", "bad-arguments"),
         ("[1]", "bad-arguments"),
         ("[" * 100_000, "nesting-too-deep"),
         ('{"a": 1, "a": 2}', "duplicate-key"),

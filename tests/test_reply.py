@@ -692,6 +692,47 @@ def test_calls_of_a_server_are_those_of_its_whole_answer(calls, shape, reason, s
     assert streamed_one["content"] == (made["message"]["content"] or "")
 
 
+ANY_CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["weather", "news"]),
+        st.sampled_from([*WRONG, "{}", "", PAY, "null", "nul", '{"a"', ' {"b": "\\ud83d\\ude00"} ']),
+    ),
+    max_size=4,
+)
+SAID = st.sampled_from(["", "Hm. ", f"Well, {CALL} <think>x</think> ", "\n\n", " a\n"])
+SENT = st.fixed_dictionaries({
+    "text": SAID, "calls": ANY_CALLS, "reason": st.sampled_from(["tool_calls", "stop", "length", "content_filter"]),
+    "before": st.sampled_from(["stream", "hold", "drop", "reasoning"]), "size": st.integers(1, 9),
+    "body": st.sampled_from([{}, {"parallel_tool_calls": False}, {"tool_choice": "none"}]),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("made_of", [handed, taught])
+@given(SENT)
+def test_whatever_a_server_calls_a_stream_gives_the_message_of_the_whole(made_of, sent):
+    text, calls, reason, size = sent["text"], sent["calls"], sent["reason"], sent["size"]
+    request = {"model": "m", "messages": USER, "tools": TOOLS, **sent["body"]}
+    ready = made_of(request, ModelSettings(before_calls=sent["before"]))
+    listed = [{"id": f"c{n}", "function": {"name": each[0], "arguments": each[1]}} for n, each in enumerate(calls)]
+    choice = {"message": {"content": text, "tool_calls": listed}, "finish_reason": reason}
+    (made,) = whole({"choices": [choice]}, ready)["choices"]
+    shown = [call["function"] for call in made["message"].get("tool_calls", ())]
+    assert all(isinstance(json.loads(call["arguments"]), dict) for call in shown)
+    chunks = [chunk({"role": "assistant", "content": ""}), *(chunk({"content": piece}) for piece in cut(text, [size]))]
+    for number, (name, arguments) in enumerate(calls):
+        chunks.append(fragment("", name[:size], number, f"c{number}"))
+        chunks += [fragment("", name[size:], number)] if name[size:] else []
+        chunks += [fragment(piece, None, number) for piece in cut(arguments, [size])]
+    writer = StreamWriter(ready, 1)
+    events = [json.dumps(each).encode() for each in [*chunks, chunk({}, reason)]]
+    streamed_one = joined(wire((writer.feed(events) + writer.finish(complete=True)).decode()))[0]
+    assert streamed_one["content"] == (made["message"]["content"] or "")
+    assert streamed_one.get("reasoning_content", "") == made["message"].get("reasoning_content", "")
+    assert streamed_one["finish_reason"] == made["finish_reason"]
+    found = [(call["name"], call["arguments"]) for call in streamed_one["tool_calls"]]
+    assert found == [(call["name"], call["arguments"]) for call in shown]
+
+
 def test_a_native_call_may_have_an_emoji_that_is_cut_in_two():
     first = {"index": 0, "id": "x", "function": {"name": "weather", "arguments": '{"city":"a\ud83d'}}
     sent = [chunk({"tool_calls": [first]}), fragment('\ude00b"}')]

@@ -50,6 +50,7 @@ class _Pending:
         self.pieces: list[str] = []
         self.half = ""  # of a character that the next fragment may complete: node's servers cut emoji in two
         self._size = 0  # of these
+        self.null = ""  # or the beginning of it, before any other: how Python's servers write that there are none
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
 
     def is_followed(self, name: Any, arguments: Any) -> bool:
@@ -70,6 +71,11 @@ class _Pending:
 
     def take(self, arguments: str) -> str:
         """Add a fragment, and return what of it is certain."""
+        if not self.pieces:
+            arguments, self.null = self.null + arguments, ""
+            if "null".startswith(arguments.strip()):
+                self.null = arguments
+                return ""
         if self.half:
             units = (self.half + arguments).encode("utf-16-le", "surrogatepass")
             arguments, self.half = units.decode("utf-16-le", "surrogatepass"), ""
@@ -382,8 +388,6 @@ class Assembler:
             arguments = _text_of(arguments)
         if not isinstance(arguments, str) or not arguments or (again and call.is_told(arguments)):
             return
-        if not call.pieces and arguments.strip() == "null":  # how Python's servers write that there are none
-            return
         arguments = call.take(arguments)
         if arguments and call.started:
             made.append(ArgumentsDelta(call.index, arguments))
@@ -417,7 +421,7 @@ class Assembler:
             value = call.partial.value
             self._piece(key, None, None, "{" if value is None else value, made)
         del self._pending[key]
-        raw = "".join(call.pieces) + call.half
+        raw = "".join(call.pieces) + call.half + ("" if call.null.strip() == "null" else call.null)
         name = call.name or None
         ends_early = cut
         try:
