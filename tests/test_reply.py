@@ -489,7 +489,8 @@ def test_native_calls_of_an_upstream_count_too():
         chunk({}, "tool_calls"),
         b"[DONE]",
     )
-    assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+    other = '{"name":"other","arguments":"{}"}'  # which the client does not have
+    assert without_ids(joined(out)[0]) == {"content": other, "tool_calls": [OSLO], "finish_reason": "tool_calls"}
     choice = {"message": {"content": None, "tool_calls": [{**head, "function": {"name": "news"}}]}}
     (made,) = whole({"choices": [choice]}, exchange())["choices"]
     assert made["message"]["tool_calls"][0]["function"] == {"name": "news", "arguments": "{}"}
@@ -605,6 +606,17 @@ def test_who_wants_no_calls_gets_none_in_the_one_shape():
         assert said["choices"][0]["delta"] == {"content": "Well,"}
     out = streamed([CALL], body=none, arguments="stream")
     assert without_ids(joined(out)[0]) == {"content": CALL, "tool_calls": [], "finish_reason": "stop"}
+
+
+def test_who_wants_no_calls_gets_none_of_a_server_that_calls_all_the_same():
+    """As Ollama's does, which knows no `tool_choice`."""
+    told = json.dumps({"name": "pay", "arguments": PAY}, separators=(",", ":"), ensure_ascii=False)
+    sent = [chunk({"content": "Well."}), fragment(PAY, "pay", own_id="c1")]
+    old = {"tools": None, "functions": [{"name": "pay"}], "function_call": "none"}
+    for body in ({"tool_choice": "none"}, old):
+        for arguments in ("whole", "stream"):
+            made = joined(handed_over(*sent, body=body, arguments=arguments))[0]
+            assert made == {"content": f"Well.\n{told}", "tool_calls": [], "finish_reason": "stop"}
 
 
 def test_a_last_chunk_may_have_an_empty_delta_and_a_message():

@@ -77,7 +77,7 @@ class Exchange(NamedTuple):
 
     body       of the request
     tools      that the model may call
-    names      of these; with none, a call that is written stays text
+    names      of what may be called, None for any: a call of another stays text
     native     whether the upstream's server gets them, and not the model a text
     parallel   whether more than one may be called in a message
     settings, nonce   of the model
@@ -87,7 +87,7 @@ class Exchange(NamedTuple):
 
     body: Body
     tools: tuple[Body, ...]
-    names: frozenset[str]
+    names: frozenset[str] | None
     parallel: bool
     settings: ModelSettings
     nonce: str | None
@@ -151,7 +151,7 @@ def handed(body: Body, settings: ModelSettings) -> Exchange:
     return Exchange(
         body=body,
         tools=tuple(offered),
-        names=frozenset(),
+        names=frozenset() if body.get("function_call" if old else "tool_choice") == "none" else None,
         parallel=not old and body.get("parallel_tool_calls") is not False,
         settings=settings,
         nonce=None,

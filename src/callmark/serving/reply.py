@@ -79,19 +79,18 @@ class ChoiceReader:
 
     settings   of the model
     tools      those that are offered, as the client sent them
-    names      their names: a call of any other is text
+    names      their names: a call of any other is text; None: a call of any name is one
     parallel   off: reading stops after the first call
     nonce      that calls must carry, if the settings say so
     eager      whether calls go out while they are written; of a server's own only the first does
-    native     whether the server was given the tools: then its calls go out whatever they are called, and keep what
-               they have, and text is text
+    native     whether the server was given the tools: then its calls keep what they have, and text is text
     """
 
     def __init__(
         self,
         settings: ModelSettings,
         tools: Any,
-        names: frozenset[str],
+        names: frozenset[str] | None,
         *,
         parallel: bool,
         nonce: str | None,
@@ -112,9 +111,9 @@ class ChoiceReader:
         self._begun = False  # whether the next call is out already, in part
         self._argued = False  # whether arguments of it are
         self._tail = ""  # what is not
-        self._before = settings.before_calls if native or names else "stream"
+        self._before = "stream" if names is not None and not names else settings.before_calls
         self._thinking = settings.thinking
-        self._results = _results(settings, names)
+        self._results = _results(settings, names or frozenset())
         self._cut = False  # whether the text ended inside a call
         self._parts: list[Part] = []
         self._line = ""  # behind a call: the line that may become a result
@@ -163,8 +162,10 @@ class ChoiceReader:
             if self._assembler.unfinished:  # whatever its server says
                 self._cut, cut, reason = True, True, reason if cut else "length"
             self._read(events, final=True, given=self._assembler.given)
+            others = [event for event in events if isinstance(event, Call) and not self._offers(event.name)]
+            functions = [{"name": call.name, "arguments": call.raw_arguments} for call in others]
             if not self.stopped:
-                self._tell(self._assembler.unread)
+                self._tell([*functions, *self._assembler.unread])
         if not self.calls:
             self._emit(self._blanks)
         self._release(Said)
@@ -238,7 +239,7 @@ class ChoiceReader:
                 return
 
     def _offers(self, name: str) -> bool:
-        return self._parser is None or name in self._names
+        return self._names is None or name in self._names
 
     def _begin(self, name: str, own: Mapping[str, Any]) -> None:
         self._end_line()
