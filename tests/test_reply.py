@@ -619,6 +619,11 @@ def test_who_wants_no_calls_gets_none_of_a_server_that_calls_all_the_same():
             assert made == {"content": f"Well.\n{told}", "tool_calls": [], "finish_reason": "stop"}
 
 
+def test_pieces_may_come_as_messages():
+    pieces = [{"choices": [{"index": 0, "message": {"content": piece}}]} for piece in ("We", "ll.")]
+    assert joined(handed_over(*pieces, reason="stop"))[0]["content"] == "Well."
+
+
 def test_a_last_chunk_may_have_an_empty_delta_and_a_message():
     """The message says all again, or what no delta said."""
     call = {"id": "c1", "function": {"name": "weather", "arguments": PAY}}

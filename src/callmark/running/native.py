@@ -34,6 +34,7 @@ WHOLE: Final = (
 DROPPED: Final = "malformed_function_call"
 """In Gemini's reason, also behind other words, where it could not read a call of its model, and sends none."""
 _OF_FUNCTION: Final = ("index", "function", "name", "arguments")
+_TEXTS: Final = ("content", "reasoning_content", "reasoning")
 _CALLS: Final = ("tool_calls", "function_call")
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
@@ -449,12 +450,12 @@ class Assembler:
 
 
 def said_in(choice: Mapping[str, Any], *, said: bool, called: bool) -> Mapping[str, Any]:
-    """Return the delta of a choice, else its message, without what deltas have said already: of texts and of calls."""
-    delta = _object(choice.get("delta"))
-    if delta:
-        return delta
-    told = (*(("content", "reasoning_content", "reasoning") if said else ()), *(_CALLS if called else ()))
-    return {key: value for key, value in _object(choice.get("message")).items() if key not in told}
+    """Return the delta of a choice, else its message: beside an empty delta without what others have said already."""
+    delta, message = choice.get("delta"), _object(choice.get("message"))
+    if delta or delta is None:
+        return _object(delta) or message
+    told = (*(_TEXTS if said else ()), *(_CALLS if called else ()))
+    return {key: value for key, value in message.items() if key not in told}
 
 
 def _object(value: Any) -> Mapping[str, Any]:
