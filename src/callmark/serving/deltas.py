@@ -241,7 +241,9 @@ class StreamWriter:
             choice = self._choices[index] = _Choice(self._exchange.reader(eager=self._eager))
         if choice.over or self.done:
             return
-        delta = said_in(given, said=choice.said, called=choice.reader.called)
+        delta = given.get("delta")
+        if not delta or not isinstance(delta, dict):
+            delta = said_in(given, said=choice.said, called=choice.reader.called)
         others = {key: value for key, value in delta.items() if key not in _KNOWN and value is not None}
         if given.get("logprobs") is not None:
             self._put(index, choice, others, out, extra, logprobs=given["logprobs"])

@@ -202,13 +202,12 @@ class ChoiceReader:
                     self._leave_section()
                     self._bare = True
                     self._parts.append(Thought(text))
-                case Text(text=text) if text.isspace():
-                    if self._section:
-                        self._section.append(text)
-                    else:
-                        self._text(text)
                 case Text(text=text):
-                    self._leave_section()
+                    if self._section and text.isspace():
+                        self._section.append(text)
+                        continue
+                    if self._section or (self._refused and not text.isspace()):
+                        self._leave_section()
                     self._text(text)
                 case CallStart(index=index, name=name) if self._eager and self._offers(name):
                     self._begin(name, given.get(index, NOTHING))
