@@ -1,8 +1,7 @@
 """`Executor`: runs the calls of a message, each at most once and within its time, and gives results in their order.
 
-Every call passes the same gates, in this order: the ledger (was it run before?), the loop guard, the registry (does
-the tool exist, do the arguments fit?), the approver, the tool's breaker, the bulkhead. Whatever stops it, and whatever
-the tool does, becomes a `Result`; nothing that a tool raises comes out of here.
+Every call is looked up in the ledger (was it run before?) and held against the loop guard; then it passes the `Gates`.
+Whatever stops it, and whatever the tool does, becomes a `Result`; nothing that a tool raises comes out of here.
 """
 
 from __future__ import annotations
@@ -23,18 +22,19 @@ from callmark.events import Call
 from callmark.running import jobs as words
 from callmark.running.bodies import ABANDONED_LIMIT, Bodies, Body, inside
 from callmark.running.breaker import Breaker
-from callmark.running.bulkhead import Bulkhead, Place
+from callmark.running.bulkhead import Bulkhead
+from callmark.running.gates import Gates, cancel_of
 from callmark.running.jobs import Approval, Approver, Job, digest, groups
 from callmark.running.ledger import Ledger, LedgerError, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
-from callmark.running.rendering import ERROR_LIMIT, RESULT_LIMIT, SMALLEST_LIMIT, cut_text
-from callmark.running.signals import Bell, Cancel, Handed, unless
+from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT
+from callmark.running.signals import Bell, Cancel, Handed
 from callmark.running.workers import complete, side_by_side
 from callmark.tools.context import Invocation, in_review, reviewing
-from callmark.tools.foreign import Outcome, attempt
+from callmark.tools.foreign import Outcome
 from callmark.tools.misuse import require
-from callmark.tools.registry import Asked, Registry, copied
+from callmark.tools.registry import Asked, Registry
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
 
@@ -42,8 +42,6 @@ TIMEOUT_SECONDS: Final = 30.0
 _WIND_UP_SECONDS: Final = 0.05  # of the sync front, for an approver that will not be cancelled
 _PAUSE_SECONDS: Final = 0.005  # before another process is looked at again; so much longer each time
 _LONGEST_PAUSE_SECONDS: Final = 0.25
-NESTING_LIMIT: Final = 8  # tools that call tools: each holds a thread while it waits for the next one
-_KINDS: Final = {"ambiguous-tool": "unknown-tool"}  # a registry's code where the kind is not called the same
 
 
 class Executor:
@@ -116,17 +114,23 @@ class Executor:
             )
         self.registry = registry
         self.ledger = Ledger() if ledger is None else ledger
-        self._approve = approve
-        self._announce = announce
         self._review = review
-        self._new_breaker = breaker
-        self._breakers: dict[str, Breaker] = {}
         self._bulkhead = Bulkhead() if bulkhead is None else bulkhead
         self._bodies = Bodies(
             timeout_seconds=timeout_seconds,
             result_limit=result_limit,
             error_text=error_text,
             abandoned_limit=abandoned_limit,
+            clock=clock,
+        )
+        self._gates = Gates(
+            registry,
+            self.ledger,
+            approve=approve,
+            announce=announce,
+            breaker=breaker,
+            bulkhead=self._bulkhead,
+            bodies=self._bodies,
             clock=clock,
         )
         self._watch = Watch(tuple(observers))
@@ -157,12 +161,12 @@ class Executor:
 
     def breaker(self, name: str) -> Breaker:
         """Return the breaker of a tool, by its qualified name."""
-        return self._breakers.get(name) or self._breakers.setdefault(name, self._new_breaker())
+        return self._gates.breaker(name)
 
     def stats(self) -> dict[str, ToolStats]:
         """Return counts, times, outcomes, recent failures and the breaker's state, by tool."""
         found = self._watch.tools()
-        for name in list(self._breakers):  # another thread may add one
+        for name in self._gates.guarded():
             found.setdefault(name, ToolStats()).breaker = self.breaker(name).state
         return found
 
@@ -181,7 +185,7 @@ class Executor:
         async def ask(asked: Sequence[Asked], context: Invocation) -> Sequence[Outcome]:
             return await asyncio.gather(*(self._bodies.is_offered(each, context) for each in asked))
 
-        handed = Handed(_cancel_of(context))
+        handed = Handed(cancel_of(context))
         try:
             with reviewing(self._review or context.review):
                 shown = replace(context, cancel=handed) if isinstance(context.cancel, Cancel) else context
@@ -286,7 +290,7 @@ class Executor:
         """Return the context of calls that a body makes: they have no more time than it has itself."""
         seconds = (each for each in (asked.remaining_seconds(), outer.context.remaining_seconds()) if each is not None)
         left = min(seconds, default=None)
-        cancel = Cancel(_cancel_of(asked), _cancel_of(outer.context))
+        cancel = Cancel(cancel_of(asked), cancel_of(outer.context))
         deadline = None if left is None else self._clock() + left
         review = asked.review or outer.context.review
         return replace(asked, cancel=cancel, deadline=deadline, clock=self._clock, review=review)
@@ -342,7 +346,7 @@ class Executor:
             self._admit([job] if job.ours else [], guard)  # who had it before gave it back
         if job.result is None:
             hidden = job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed
-            failure = words.NOT_OFFERED if hidden else await self._run_one(job, context, alone)
+            failure = words.NOT_OFFERED if hidden else await self._gates.passed(job, context, alone)
             if failure is not None:
                 job.result = job.failed(failure, self._clock())
         step = self._last_step(job)
@@ -388,7 +392,7 @@ class Executor:
     async def _wait_for_other(self, job: Job, context: Invocation) -> None:
         """Wait for the attempt that runs the same call, here or in another process, and ask the ledger again."""
         bell = Bell()
-        cancel = Cancel(_cancel_of(context))
+        cancel = Cancel(cancel_of(context))
         cancel.listen(bell.ring)
         try:
             left = context.remaining_seconds()
@@ -404,83 +408,3 @@ class Executor:
             await self._claim(job)
         else:
             job.result = job.failed(stopped, self._clock())
-
-    # One call.
-
-    async def _run_one(self, job: Job, context: Invocation, alone: bool) -> Failure | None:
-        """Take a call through the gates; return what stopped it. Its value is in `job.result` otherwise."""
-        try:
-            found, job.arguments = self.registry.prepared(job.call.name, job.call.arguments)
-        except ToolError as error:
-            kind = _KINDS.get(error.code, error.code)
-            return Failure(kind=kind, message=cut_text(error.message, ERROR_LIMIT), hint=error.hint)
-        if job.tool is not found:  # its name meant nothing, or another tool, when this message was judged
-            return words.NOT_OFFERED
-        outer = inside.get()
-        if outer is not None and outer.depth >= NESTING_LIMIT:
-            return words.NESTED
-        asks = found.needs_approval and not (context.review and found.mode == "write")
-        message = ""
-        if self._announce is not None or (asks and self._approve is not None):
-            saying = self._bodies.message(found, job.arguments)
-            message = await unless(_cancel_of(context), saying, context.remaining_seconds()) or ""
-        refused = await self._consent(found, job.arguments, message, context) if asks else None
-        if refused is not None:
-            return refused
-        breaker = self.breaker(found.qualified_name)
-        ticket = breaker.admit()
-        if isinstance(ticket, Failure):
-            return ticket
-        cancel = Cancel(_cancel_of(context))
-        bell = Bell()
-        room = self._bulkhead.enter(found.mode, bell.ring)
-        try:
-            if isinstance(room, Failure):
-                return room
-            place = (id(self._bulkhead), found.mode)
-            held = outer is not None and place in outer.held
-            if not room.inside and not held:
-                cancel.listen(bell.ring)
-                await bell.wait(context.remaining_seconds())
-            stopped = words.stopped(context)
-            if stopped is None and not self.registry.holds(found):
-                stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
-            stopped = stopped or self._bodies.saturated()
-            if stopped is None:  # the breaker may have opened while the call waited
-                admitted = breaker.admit(ticket)
-                stopped, ticket = (admitted, ticket) if isinstance(admitted, Failure) else (None, admitted)
-            if stopped is None and not await self.ledger.soon(self.ledger.start, job.key) and found.mode == "write":
-                stopped = words.UNKNOWN  # another process took the call over; what only reads may run in both
-            if stopped is not None:
-                return stopped
-            if self._announce is not None:
-                attempt(self._announce, Approval(found, copied(job.arguments), message, context))
-            content = await self._bodies.run(job, found, context, cancel, place, alone)
-            if content.failure is None:
-                job.result = job.succeeded(content.data, content.truncated, self._clock())
-            if content.broke:
-                breaker.failed(ticket)
-            elif job.began and content.failure is not words.STOPPED:
-                breaker.succeeded(ticket)
-            return content.failure
-        finally:
-            cancel.leave()
-            breaker.ignored(ticket)  # nothing where it was settled
-            if isinstance(room, Place):
-                self._bulkhead.leave(room)
-
-    async def _consent(
-        self, tool: Tool, arguments: dict[str, Any], message: str, context: Invocation
-    ) -> Failure | None:
-        if self._approve is None:
-            return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
-        asking = self._bodies.consent(self._approve, Approval(tool, copied(arguments), message, context))
-        answer = await unless(_cancel_of(context), asking, context.remaining_seconds())
-        stopped = words.stopped(context)
-        if stopped is not None or (answer is not None and answer.value is True):
-            return stopped
-        return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
-
-
-def _cancel_of(context: Invocation) -> Cancel | None:
-    return context.cancel if isinstance(context.cancel, Cancel) else None
