@@ -124,7 +124,7 @@ class ChoiceReader:
         self._bare = False  # whether blanks before any content stood behind something else: a call, or thinking
         self._open = False  # whether there is text behind the last call
         self._held: list[str] = []  # text that waits for what follows
-        self._section: list[str] = []  # markup, and blanks behind it, that go with the call that follows
+        self._section: list[str] = []  # markup that goes with the call that follows
         self._refused = False  # whether the last call stayed text: what closes its section does too
 
     def feed(self, text: str) -> list[Part]:
@@ -153,8 +153,6 @@ class ChoiceReader:
             self._write(self._halves.rest())
         if not self.stopped and self._parser is not None:
             self._read(self._parser.finish(), final=True, cut=cut)
-            if not self.stopped:
-                self._leave_section()
             self._end_line()
         if not self.stopped and self._assembler is not None:
             self._assembler.stop_reason = reason or ""
@@ -203,10 +201,7 @@ class ChoiceReader:
                     self._bare = True
                     self._parts.append(Thought(text))
                 case Text(text=text):
-                    if self._section and text.isspace():
-                        self._section.append(text)
-                        continue
-                    if self._section or (self._refused and not text.isspace()):
+                    if self._section or self._refused:
                         self._leave_section()
                     self._text(text)
                 case CallStart(index=index, name=name) if self._eager and self._offers(name):
@@ -289,12 +284,9 @@ class ChoiceReader:
             self._section.clear()
 
     def _leave_section(self) -> None:
-        """Drop markup that no call followed; the blanks behind it are text."""
+        """Drop markup that no call followed."""
         self._refused = False
-        if self._section:
-            blanks = "".join(filter(str.isspace, self._section))
-            self._section.clear()
-            self._text(blanks)
+        self._section.clear()
 
     # Behind a call: line by line, so that a result that the model invents is seen before any of it is out.
 
