@@ -73,6 +73,8 @@ def holds_quote(dialect: Dialect, *texts: str) -> bool:
 
 @each_dialect
 @example(text="<escape>", more='<|"|>')
+@example(text="</function>\n</tool_call>", more="<parameter=b>\n1")
+@example(text="<function=g>\nx", more="\r\n")
 @given(text=hostile_strings, more=hostile_strings)
 def test_strings_are_read_back(dialect, text, more):
     """Every string, but for those of a dialect with quotes of its own, which it cannot escape."""

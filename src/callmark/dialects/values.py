@@ -146,7 +146,7 @@ def in_parameters(
             begun = before + (escape(text, quote=False) if form.encoding == "xml" else text) + line_break
             written = begun + after + result
             closing = ended.search(after)
-            found = stop.search(written, len(before))
+            found = stop.search(written, len(before.rstrip("\r\n")))  # the line break before a value can belong to one
             if closing and found and found.start() == len(begun) + closing.start() and found["end"] is not None:
                 break
         else:

@@ -104,7 +104,7 @@ class ParametersReader:
     @property
     def waits(self) -> Callable[[str], object] | None:
         """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""
-        if self._state == _VALUE:
+        if self._state in (_BEGIN, _VALUE):
             return self._stop.waits
         return self._between.waits if self._state == _BETWEEN else None
 
@@ -214,12 +214,11 @@ class ParametersReader:
         self.repairs.append(Repair("opener-spelling", Span(start, base + found.end())))
 
     def _skip_line_break(self, buffer: str, at: int) -> int:
-        if buffer.startswith("\n", at):
-            at += 1
-        elif buffer.startswith("\r", at):
-            if at + 1 == len(buffer):
+        if buffer.startswith(("\n", "\r"), at) and self._stop.match(buffer, at) is None:  # else no value is there
+            begin = buffer[at : at + 2]
+            if begin == "\r" or self._stop.may_match(buffer, at):
                 return at
-            at += 2 if buffer[at + 1] == "\n" else 0
+            at += 2 if begin == "\r\n" else begin[0] == "\n"
         self._state = _VALUE
         return at
 

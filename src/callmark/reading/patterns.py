@@ -195,6 +195,10 @@ class Stop(_Waiting):
         except UnsupportedPatternError:
             return [self._any.search]
 
+    def match(self, buffer: str, at: int) -> re.Match[str] | None:
+        """Match at index `at`: `re.Pattern.match`."""
+        return self._which.match(buffer, at)
+
     def search(self, buffer: str, at: int) -> re.Match[str] | None:
         """Search from index `at`: `re.Pattern.search`. Linear in the distance of what is found."""
         if len(buffer) - at <= _ROWS_FROM:
