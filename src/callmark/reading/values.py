@@ -536,7 +536,9 @@ class ValueReader:
             reader = self._escaped_reader(0)
             reader.feed(whole.text, 0, 0)
             if reader.status == DONE:
-                reader.start, reader.end = whole.place(reader.start), whole.place(reader.end - 1) + 1
+                begin, end = reader.start, reader.end
+                reader.start = whole.place(begin)
+                reader.end = whole.place(end - 1) + 1 if end > begin else reader.start  # an envelope may hold none
                 self.out.append("".join(reader.out)[self._live :])
                 self._escaped = Escaped(reader, sign[0])
                 return self._read_escaped(buffer, whole.place(len(whole.text) - 1) + 1 - base, base)
