@@ -260,7 +260,7 @@ def test_misuse_is_exit_code_two_and_a_message(arguments: list[str], told: str) 
     assert result.stdout == b""
 
 
-@pytest.mark.parametrize("content", [b"{nonsense", b'"\xff"', b"[" * 100_000, b"", b"42", b'[{"nothing": 1}]'])
+@pytest.mark.parametrize("content", [b"{nonsense", b'"\xff"', b"[" * 100_000, b"", b"42", b"null", b'[{"nothing": 1}]'])
 def test_a_bad_tools_file_is_misuse(tmp_path: Path, content: bytes) -> None:
     tools = tmp_path / "tools.json"
     tools.write_bytes(content)

@@ -471,7 +471,7 @@ def test_tools_are_taken_as_hosts_have_them(tools):
 
 
 def test_names_alone_are_tools_without_parameters():
-    known = known_tools(iter(["f", {"name": "g", "parameters": "?"}, {"name": "h", "parameters": {"properties": []}}]))
+    known = known_tools(iter(["f", {"name": "g", "parameters": None}, {"name": "h", "parameters": {"properties": []}}]))
     assert {name: parameters.names for name, parameters in known.items()} == {"f": (), "g": (), "h": ()}
 
 
@@ -493,6 +493,8 @@ def test_no_tools_given_is_not_the_same_as_an_empty_list_of_tools():
         ([{"function": {}}], "tools[0]"),
         ([{}], "tools[0]"),
         ([["f"]], "tools[0]"),
+        ([{"name": "f", "parameters": "{}"}], "tool 'f': expected a JSON Schema of its arguments, found str"),
+        ({"f": ["zip"]}, "tool 'f': expected a JSON Schema of its arguments, found list"),
     ],
 )
 def test_what_is_no_tool_is_the_callers_mistake(tools, told):

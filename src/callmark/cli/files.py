@@ -100,7 +100,11 @@ def named_language(name: str) -> str | Language:
 def load_tools(path: str) -> Any:
     """Return the tools that a file describes (`-`: standard input), as they are there."""
     with open_named(0 if path == "-" else path, "rb") as source:
-        return decode_json(source.read(), f"{click.format_filename(path)}: expected tools as JSON")
+        expected = f"{click.format_filename(path)}: expected tools as JSON"
+        tools = decode_json(source.read(), expected)
+    if tools is None:
+        raise Failure(f"{expected}, found null")
+    return tools
 
 
 def decode_json(data: bytes, expected: str) -> Any:

@@ -101,7 +101,7 @@ class Parameters:
     """The parameters of one tool: `names` in the schema's order, and the declared types of each."""
 
     def __init__(self, schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> None:
-        """Take a JSON Schema of an object; anything else in its place counts as no parameters.
+        """Take a JSON Schema of an object; what is no mapping in the place of `properties` counts as none.
 
         `root` is the schema to which references in it belong, where it is a part of another one.
         """
@@ -174,5 +174,7 @@ def known_tools(tools: Any) -> dict[str, Parameters] | None:
         name, _, schema = parts(tool)
         if not isinstance(name, str) or not name:
             raise ToolsError(f"tools[{position}]: expected a name, or an object that has one, found {tool!r:.80}")
-        known[name] = Parameters(schema if isinstance(schema, Mapping) else {})
+        if not isinstance(schema, Mapping | None):
+            raise ToolsError(f"tool {name!r}: expected a JSON Schema of its arguments, found {type(schema).__name__}")
+        known[name] = Parameters(schema or {})
     return known
