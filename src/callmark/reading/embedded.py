@@ -21,7 +21,7 @@ HELD: Final = object()
 
 _X = "[0-9a-fA-F]"
 _FENCE = Pattern(r"[ \t\r\n]{0,64}+(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)")
-_FENCE_END = Pattern(r"[ \t\r\n]{0,64}+```(?=[ \t\r\n]|\Z)")
+_FENCE_END = Pattern(r"[ \t\r\n]{0,64}+```")
 _BACKSLASHES: Final = (
     re.compile(r'[^\\"}]++|}'),  # a brace for itself: with it, the value may be over
     re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),
