@@ -539,7 +539,7 @@ class ValueReader:
                 begin, end = reader.start, reader.end
                 reader.start = whole.place(begin)
                 reader.end = whole.place(end - 1) + 1 if end > begin else reader.start  # an envelope may hold none
-                self.out.append("".join(reader.out)[self._live :])
+                self._escaped_sink().append("".join(reader.out)[self._live :])
                 self._escaped = Escaped(reader, sign[0])
                 return self._read_escaped(buffer, whole.place(len(whole.text) - 1) + 1 - base, base)
         reader = self._escaped_reader(self.sound)
@@ -553,12 +553,16 @@ class ValueReader:
         limit = self._depth_limit - (len(self._stack) - 1)
         return ValueReader(JSON, start, depth_limit=limit, tolerant=False)
 
+    def _escaped_sink(self) -> list[str]:
+        """Return what takes the JSON of an escaped object: nothing of one beside the arguments comes out."""
+        return self.out if self._live or self._stack[-1] == "E" else []
+
     def _read_escaped(self, buffer: str, at: int, base: int) -> int:
         escaped = self._escaped
         if escaped is None:
             raise AssertionError("an escaped object has begun")
         reader = escaped.reader
-        at = escaped.read(buffer, at, base, self.out)
+        at = escaped.read(buffer, at, base, self._escaped_sink())
         frame = self._stack[-1]
         self.name = self.name or reader.name
         if reader.status == DEAD:
