@@ -511,7 +511,7 @@ class ValueReader:
         if quote:
             return self._begin_string(quote, buffer, at, base, is_key=True)
         sign = ESCAPED_QUOTE.get(buffer[at], "")
-        if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE" and not self._withheld:
+        if sign and self._tolerant and self._state == FIRST_KEY and self._stack[-1] in "OE":
             if buffer.startswith(sign, at):
                 return self._begin_escaped(sign, buffer, at, base)
             if sign.startswith(buffer[at:]):
