@@ -34,6 +34,7 @@ from callmark import (
     ToolsError,
     UnknownDialectError,
     UsageError,
+    Writing,
     detect,
     dialects,
     load_dialect,
@@ -45,7 +46,7 @@ from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
 from callmark.reading.patterns import PATIENCE
 from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
-from callmark.testing import check_chunking, check_previews
+from callmark.testing import check_chunking, check_inverse, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
 
 HERMES = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
@@ -921,6 +922,28 @@ def test_keys_of_an_envelope_are_those_of_its_form():
                 check_previews(text, dialects=own, tolerance=tolerance)
                 (call,) = parse(text, dialects=own, tolerance=tolerance).calls
                 assert (call.name, call.arguments) == ("f", {"a": 1})
+
+
+@pytest.mark.parametrize("quote", ['"', "'", "~", "`", "'''", '"""', "<q>"])
+def test_a_delimiter_of_ones_own_is_of_any_length_and_knows_no_escapes(quote):
+    form = Form(head=r"!!{name}(?=\{)", body="braces", tail="!!", begins="!", quote=quote)
+    writing = Writing(call="!!{name}{arguments}!!")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    for value in ("", "x", "}!!", "\\n \\", "a\nb", "C:\\new", "<[", "\u2028", quote[:-1] + "x"):
+        check_inverse("f", {"a": value, value: [value, 1, {"b": None}]}, own, refusals=False)
+        text = render_call("f", {"a": value, "b": 1}, own)
+        for tolerance in ("strict", "lenient"):
+            check_chunking(text, dialects=own, tolerance=tolerance)
+            check_previews(text, dialects=own, tolerance=tolerance)
+            assert parse(text, dialects=own, tolerance=tolerance).calls[0].repairs == ()
+    for value in (quote, f"a{quote}b", f"a{quote[-1]}" if len(set(quote)) == 1 else quote):
+        with pytest.raises(UsageError, match="which ends them"):
+            render_call("f", {"a": value}, own)
+
+
+def test_a_delimiter_is_something():
+    with pytest.raises(DialectError, match="quote: expected the delimiter of strings, found none"):
+        Form(head="!!{name}", body="braces", quote="")
 
 
 @pytest.mark.parametrize("long", ["x" * 5000, "x" * 40_000])

@@ -103,7 +103,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 name on, or its body; of `arguments`, salvage reads it where that tool was given. What
                 `tolerated_tail` knows by itself, the next marker first of all, is left out
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
-    quote       the string delimiter of `braces`
+    quote       the string delimiter of `braces`, of one character or several: what stands between two has no escapes
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
                 the whole of the arguments as JSON. Where it says of what kind the value is, a group `text` takes part
                 for text, whatever it looks like, and a group `json` for what is JSON, whatever a schema says
@@ -154,6 +154,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if not self.begins:
             raise DialectError("begins: expected the characters with which a marker may begin, found none")
+        if not self.quote:
+            raise DialectError("quote: expected the delimiter of strings, found none")
         if self.body == "parameters" and not (self.parameter and self.value_end and self.tail):
             raise DialectError("body 'parameters' wants `parameter`, `value_end` and `tail`")
         if self.body != "envelope" and "{name}" not in self.head and "(?P<name>" not in self.head:

@@ -117,7 +117,7 @@ def in_braces(value: Any, quote: str) -> str:
     if isinstance(value, list):
         return "[" + ",".join(in_braces(item, quote) for item in value) + "]"
     if isinstance(value, str):
-        if quote in value:
+        if (value + quote).index(quote) < len(value):
             raise Unwritable(f"expected strings without {quote}, which ends them, found one that holds it")
         return quote + value + quote
     return as_json(value)

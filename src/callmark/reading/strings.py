@@ -132,9 +132,9 @@ class StringReader:
     """
 
     __slots__ = (
-        "_around", "_before", "_carried", "_controls", "_direct", "_follows", "_fresh", "_inner", "_literal", "_marks",
-        "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "comma",
-        "doubt", "expected", "status", "stops",
+        "_around", "_before", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh", "_inner",
+        "_literal", "_marks", "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple",
+        "code", "comma", "doubt", "expected", "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
@@ -144,7 +144,7 @@ class StringReader:
 
     def begin(
         self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None = None,
-        python: bool = False, path: bool = False, direct: bool = False, opened: str = "",
+        python: bool = False, path: bool = False, direct: bool = False, delimited: bool = False, opened: str = "",
     ) -> None:
         """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to go no on.
 
@@ -152,11 +152,13 @@ class StringReader:
         refuses   what shows behind a quote that it ended the string, and that something is wrong
         python    whether escapes of Python are known; `path`: whether it may begin like a path of Windows
         direct    whether chunks that need no look may be taken as they are
+        delimited whether `quote` is a delimiter of the dialect's own, of any length: there are no escapes then
         opened    what was read of it already
         """
         self._put = put
-        self._triple = quote in TRIPLE
-        self._quote = quote[0] if self._triple else CURLY.get(quote, quote)
+        self._delimited = delimited
+        self._triple = quote in TRIPLE and not delimited
+        self._quote = quote if delimited else quote[0] if self._triple else CURLY.get(quote, quote)
         self._python = python
         self._follows = ends
         self._refuses = refuses
@@ -185,8 +187,8 @@ class StringReader:
 
     def _pass_plain(self) -> None:
         """Let chunks that are nothing but content pass, where they need not be looked at."""
-        passes = self._direct and self._quote == '"' and not self._triple and self._fresh is None
-        passes = passes and self._controls is _CONTROL_ESCAPE
+        passes = self._direct and self._quote == '"' and not (self._triple or self._delimited)
+        passes = passes and self._fresh is None and self._controls is _CONTROL_ESCAPE
         self._search = STOPS_DOUBLE if self._around is None else self._around.stops
         self.stops = (self._search if self._around is None else self._passes) if passes else None
 
@@ -207,7 +209,7 @@ class StringReader:
     def _read(self, buffer: str, at: int, base: int) -> int:
         begin = at
         quote = self._quote
-        if len(quote) > 1:
+        if self._delimited:
             return self._read_delimited(buffer, at)
         size = len(buffer)
         if self._carried:
@@ -376,7 +378,7 @@ class StringReader:
         return at + 1 + apostrophe
 
     def _read_delimited(self, buffer: str, at: int) -> int:
-        """Read a string whose delimiter is several characters long: there are no escapes in it."""
+        """Read a string with a delimiter of the dialect's own: there are no escapes in it."""
         quote = self._quote
         end = stop = buffer.find(quote, at)
         if end < 0:

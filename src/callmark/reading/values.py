@@ -579,11 +579,11 @@ class ValueReader:
     # Strings.
 
     def _begin_string(self, quote: str, buffer: str, at: int, base: int, *, is_key: bool) -> int:
-        if quote in TRIPLE:
-            self._repair("triple-quotes", base + at, base + at + 3)
-        elif self._flavour == "braces":
+        if self._flavour == "braces":
             if quote != self._delimiter:
                 self._repair("plain-quotes", base + at, base + at + 1)
+        elif quote in TRIPLE:
+            self._repair("triple-quotes", base + at, base + at + 3)
         elif quote == "'" and self._flavour != "python":
             self._repair("single-quotes", base + at, base + at + 1)
         elif quote in CURLY:
@@ -621,9 +621,13 @@ class ValueReader:
         self._watch('"', None, None)
         return at + 1
 
+    def _is_delimiter(self, quote: str) -> bool:
+        """Return whether strings between `quote` have no escapes: it is the dialect's own."""
+        return self._flavour == "braces" and quote == self._delimiter
+
     def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
         """Return what stands behind a `quote` that ends the string which begins, and what shows that all is lost."""
-        if not self._tolerant or not (len(quote) == 1 or quote in TRIPLE):
+        if not self._tolerant or self._is_delimiter(quote):
             return None, None
         around = self._around
         if self._is_key:
@@ -637,6 +641,7 @@ class ValueReader:
 
     def _watch(self, quote: str, ends: Pattern | None, refuses: Pattern | None, opened: str = "") -> None:
         """A string with the delimiter `quote` begins, or goes on behind `opened`: say what its reader looks for."""
+        delimited = self._is_delimiter(quote)
         if self._strings is None:
             self._strings = StringReader(self._around if self._tolerant else None, self.repairs)
         self._strings.begin(
@@ -645,8 +650,9 @@ class ValueReader:
             ends=ends,
             refuses=refuses,
             python=self._flavour == "python",
-            path=self._tolerant and quote == '"' and not self._is_key,
+            path=self._tolerant and quote == '"' and not self._is_key and not delimited,
             direct=self._sink is self.out and not self._withheld,
+            delimited=delimited,
             opened=opened,
         )
         self.stops = self._strings.stops
