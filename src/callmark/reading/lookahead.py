@@ -48,7 +48,10 @@ WIDE: Final = {
 }  # fmt: skip
 """Full-width punctuation, and what it stands for between tokens."""
 
-_QUICK: Final = r"(?=[ ]{0,2}[0-9A-Za-z_.\-]{1,32}+(?![\w.\-])[ ]?[\"']?[ ]?[^ \t\r\n:：=＝,，}｝\])）\"'“”„‘’/#+;])|"
+_QUICK: Final = (
+    r"(?=[ ]{0,2}[0-9A-Za-z_][0-9A-Za-z_.\-]{0,31}+(?![\w.\-])"
+    r"[ ]?[\"']?[ ]?[^ \t\r\n:：=＝,，}｝\])）\"'“”„‘’/#+;])|"
+)
 """Behind a quote, words as they stand in prose: nothing that a pattern here knows, unless a tail begins with one."""
 
 NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{KEY_PATTERN}{_BLANKS}[:：])")
