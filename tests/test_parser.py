@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -46,7 +47,7 @@ from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
 from callmark.reading.patterns import PATIENCE
 from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
-from callmark.testing import check_chunking, check_inverse, check_previews
+from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
 
 HERMES = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
@@ -922,6 +923,42 @@ def test_keys_of_an_envelope_are_those_of_its_form():
                 check_previews(text, dialects=own, tolerance=tolerance)
                 (call,) = parse(text, dialects=own, tolerance=tolerance).calls
                 assert (call.name, call.arguments) == ("f", {"a": 1})
+
+
+_TAG = r"{ws}\[arg (?P<key>[^\[\]]{1,99}+)\]"
+_FLAG = '{ws}-(?P<key>[a-z]{1,9}+) "'
+_LINE = "(?P<key>[a-z]{1,9}+): "
+OWN_FORMS = [  # head, what opens and what ends a value, or the body's language, and tail; a call with `a` and no more
+    (r"\[tool {name}\]", (_TAG, r"\[/arg\]"), r"{ws}\[/tool\]", "[tool f][arg a]x[/arg]y[/arg] [/tool]", "x[/arg]y"),
+    (r"\$\({name} ", (_FLAG, '"'), r"{ws}\)", '$(f -a "x" y")', 'x" y'),
+    (r"\{\{{name}!", ("{ws}@(?P<key>[a-z]{1,9}+)=", ";"), r"\}\}", "{{f!@a=x; y;}}", "x; y"),
+    (r"<o {name}>\n", (_LINE, r"\n"), "</o>", "<o f>\na: x\ny\n</o>", "x\ny"),
+    (r"<o {name}>\n", (_LINE, r"[;\n]"), "</o>", "<o f>\na: x;y;</o>", "x;y"),
+    (r"<o {name}>(?=\{)", "json", "</o>", '<o f>{"a": 1}</o>', 1),
+    (r"<o {name}>(?=\{)", "json", r"\n</o>", '<o f>{"a": 1}\n</o>', 1),
+    (r"<o>(?=\{)", "envelope", "</o>", '<o>{"name": "f", "arguments": {"a": 1}}</o>', 1),
+    (r"<o {name}\(", "arguments", r"\n>", "<o f(a=1)\n>", 1),
+    (r"【调用 {name}】(?=\{)", "json", "{ws}【完】", '【调用 f】{"a": "【完】"} 【完】', "【完】"),
+]
+
+
+@pytest.mark.parametrize(("head", "body", "tail", "text", "value"), OWN_FORMS, ids=range(len(OWN_FORMS)))
+def test_tags_of_ones_own_look_like_anything_and_blanks_stand_only_where_they_may(head, body, tail, text, value):
+    fields = {"body": body}
+    if not isinstance(body, str):
+        fields = {"body": "parameters", "parameter": body[0], "value_end": body[1]}
+    form = Form(head=head, tail=tail, begins=text[0], **fields)
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    (call,) = parse(text, dialects=own, tolerance="strict").calls
+    assert (call.name, call.arguments, call.raw) == ("f", {"a": value}, text)
+    places = [match.start() for match in re.finditer(r"\b|(?=[\[\](){}<>\n;])", text)]
+    for blanks in (" ", "\n", " \n", " " * 70, "n"):
+        for place in places:
+            broken = text[:place] + blanks + text[place:]
+            for tolerance in ("strict", "lenient"):
+                check_chunking(broken, range(len(broken)), dialects=own, tolerance=tolerance)
+                check_chunking(broken, [place + 1], dialects=own, tolerance=tolerance)
+                check_nothing_is_lost(broken, dialects=own, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("quote", ['"', "'", "~", "`", "'''", '"""', "<q>"])

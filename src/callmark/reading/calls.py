@@ -524,7 +524,8 @@ class CallReading:
 
     def _break_end(self, at: int) -> None:
         """Behind the arguments, which end at index `at`, stands something else than the end of the marker."""
-        behind = _BLANKS.match(self._buffer, at)
+        waited = self._entry.patterns.blanks  # else not all may be there
+        behind = _BLANKS.match(self._buffer, at) if waited else None
         error = at if behind is None else behind.end()
         closing = f"the end of the marker, as in {self._entry.dialect.title}"
         self._break("unexpected-text", closing, self._base + at, self._base + error)

@@ -72,6 +72,8 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
         source = buffer[at:guess]
         if envelope or source[-1:] != "}":
             source = source.rstrip(_BLANK)
+            if guess - at - len(source) > parts.blanks:
+                source = ""
             if envelope:
                 source = source[:-1].rstrip(_BLANK) if source.endswith("}") else ""
         if source[-1:] == "}":

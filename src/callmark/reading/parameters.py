@@ -160,7 +160,7 @@ class ParametersReader:
                 if pattern.may_match(buffer, at):
                     return at
         if found is None:
-            blanks = _BLANKS.match(buffer, at)
+            blanks = _BLANKS.match(buffer, at) if self._patterns.spaced else None  # else not all may be there
             self.error = base + (at if blanks is None else blanks.end())
             expected = "the end of the value" if self._open else "the end of the call"
             return self._die("unexpected-text", f"a parameter or {expected}", at)

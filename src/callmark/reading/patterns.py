@@ -132,8 +132,13 @@ def waiting(decided: str, unfinished: str | None) -> Callable[[str], object] | N
 
 
 def literal(pattern: str) -> str:
-    """Return the text that the pattern stands for, "" where it stands for several."""
-    return "" if re.search(r"[{(\[*+?|]", re.sub(r"\\.", "", pattern)) else re.sub(r"\\(.)", r"\1", pattern)
+    r"""Return the text that the pattern stands for, "" where it stands for several, or that is not plain to see.
+
+    >>> literal(r"\[/arg\]"), literal(r"\n</arg>")
+    ('[/arg]', '')
+    """
+    several = re.search(r"\\\w|[{(\[*+?|.^$]", re.sub(r"\\\W", "", pattern))
+    return "" if several else re.sub(r"\\(.)", r"\1", pattern)
 
 
 def prefix(pattern: str) -> str:
@@ -151,6 +156,20 @@ def prefix(pattern: str) -> str:
     while "|" in around and "(" in around and around != (inner := re.sub(r"\([^()]*\)", "", around)):
         around = inner
     return "" if "|" in around else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
+
+
+def begins(pattern: str) -> set[str]:
+    r"""Return the characters with which a match of `pattern` may begin: of ASCII, and those that it names.
+
+    >>> begins(r"\[/arg\]"), sorted(begins(r"\r?\n|;"))
+    ({'['}, ['\n', '\r', ';'])
+    """
+    plain = prefix(pattern)
+    if plain:
+        return {plain[0]}
+    tried = Pattern(pattern)
+    chars = {*map(chr, range(128)), *pattern}
+    return {char for char in chars if tried.match(char, 0) is not None or tried.may_match(char, 0)}
 
 
 class AnyOf(Pattern):
@@ -218,6 +237,8 @@ class Stop(_Waiting):
         return None
 
 
+_BLANKS: Final = 64
+"""Characters that {ws} matches, at most."""
 RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
@@ -240,6 +261,7 @@ class Patterns:
     """The patterns of one form.
 
     begin      what leads to arguments that are a JSON object (group `name`: that of an envelope); None where none does
+    blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
     recovery   where a broken marker may end: the first of these that is found; where there are two, the first has a
                look at the RECOVERY_MARGIN behind it
@@ -247,6 +269,7 @@ class Patterns:
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments
     value_end  of `parameters`: what ends a value, in words
+    spaced     of `parameters`: whether blanks may stand behind a value
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
     element    of `parameters`: what opens an element in a value; None where values hold none
     inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail
@@ -270,6 +293,7 @@ class Patterns:
         self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
+        self.blanks = (len(form.tail) - len(plain_tail)) and _BLANKS
         self.guess = literal(plain_tail)
         if form.body == "arguments" and self.guess:
             self.guess = ")" + self.guess
@@ -286,13 +310,14 @@ class Patterns:
             stop = anonymous(form.value_end)
             closing = literal(form.value_end)
             self.value_end = f'"{closing}"' if closing else "the end of a value"
-            begins = {form.value_end[0], *form.begins, *("&" if form.encoding == "xml" else "")}
+            signs = begins(stop) | {*form.begins, *("&" if form.encoding == "xml" else "")}
             if form.unclosed:
-                begins |= {"\r", "\n"}
-            closed = "".join(map(re.escape, sorted(begins)))
+                signs |= {"\r", "\n"}
+            closed = "".join(map(re.escape, sorted(signs)))
             self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
             self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]").search
             self.stop_begins = re.compile(f"[{closed}]").search
+            self.spaced = bool(self.blanks) or form.parameter.startswith("{ws}")
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
             self.element = Pattern(parameter) if form.item else None
             self.inner = Pattern(f"(?P<tail>{expand('{ws}')}{stop})|{parameter}")
