@@ -8,6 +8,7 @@ import logging
 import re
 from importlib.resources import files
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +20,7 @@ from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.errors import DialectError
 from callmark.reading import grammar as module
 from callmark.reading.grammar import Grammar, Mismatch, flatten, load
+from callmark.testing import check_dialect, check_grammar
 from strategies import NASTY, calls, members, texts
 
 FOLDER = Path(str(files("callmark.grammars")))
@@ -589,3 +591,18 @@ def test_a_missing_grammar_is_named():
         load(Dialect(name="none", title="", models="", source="", forms=(form,)))
     with pytest.raises(DialectError, match=r"none\.lark"):
         flatten(Dialect(name="none", title="", models="", source="", forms=(form,)))
+
+
+def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_path):
+    page = Path(__file__).parent.parent.joinpath("README.md").read_text("utf-8")
+    (overrides,) = re.findall(r"^  (%import \.envelope.*?)\n  ```", page, re.MULTILINE | re.DOTALL)
+    text = f'{dedent("  " + overrides)}\nmarker: call\ncall: "<own>" envelope "</own>"\n'
+    dialect = own(tmp_path, text, head=r"<own>(?=\{)", body="envelope", tail="</own>", name_keys=("fn",),
+                  arguments_keys=("kw",))  # fmt: skip
+    check_dialect(dialect)
+    marker = r'<own>{"fn": "f", "n\u0061me\ud83d\ude00": "x", "kw": {"arguments": 1}, "arguments": {}}</own>'
+    check_grammar(dialect, marker)
+    (call,) = load(dialect).read(marker, "marker")
+    assert (call.name, call.arguments) == ("f", {"arguments": 1})
+    assert not load(dialect).accepts('<own>{"name": "f", "arguments": {}}</own>', "marker")
+    check_grammar(dialect, '<own>{"name": "f", "arguments": {}}</own>')

@@ -425,9 +425,9 @@ def flatten(dialect: Dialect) -> str:
     """Return the dialect's grammar as one text that needs no other file, with the start rules `marker` and `call`.
 
     A file is imported as in `%import .json (object, _WS)`, from beside the file that imports it or from
-    `callmark.grammars`. Names stay as they are, so no two files may define the same, but a terminal
-    of one line may be defined anew with `%override`. Where parameters have no key, what is in a value is said by the
-    rule `value`. Raises DialectError where a file is missing or an import looks different.
+    `callmark.grammars`. Names stay as they are, so no two files may define the same, but `%override` defines a rule or
+    a terminal anew, of which all lines but the first are indented. Where parameters have no key, what is in a value is
+    said by the rule `value`. Raises DialectError where a file is missing or an import looks different.
     """
     name = dialect.grammar or f"{dialect.name}.lark"
     texts: dict[str, str] = {}
@@ -442,7 +442,7 @@ def flatten(dialect: Dialect) -> str:
         raise DialectError(f"dialect {dialect.name}: grammar: {error}") from error
     flat = "\n".join(_IMPORT.sub("", text) for text in texts.values())
     for overridden in _OVERRIDE.findall(flat):
-        flat = re.sub(rf"^{overridden}: .*\n", "", flat, flags=re.MULTILINE)
+        flat = re.sub(rf"^{overridden}: .*\n(?:[ \t]+\S.*\n)*", "", flat, flags=re.MULTILINE)
     flat = _OVERRIDE.sub(r"\1:", flat)
     if re.search(r"^%import \.", flat, re.MULTILINE):
         raise DialectError(f"dialect {dialect.name}: grammar: expected imports of the form `%import .json (object)`")
