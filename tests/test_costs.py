@@ -18,6 +18,7 @@ from benchmarks.instructions import counting
 from benchmarks.workloads import SPELLINGS, dense, prose, sparse
 
 from callmark import Parser, parse
+from callmark.reading import patterns
 
 COUNT = counting()
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "on", "its", "way", "home"]
@@ -200,3 +201,34 @@ def test_counting_bytecode_works_where_instructions_are_not_counted(monkeypatch)
     short, long = (cost("[CALL: f(a=1)] " * count) for count in (10, 100))
     assert 5 <= long / short <= 15
     assert Parser().steps == 0
+
+
+HEADS = {  # of a call whose value dies of its first characters, with what would end it
+    "toolify": ("<function_call><tool>f</tool><args_json>", "</args_json></function_call>"),
+    "toolify-more": ("<function_call><tool>f</tool><args_json>{} x", "</args_json></function_call>"),
+    "qwen_xml": ("<function=f><parameter=a>\ud800", "</parameter></function>"),
+    "invoke": ('<invoke name="f"><parameter name="a">\ud800', "</parameter></invoke>"),
+}
+
+
+@pytest.mark.skipif(not patterns.__file__.endswith(".py"), reason="what is compiled cannot be watched")
+@pytest.mark.parametrize("ended", [False, True], ids=["never-ended", "ended-far-away"])
+@pytest.mark.parametrize("name", HEADS)
+def test_a_value_that_dies_at_once_does_not_cost_the_rest_of_the_text(name, ended, monkeypatch):
+    searched = 0
+    search = patterns.Stop.search
+
+    def counted(stop, buffer, at):
+        nonlocal searched
+        found = search(stop, buffer, at)
+        searched += (len(buffer) if found is None else found.end()) - at
+        return found
+
+    monkeypatch.setattr(patterns.Stop, "search", counted)
+    head, end = HEADS[name]
+    found = []
+    for heads in (400, 1600):
+        searched = 0
+        parse(head * heads + end * ended)
+        found.append(searched)
+    assert found[1] <= 4.8 * found[0]

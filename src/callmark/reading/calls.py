@@ -49,6 +49,8 @@ _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "ar
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
+_MISSED: Final = 4096
+"""Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
 _begin: Final = attrgetter("span.start")
@@ -61,9 +63,10 @@ class CallReading:
 
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error", "_events",
-        "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_mode", "_name",
-        "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end", "_salvages",
-        "_search", "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant", "_tools", "_waits",
+        "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_missed", "_mode",
+        "_name", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end",
+        "_salvages", "_search", "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant",
+        "_tools", "_waits",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
@@ -84,6 +87,7 @@ class CallReading:
         self._at = 0  # index of the buffer up to which it was read
         self._shown = 0  # in text: index up to which it was emitted
         self._reread = 0
+        self._missed = 0  # characters that were looked at to read calls at once, in vain
         self._index = 0  # of the next call
         self._calls = 0
         self._explained = 0
@@ -238,6 +242,8 @@ class CallReading:
         """
         buffer = self._buffer
         start, at = found.span()
+        if self._missed > self._base + at + _MISSED:
+            return -1
         guess = -1
         literal = entry.guess
         if literal:
@@ -265,7 +271,9 @@ class CallReading:
             parameters = self._tools.get(name) if self._tools else None
             read = fast.read(entry.patterns, buffer, at, guess, self._limits.nesting, parameters)
             if type(read) is int:
-                self._reread += min(read, len(buffer)) - at
+                missed = min(read, len(buffer)) - at
+                self._reread += missed
+                self._missed += missed
                 return -1
             named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
             name = name or named

@@ -176,7 +176,10 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 return len(buffer) if stop is None else stop.end()
             end, at = stop.span()
             if parts.whole:
-                return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
+                try:
+                    return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
+                except Undecodable:
+                    return at
             if form.encoding == "xml":
                 return at
             if form.trim:
@@ -188,7 +191,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             return at
         if len(text) <= HOLD:
             json, values[key] = plain_value(text, types, depth_limit - 1)
-        elif is_long_json(text, types, is_json):
+        elif is_long_json(text, types, is_json) or lone_surrogate(text) is not None:
             return at
         else:
             json = encode(text)

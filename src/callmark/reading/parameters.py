@@ -36,6 +36,7 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 """Types of which a value that is longer is still read as JSON."""
 
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
+_WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than held back
 _BLANK = " \t\r\n"
 BLANKS_LIMIT: Final = 64
 """Characters of white space that may stand between tags, as `{ws}` says."""
@@ -120,7 +121,15 @@ class ParametersReader:
         return HELD
 
     def feed(self, buffer: str, at: int, base: int) -> int:
-        """Read `buffer` from index `at`; as in ValueReader."""
+        """Read `buffer` from index `at`; as in ValueReader.
+
+        A long one is read in windows: a value may die of its first character, and then what follows would have been
+        searched in vain, and again for each value that begins in it.
+        """
+        while len(buffer) - at > _WINDOW and self.status == OPEN:
+            at += self.feed(buffer[at : at + _WINDOW], 0, base + at)
+        if self.status != OPEN:
+            return at
         size = len(buffer)
         if self._state == _VALUE and not at and self._json is None and self._breaks(buffer) is None:
             piece, self._tail = self._tail + buffer, ""  # most chunks of most values: nothing in it needs a closer look
