@@ -5,9 +5,10 @@
     {"op": "forget"}                                   drop all texts
     {"op": "read", "key", "reader", "pieces"}          the calls that the reader finds; seconds of the one read
     {"op": "turn", "key", "reader", "pieces", "least"} seconds of one read, the mean of as many as fill `least` seconds
-    {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters
+    {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters;
+                                                       the calls that are found when the rest has come
     {"op": "many", "key", "reader", "pieces", "streams"} seconds of so many streams at once, chunks taken in turn
-    {"op": "batch", "key", "reader", "texts"}          seconds of reading so many texts one after the other
+    {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls
     {"op": "peak", "key", "reader", "pieces"}          bytes that Python allocates at most during one read
 
 `pieces` are the lengths into which the text is cut; without them it is read whole. Every answer has `"ok"`; a failure
@@ -28,7 +29,7 @@ import sys
 import traceback
 import tracemalloc
 from collections.abc import Callable, Iterator
-from itertools import accumulate, cycle, islice
+from itertools import accumulate
 from time import perf_counter, process_time
 from typing import Any, NamedTuple, Protocol
 
@@ -190,45 +191,47 @@ class Server:
             return process_time() - start
 
         least = request.get("least", 0.002)
-        gc.collect()
-        gc.freeze()  # the collector goes through what a reader makes, not through our own texts
-        try:
-            first = read(1)
-            if first >= least:
-                return {"seconds": first, "repeats": 1}
-            repeats = max(1, math.ceil(least / max(read(1), 1e-7)))  # the first read filled caches
-            return {"seconds": read(repeats) / repeats, "repeats": repeats}
-        finally:
-            gc.unfreeze()
+        _tidy()
+        first = read(1)
+        if first >= least:
+            return {"seconds": first, "repeats": 1}
+        repeats = max(1, math.ceil(least / max(read(1), 1e-7)))  # the first read filled caches
+        return {"seconds": read(repeats) / repeats, "repeats": repeats}
 
     def op_next(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader({**request, "pieces": None})
         stream = reader.stream()
         fed = request["fed"]
-        position = 0
+        text, position = task.text, 0
+        outputs: list[Any] = []
+
+        def feed(end: int) -> float:
+            nonlocal position
+            piece, position = text[position:end], end
+            before = perf_counter()
+            output = stream.feed(piece)
+            after = perf_counter()
+            outputs.append(output)
+            return after - before
+
         for length in (*([4] * 50), *([max(1, (fed - 200) // 20)] * 20)):  # the head in tokens, then in big pieces
             if position < fed:
-                stream.feed(task.text[position : min(position + length, fed)])
-                position += length
-        stream.feed(task.text[min(position, fed) : fed])
-        pieces = cut(task.text[fed:], request["pieces"])
-        for piece in pieces[:4]:  # what big pieces left undone is caught up with here
-            stream.feed(piece)
-        seconds = []
-        start = perf_counter()
-        for piece in pieces[4:]:
-            before = perf_counter()
-            stream.feed(piece)
-            after = perf_counter()
-            seconds.append(after - before)
-            if after - start > request["budget"] and len(seconds) >= 3:
+                feed(min(position + length, fed))
+        for length in request["pieces"][:4]:  # what big pieces left undone is caught up with here
+            feed(position + length)
+        seconds: list[float] = []
+        for length in request["pieces"][4:]:
+            seconds.append(feed(position + length))
+            if sum(seconds) > request["budget"] and len(seconds) >= 3:
                 break
-        return {"seconds": seconds}
+        feed(len(text))
+        outputs.append(stream.finish())
+        return {"seconds": seconds, "calls": [_sent(call) for call in reader.gathered(outputs).calls]}
 
     def op_many(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, _, pieces = self._reader(request)
+        _tidy()
         streams = [reader.stream() for _ in range(request["streams"])]
-        gc.collect()
         start = process_time()
         for piece in pieces or ():
             for stream in streams:
@@ -239,17 +242,16 @@ class Server:
 
     def op_batch(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader(request)
-        texts = list(islice(cycle(task.options["texts"]), request["texts"]))
-        gc.collect()
+        _tidy()
         seconds = 0.0
-        found = 0
-        for text in texts:
+        calls: Calls = []
+        for text in task.options["texts"]:
             run = reader.whole()
             start = process_time()
             result = run(text)
             seconds += process_time() - start
-            found += len(reader.answer(result).calls)
-        return {"seconds": seconds, "found": found}
+            calls += reader.answer(result).calls
+        return {"seconds": seconds, "calls": [_sent(call) for call in calls]}
 
     def op_peak(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader({**request, "pieces": None})
@@ -277,6 +279,15 @@ def _sent(call: tuple[str, Any]) -> tuple[str, Any]:
         level = [inner for value in level if isinstance(value, dict | list)
                  for inner in (value.values() if isinstance(value, dict) else value)]  # fmt: skip
     return (call[0], "nested too deeply") if level else call
+
+
+def _tidy() -> None:
+    """Collect what an earlier turn left behind, and put all that stays out of the collector's sight, for good.
+
+    It is to go through what a reader makes, not through our own texts; nor, each time, through a peer's many modules.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _peak(run: Callable[[], Any]) -> int:
