@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "arguments": ("Decoders, told where the JSON is, beside all of callmark",
                   ("workload", "way", "reader", "MB/s", "ns/chunk", "x callmark", "verdict"), 5),
     "hostile": ("Texts made to be slow, a good call behind",
-                ("workload", "way", "reader", "characters", "median seconds", "exponent", "verdict"), 10),
+                ("workload", "way", "reader", "characters", "best seconds", "exponent", "verdict"), 10),
     "memory": ("Peak of memory", ("workload", "way", "reader", "characters", "peak KB", "x text", "verdict"), 2),
     "growth": ("Growth", (), 1),
     "attacks": ("Attacks", (), 1),
@@ -86,6 +87,7 @@ def run(
 ) -> None:
     """Run the PARTS (all by default). The exit code is 1 where callmark lost a call or read one wrongly."""
     start = perf_counter()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the readers' processes are ended then too
     console = Console(highlight=False, soft_wrap=True)
     scale = (QUICK if is_quick else Scale())._replace(seed=seed)
     if characters:

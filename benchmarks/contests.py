@@ -10,6 +10,7 @@ needs longer than the limit says so.
 from __future__ import annotations
 
 import statistics
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from benchmarks import recovery
 from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, launch, ours
 from benchmarks.measure import exponent
 from benchmarks.report import Row
-from benchmarks.workers import FailedError, TooSlowError, Worker
+from benchmarks.workers import Answer, FailedError, TooSlowError, Worker
 from benchmarks.workloads import (
     CHUNK,
     SPELLINGS,
@@ -197,7 +198,7 @@ class Arena:
                 continue
             try:
                 made[name] = make(self.tell)
-            except UnavailableError as error:
+            except (UnavailableError, subprocess.TimeoutExpired) as error:
                 self.unavailable[name] = str(error)
         return made
 
@@ -262,13 +263,13 @@ class Arena:
             rows.append(row)
             if self._admitted(entrant, row, key, lengths, workload):
                 running.append((entrant, row))
-        for round_ in range(self.scale.rounds):
-            for place in range(len(running)):  # whoever was first is last in the next round
-                entrant, row = running[(place + round_) % len(running)]
-                if sum(filter(None, row["seconds"])) > self.scale.budget_seconds:
-                    row["seconds"].append(None)
-                    continue
-                self._turn(entrant, row, key, lengths)
+
+        def turn(entrant: Entrant, row: Row) -> float | None:
+            if sum(filter(None, row["seconds"])) > self.scale.budget_seconds:
+                return None
+            return float(self._ask(entrant, "turn", key, pieces=lengths)["seconds"])
+
+        self._take_turns(running, self.scale.rounds, turn)
         for row in rows:
             self._conclude(row, rows)
         self.forget()
@@ -277,8 +278,7 @@ class Arena:
     def _admitted(self, entrant: Entrant, row: Row, key: str, lengths: list[int] | None, workload: Workload) -> bool:
         """Let a reader read once, and judge it. Whether it takes part in the rounds."""
         row["seconds"] = []
-        worker = self.workers.get(entrant.peer)
-        if worker is None:
+        if entrant.peer not in self.workers:
             missing = entrant.peer in self.unavailable
             row["verdict"] = f"not available: {self.unavailable[entrant.peer]}" if missing else "cannot"
             return False
@@ -286,12 +286,9 @@ class Arena:
             row["verdict"] = "floor"
             return True
         try:
-            answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
-        except TooSlowError:
-            row["verdict"] = f"> {worker.longest_seconds:g} s"
-            return False
-        except FailedError as error:
-            row["verdict"] = "cannot" if str(error).startswith("cannot") else f"failed: {error}"
+            answer = self._ask(entrant, "read", key, pieces=lengths)
+        except (TooSlowError, FailedError) as error:
+            row["verdict"] = self._excuse(error)
             return False
         verdict = judged(answer["calls"], workload.calls, names=entrant not in (*DECODERS, _FIND))
         row["verdict"] = "floor" if entrant.reader == "floor" and verdict == "right" else verdict
@@ -299,22 +296,35 @@ class Arena:
         if answer["seconds"] < COLD_SECONDS:
             try:
                 again = min(WARM_SECONDS, AGAIN * answer["seconds"])
-                warm = worker.ask("turn", key=key, reader=entrant.reader, pieces=lengths, least=again)
+                warm = self._ask(entrant, "turn", key, pieces=lengths, least=again)
                 row["only"] = min(answer["seconds"], warm["seconds"])
             except (TooSlowError, FailedError):
                 pass  # its turns will tell
         return bool(row["only"] <= self.scale.budget_seconds)
 
-    def _turn(self, entrant: Entrant, row: Row, key: str, lengths: list[int] | None) -> None:
-        try:
-            answer = self.workers[entrant.peer].ask("turn", key=key, reader=entrant.reader, pieces=lengths)
-            row["seconds"].append(answer["seconds"])
-        except TooSlowError:
-            row["seconds"].append(None)
-            row["verdict"] = f"> {self.scale.longest_seconds:g} s"
-        except FailedError as error:
-            row["seconds"].append(None)
-            row["verdict"] = f"failed: {error}"
+    def _ask(self, entrant: Entrant, op: str, key: str, **request: Any) -> Answer:
+        return self.workers[entrant.peer].ask(op, key=key, reader=entrant.reader, **request)
+
+    def _excuse(self, error: TooSlowError | FailedError) -> str:
+        """Return the verdict on a reader that gave no answer."""
+        if isinstance(error, TooSlowError):
+            return f"> {self.scale.longest_seconds:g} s"
+        return "cannot" if str(error).startswith("cannot") else f"failed: {error}"
+
+    def _take_turns(
+        self, running: Sequence[tuple[Entrant, Row]], rounds: int, turn: Callable[[Entrant, Row], Any]
+    ) -> None:
+        """Give each reader a turn in each round; one that gives no answer says so, and has no more turns."""
+        for round_ in range(rounds):
+            for place in range(len(running)):  # whoever was first is last in the next round
+                entrant, row = running[(place + round_) % len(running)]
+                seconds = None
+                if not row["verdict"].startswith((">", "failed", "cannot")):
+                    try:
+                        seconds = turn(entrant, row)
+                    except (TooSlowError, FailedError) as error:
+                        row["verdict"] = self._excuse(error)
+                row["seconds"].append(seconds)
 
     def _conclude(self, row: Row, rows: list[Row]) -> None:
         """Add the figures: medians, and ratios round by round to the floor and to callmark."""
@@ -414,45 +424,41 @@ class Arena:
         scale = self.scale
         for name in ("hermes", "qwen_xml", "call"):
             slow: set[str] = set()
-            entrants = (_EMIT, _DEFAULT, _OWN, *(one for one in READ_BY.get(name, ()) if one.peer not in WHOLE_ONLY))
+            entrants = (_EMIT, _DEFAULT, _OWN, *READ_BY.get(name, ()))
             for fed in scale.fed:
                 workload = huge(SPELLINGS[name], fed + 2000, scale.seed)
                 key = self.load(workload)
-                rows = []
+                running: list[tuple[Entrant, Row]] = []
+                rows: list[Row] = []
                 for entrant in entrants:
-                    if entrant.label in slow or entrant.peer not in self.workers:
+                    if entrant.peer not in self.workers:
                         continue
-                    row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": ""}
-                    try:
-                        row["seconds"] = self._next(entrant, key, fed)
-                        row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
-                    except (TooSlowError, FailedError) as error:
-                        row["verdict"] = (
-                            f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
-                        )
-                        slow.add(entrant.label)
+                    row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": "", "seconds": []}
                     rows.append(row)
-                base = next((row for row in rows if row["reader"] == CALLMARK and "us/chunk" in row), None)
+                    if entrant.label in slow:
+                        row["verdict"], row["note"] = f"> {scale.longest_seconds:g} s", "not run: a shorter call took that"
+                    else:
+                        running.append((entrant, row))
+                self._take_turns(running, 5, partial(self._next, workload, key, fed))
                 for row in rows:
-                    if base is not None and "us/chunk" in row:
-                        row["x callmark"] = row["us/chunk"] / base["us/chunk"]
+                    runs = [one for one in row["seconds"] if one]
+                    row["seconds"] = [min(several) for several in zip(*runs, strict=False)]
+                    if runs:
+                        row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
+                    if row["verdict"].startswith(">"):
+                        slow.add(row["reader"])
                 self.forget()
-                yield rows
+                yield _beside_callmark([row for row in rows if row["verdict"] != "cannot"], "us/chunk")
 
-    def _next(self, entrant: Entrant, key: str, fed: int) -> list[float]:
-        request: Row = {
-            "key": key,
-            "reader": entrant.reader,
-            "fed": fed,
-            "pieces": [CHUNK] * 84,
-            "budget": self.scale.budget_seconds,
-        }
-        worker = self.workers[entrant.peer]
-        best = worker.ask("next", **request)["seconds"]
-        if sum(best) < 0.1:  # single chunks are near the clock's grain: the best of three runs for each
-            for _ in range(4):
-                best = [min(pair) for pair in zip(best, worker.ask("next", **request)["seconds"], strict=False)]
-        return [float(seconds) for seconds in best]
+    def _next(self, workload: Workload, key: str, fed: int, entrant: Entrant, row: Row) -> list[float] | None:
+        """Return the seconds of single chunks. They are near the clock's grain: short ones get all five turns."""
+        if any(sum(seconds) > 0.1 for seconds in row["seconds"] if seconds):
+            return None
+        answer = self._ask(
+            entrant, "next", key, fed=fed, pieces=[CHUNK] * 84, budget=self.scale.budget_seconds
+        )
+        row["verdict"] = "floor" if entrant is _EMIT else judged(answer["calls"], workload.calls)
+        return list(answer["seconds"])
 
     def hostile(self) -> Iterator[list[Row]]:
         """Time against size for texts made to be slow, with a good call behind each."""
@@ -478,35 +484,31 @@ class Arena:
                         self._attacked(entrant, key, lengths, row, good)
                         if row["verdict"] != "cannot":
                             rows.append(row)
-                        if "median seconds" not in row or row["median seconds"] > scale.longest_seconds / 40:
+                        if "best seconds" not in row or row["best seconds"] > scale.longest_seconds / 40:
                             gone.add(entrant.label)  # of quadratic growth the next would take 16 times as long
                     self.forget()
                 for label in {row["reader"] for row in rows}:
-                    times = [row for row in rows if row["reader"] == label and "median seconds" in row]
-                    slope = exponent([r["characters"] for r in times], [r["median seconds"] for r in times])
+                    times = [row for row in rows if row["reader"] == label and "best seconds" in row]
+                    slope = exponent([r["characters"] for r in times], [r["best seconds"] for r in times])
                     for row in times:
                         row["exponent"] = slope
                 yield rows
 
     def _attacked(self, entrant: Entrant, key: str, lengths: list[int] | None, row: Row, good: recovery.Good) -> None:
-        worker = self.workers[entrant.peer]
         try:
-            answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
+            answer = self._ask(entrant, "read", key, pieces=lengths)
             seconds = [answer["seconds"]]
             while (len(seconds) < 2 and seconds[0] < 1) or (
                 sum(seconds) < self.scale.budget_seconds / 4 and len(seconds) < 4
             ):
-                seconds.append(worker.ask("turn", key=key, reader=entrant.reader, pieces=lengths)["seconds"])
-        except TooSlowError:
-            row["verdict"] = f"> {self.scale.longest_seconds:g} s"
-            return
-        except FailedError as error:
-            row["verdict"] = "cannot" if str(error).startswith("cannot") else f"failed: {error}"
+                seconds.append(self._ask(entrant, "turn", key, pieces=lengths)["seconds"])
+        except (TooSlowError, FailedError) as error:
+            row["verdict"] = self._excuse(error)
             return
         last = answer["calls"][-1] if answer["calls"] else ("", None)
         row["verdict"] = "found" if last[0] == good.name and same(last[1], good.arguments) else "lost"
         row["seconds"] = seconds
-        row["median seconds"] = min(seconds)
+        row["best seconds"] = min(seconds)
 
     def many(self) -> Iterator[list[Row]]:
         """Many streams at once in one process, a chunk of each in turn: tokens of an answer of 2 KB."""
@@ -514,55 +516,56 @@ class Arena:
         workload = sparse(SPELLINGS["hermes"], 2048, scale.seed)
         pieces = [len(piece) for piece in tokens(workload.text)]
         key = self.load(workload)
-        rows = []
+        running: list[tuple[Entrant, Row]] = []
         for entrant in (_EMIT, _DEFAULT, _OWN, *READ_BY["hermes"]):
-            if entrant.peer not in self.workers or entrant.peer in WHOLE_ONLY:
-                continue
-            row: Row = {"workload": workload.name, "reader": entrant.label, "streams": scale.streams, "verdict": ""}
-            request: Row = {"key": key, "reader": entrant.reader, "pieces": pieces}
-            try:
-                alone = [self.workers[entrant.peer].ask("many", streams=1, **request)["seconds"] for _ in range(5)]
-                together = [
-                    self.workers[entrant.peer].ask("many", streams=scale.streams, **request)["seconds"]
-                    for _ in range(max(1, scale.rounds // 3))
-                ]
-                row["seconds"] = together
-                row["ns/chunk"] = statistics.median(together) / scale.streams / len(pieces) * 1e9
-                row["x alone"] = statistics.median(together) / scale.streams / statistics.median(alone)
-            except (TooSlowError, FailedError) as error:
-                row["verdict"] = f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
-            rows.append(row)
+            row: Row = {"workload": workload.name, "reader": entrant.label, "streams": scale.streams, "alone": []}
+            if entrant.peer in self.workers:
+                self._admitted(entrant, row, key, pieces, workload)
+                running.append((entrant, row))
+
+        def turn(entrant: Entrant, row: Row) -> float:
+            alone = [self._ask(entrant, "many", key, pieces=pieces, streams=1)["seconds"] for _ in range(3)]
+            row["alone"].append(statistics.median(alone))
+            return float(self._ask(entrant, "many", key, pieces=pieces, streams=scale.streams)["seconds"])
+
+        self._take_turns(running, max(1, scale.rounds // 3), turn)
         self.forget()
-        yield _beside_callmark(rows, "ns/chunk")
+        rows = [row for _, row in running if row["verdict"] != "cannot"]
+        for row in rows:
+            row.pop("only", None)
+            if any(row["seconds"]):
+                row["ns/chunk"] = statistics.median(filter(None, row["seconds"])) / scale.streams / len(pieces) * 1e9
+                row["x alone"] = against(row["seconds"], row["alone"])[0] / scale.streams
+        yield _beside_callmark(rows)
 
     def batch(self) -> Iterator[list[Row]]:
         """Many short texts, one after the other, two thirds of them with a call."""
         scale = self.scale
-        texts = messages(SPELLINGS["hermes"], min(scale.batch, 500), scale.seed)
-        meant = sum("<tool_call>" in texts[place % len(texts)] for place in range(scale.batch))
-        key = self.load(Workload("batch", SPELLINGS["hermes"], "", (), None, ()), texts=texts)
-        characters = sum(len(texts[place % len(texts)]) for place in range(scale.batch))
-        rows = []
+        made = messages(SPELLINGS["hermes"], min(scale.batch, 500), scale.seed)
+        several = [made[place % len(made)] for place in range(scale.batch)]
+        meant = [call for _, calls in several for call in calls]
+        key = self.load(
+            Workload("batch", SPELLINGS["hermes"], "", (), None, ()), texts=[text for text, _ in several]
+        )
+        characters = sum(len(text) for text, _ in several)
+        running: list[tuple[Entrant, Row]] = []
         for entrant in (_DEFAULT, _OWN, *READ_BY["hermes"]):
-            if entrant.peer not in self.workers:
-                continue
             row: Row = {"workload": f"{scale.batch} short texts", "reader": entrant.label, "characters": characters}
-            try:
-                worker = self.workers[entrant.peer]
-                answers = [
-                    worker.ask("batch", key=key, reader=entrant.reader, texts=scale.batch)
-                    for _ in range(max(1, scale.rounds // 3))
-                ]
-                row["seconds"] = [answer["seconds"] for answer in answers]
-                row["us/text"] = statistics.median(row["seconds"]) / scale.batch * 1e6
-                row["MB/s"] = characters / statistics.median(row["seconds"]) / 1e6
-                found = answers[0]["found"]
-                row["verdict"] = "right" if found == meant else f"wrong: {found} of {meant} calls"
-            except (TooSlowError, FailedError) as error:
-                row["verdict"] = f"> {scale.longest_seconds:g} s" if isinstance(error, TooSlowError) else str(error)
-            rows.append(row)
+            if entrant.peer in self.workers:
+                running.append((entrant, row | {"verdict": "", "seconds": []}))
+
+        def turn(entrant: Entrant, row: Row) -> float:
+            answer = self._ask(entrant, "batch", key)
+            row["verdict"] = judged(answer["calls"], meant)
+            return float(answer["seconds"])
+
+        self._take_turns(running, max(1, scale.rounds // 3), turn)
         self.forget()
-        yield _beside_callmark(rows, "us/text")
+        for _, row in running:
+            if any(row["seconds"]):
+                median = statistics.median(filter(None, row["seconds"]))
+                row |= {"us/text": median / scale.batch * 1e6, "MB/s": characters / median / 1e6}
+        yield _beside_callmark([row for _, row in running])
 
     def arguments(self) -> Iterator[list[Row]]:
         """Decoders of JSON, told where it stands, beside callmark, which has to find it (in `hermes`)."""
@@ -602,29 +605,22 @@ class Arena:
             key = self.load(workload)
             lengths = None if way == "whole" else [len(piece) for piece in chunks(workload.text, 16)]
             for entrant in (_DEFAULT, _OWN, *READ_BY["hermes"]):
-                worker = self.workers.get(entrant.peer)
-                if worker is None or entrant.peer == "ai-sdk":
+                if entrant.peer not in self.workers or entrant.peer == "ai-sdk":
                     continue
                 row: Row = {"workload": "one big call", "way": way, "reader": entrant.label, "characters": size}
                 try:
-                    answer = worker.ask("read", key=key, reader=entrant.reader, pieces=lengths)
-                    peak = worker.ask("peak", key=key, reader=entrant.reader, pieces=lengths)["bytes"]
+                    answer = self._ask(entrant, "read", key, pieces=lengths)
+                    peak = self._ask(entrant, "peak", key, pieces=lengths)["bytes"]
                     row |= {"peak KB": peak / 1024, "x text": peak / len(workload.text.encode())}
                     row["verdict"] = judged(answer["calls"], workload.calls)
                     if "Rust" in entrant.label:
                         row["note"] = "Rust's own memory is not seen"
-                except TooSlowError:
-                    row["verdict"] = f"> {worker.longest_seconds:g} s"
-                except FailedError as error:
-                    if str(error).startswith("cannot"):
-                        continue
-                    row["verdict"] = f"failed: {error}"
-                rows.append(row)
+                except (TooSlowError, FailedError) as error:
+                    row["verdict"] = self._excuse(error)
+                if row["verdict"] != "cannot":
+                    rows.append(row)
             self.forget()
         yield rows
-
-
-WHOLE_ONLY = ("agent-tool-parser", "agent-tool-parser, Python engine", "forge-guardrails")
 
 
 def against(seconds: Sequence[float | None], base: Sequence[float | None]) -> tuple[float, float, float]:
@@ -636,9 +632,10 @@ def against(seconds: Sequence[float | None], base: Sequence[float | None]) -> tu
     return statistics.median(pairs), min(pairs), max(pairs)
 
 
-def _beside_callmark(rows: list[Row], column: str) -> list[Row]:
-    base = next((row[column] for row in rows if row["reader"] == CALLMARK and column in row), None)
+def _beside_callmark(rows: list[Row], column: str = "") -> list[Row]:
+    """Add what each reader takes as a multiple of callmark: by a column, or by its turns round by round."""
+    base = next((row for row in rows if row["reader"] == CALLMARK and any(row["seconds"])), None)
     for row in rows:
-        if base and column in row:
-            row["x callmark"] = row[column] / base
+        if base is not None and any(row["seconds"]):
+            row["x callmark"] = row[column] / base[column] if column else against(row["seconds"], base["seconds"])[0]
     return rows

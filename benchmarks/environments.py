@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -115,7 +116,11 @@ def compiled(tell: Callable[[str], None] = lambda line: None) -> Launch:
         told.update(path.read_bytes())
     folder = cache_folder() / f"compiled-{told.hexdigest()[:12]}"
     if not folder.exists():
+        compiler = str(sysconfig.get_config_var("CC") or "").split()
+        if compiler and not shutil.which(compiler[0]):  # pip would find that out half a minute later, at each run
+            raise UnavailableError(f"needs a C compiler ({compiler[0]})")
         tell("compiling callmark")
+        shutil.rmtree(f"{folder}.part", ignore_errors=True)  # what an interrupted run left behind
         with tempfile.TemporaryDirectory() as temporary:  # setuptools builds in the folder that it is given
             copy = Path(temporary) / "callmark"
             shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "results", "build", "*.so"))
@@ -173,8 +178,9 @@ def _run(command: list[str], **named: str) -> None:
         stdin=subprocess.DEVNULL,
     )
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["failed"]
-        raise UnavailableError(f"{Path(command[0]).name} {command[1]}: {lines[-1][:200]}")
+        lines = [line.strip() for line in done.stderr.splitlines() if "error" in line.lower()]
+        said = [line for line in lines if "subprocess-exited" not in line] or ["failed"]  # the cause, then its effects
+        raise UnavailableError(f"{Path(command[0]).name} {command[1]}: {said[0][:200]}")
 
 
 def _install_python(folder: Path, peer: Peer, interpreter: str) -> None:
@@ -216,7 +222,7 @@ def _install_npm(folder: Path, peer: Peer) -> None:
         [
             "npm",
             "install",
-            "--silent",
+            "--loglevel=error",
             "--no-audit",
             "--no-fund",
             "--ignore-scripts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,13 +111,15 @@ def _bars(
 def _bar(axes: Any, place: int, row: Row, column: str, left: float) -> None:
     figure, verdict, colour = row.get(column), str(row["verdict"]), _colour(row["reader"])
     if not figure:
-        axes.text(left * 1.15, place, verdict.split(":")[0], va="center", fontsize=7.5, color=_FAINT, style="italic")
+        axes.annotate(verdict.split(":")[0], (left, place), xytext=(3, 0), textcoords="offset points", va="center",
+                      fontsize=7.5, color=_FAINT, style="italic")  # fmt: skip
         return
     wrong = verdict.startswith(("wrong", "failed"))
     axes.barh(place, figure, height=0.72, color="white" if wrong else colour, edgecolor=colour if wrong else "none",
               hatch="////" if wrong else None, linewidth=0.6)  # fmt: skip
     words = f"{figure:,.0f}" if figure >= 10 else f"{figure:.2g}"
-    axes.text(figure * 1.08, place, words, va="center", fontsize=7.5, color=_FAINT if wrong else _INK)
+    axes.annotate(words, (figure, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=7.5,
+                  color=_FAINT if wrong else _INK)  # fmt: skip
 
 
 def whole(rows: list[Row]) -> Any:
@@ -131,9 +134,12 @@ def stream(rows: list[Row]) -> Any:
                  "emit: a feed that returns one event holding its chunk", ("hermes", "qwen_xml", "glm"))  # fmt: skip
 
 
-def _lines(axes: Any, rows: list[Row], x: str, y: str, scale: float = 1.0) -> None:
-    for place, reader in enumerate(dict.fromkeys(row["reader"] for row in rows)):
+def _lines(axes: Any, rows: list[Row], all_rows: list[Row], x: str, y: str, scale: float = 1.0) -> None:
+    """Draw a line for each reader of `rows`; it has the same marker in every panel of `all_rows`."""
+    for place, reader in enumerate(dict.fromkeys(row["reader"] for row in all_rows)):
         mine = [row for row in rows if row["reader"] == reader and row.get(y)]
+        if not mine:
+            continue
         second = reader.startswith("callmark,") or reader.endswith(("qwen25", "(Python)"))
         axes.plot([row[x] for row in mine], [row[y] * scale for row in mine], color=_colour(reader), lw=1.8,
                   marker=_MARKERS[place % len(_MARKERS)], ms=4.5, ls="--" if second else "-",
@@ -143,6 +149,14 @@ def _lines(axes: Any, rows: list[Row], x: str, y: str, scale: float = 1.0) -> No
                 axes.plot(row[x], row[y] * scale, marker="x", ms=9, mew=1.6, color=_INK)
     axes.set_xscale("log")
     axes.set_yscale("log")
+
+
+def _legend(figure: Figure, grid: Any, wrong: str) -> None:
+    """Say below all panels who is who, and what a cross on a point means."""
+    handles = {label: handle for axes in grid.flat
+               for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}  # fmt: skip
+    handles[wrong] = Line2D([], [], ls="", marker="x", color=_INK, ms=8)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=8)
 
 
 def next_chunk(rows: list[Row]) -> Any:
@@ -155,16 +169,14 @@ def next_chunk(rows: list[Row]) -> Any:
                                 layout="constrained")  # fmt: skip
     for one, spelling in zip(axes[0], spellings, strict=True):
         mine = [row for row in chosen if row["spelling"] == spelling]
-        _lines(one, mine, "already", "us/chunk")
+        _lines(one, mine, chosen, "already", "us/chunk")
         one.set_title(spelling)
         one.set_xlabel("characters of the call that have come already")
-        one.legend(fontsize=7, loc="upper left")
-    low, high = axes[0][0].get_ylim()
-    axes[0][0].set_ylim(low, high * 12)  # room for the legends
+    _legend(figure, axes, "read wrongly")
     axes[0][0].set_ylabel("µs for the next chunk of 4 characters")
     figure.suptitle("What the next chunk costs: flat is linear in all, rising is quadratic", x=0.005, ha="left",
                     fontsize=13, fontweight="bold")  # fmt: skip
-    _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces")
+    _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces", -0.02)
     return figure
 
 
@@ -176,24 +188,18 @@ def hostile(rows: list[Row]) -> Any:
         return None
     figure, grid = plt.subplots(2, len(names), figsize=(3.3 * len(names), 6.4), sharex=True, sharey=True, squeeze=False,
                                 layout="constrained")  # fmt: skip
+    ticks = sorted({1 << round(math.log2(row["characters"])) for row in chosen})
     for line, way in zip(grid, ("whole", "stream"), strict=True):
         for axes, name in zip(line, names, strict=True):
             mine = [row for row in chosen if (row["workload"], row["way"]) == (name, way)]
-            _lines(axes, mine, "characters", "median seconds", 1000)
+            _lines(axes, mine, chosen, "characters", "best seconds", 1000)
             axes.set_title(f"{name}  ·  {way}", fontsize=9)
-            ticks = sorted({2048 * 4**power for power in range(4)})
             axes.set_xticks(ticks, [f"{tick // 1024}K" for tick in ticks])
             axes.minorticks_off()
         line[0].set_ylabel("ms")
     for axes in grid[-1]:
         axes.set_xlabel("characters")
-    readers = list(dict.fromkeys(row["reader"] for row in chosen))
-    handles = {label: handle for line in grid for axes in line
-               for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}  # fmt: skip
-    lost = Line2D([], [], ls="", marker="x", color=_INK, ms=8, label="lost")
-    figure.legend([*(handles[_short(one)] for one in readers if _short(one) in handles), lost],
-                  [*(_short(one) for one in readers if _short(one) in handles), "the good call behind it is lost"],
-                  loc="outside lower center", ncols=5, fontsize=8)  # fmt: skip
+    _legend(figure, grid, "the good call behind it is lost")
     figure.suptitle("Texts made to be slow", x=0.005, ha="left", fontsize=13, fontweight="bold")
     _source(figure, rows, "a line that ends early took so long that the next size was left out", -0.02)
     return figure
@@ -201,7 +207,7 @@ def hostile(rows: list[Row]) -> Any:
 
 def memory(rows: list[Row]) -> Any:
     """Peak of what Python allocates, in multiples of the text."""
-    chosen = [row for row in of(rows, "memory") if row.get("x text") and row.get("reader")]
+    chosen = [row for row in of(rows, "memory") if row.get("reader")]
     if not chosen:
         return None
     ways = list(dict.fromkeys(row["way"] for row in chosen))
@@ -273,17 +279,17 @@ def sizes(rows: list[Row]) -> Any:
         for axes, workload in zip(line, workloads, strict=True):
             mine = [{**row, "chunk": int(row["chunk"])} for row in chosen
                     if (row["spelling"], row["workload"]) == (spelling, workload)]  # fmt: skip
-            _lines(axes, mine, "chunk", "MB/s")
+            _lines(axes, mine, chosen, "chunk", "MB/s")
             axes.set_title(f"{workload}  ·  {spelling}", fontsize=9)
             axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
             axes.minorticks_off()
         line[0].set_ylabel("MB/s")
-        line[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     for axes in grid[-1]:
         axes.set_xlabel("characters in a chunk")
-    figure.suptitle("Throughput of streams against the length of a chunk (x: read wrongly)", x=0.005, ha="left",
+    _legend(figure, grid, "read wrongly")
+    figure.suptitle("Throughput of streams against the length of a chunk", x=0.005, ha="left",
                     fontsize=13, fontweight="bold")  # fmt: skip
-    _source(figure, rows, "")
+    _source(figure, rows, "a chunk of so many characters, cut anywhere", -0.02)
     return figure
 
 

@@ -350,15 +350,16 @@ def repairs(characters: int, seed: int = 0) -> Workload:
     return Workload("calls to repair", SPELLINGS["hermes"], "".join(markers), tuple(calls), None, json_texts)
 
 
-def messages(spelling: Spelling, count: int, seed: int = 0) -> list[str]:
-    """Return short answers, a third of them without a call, as they come in a batch of model outputs."""
+def messages(spelling: Spelling, count: int, seed: int = 0) -> list[tuple[str, list[tuple[str, Arguments]]]]:
+    """Return short answers with their calls, a third of them without one, as they come in a batch of model outputs."""
     rng = random.Random(seed)
     lines = _lines(rng)
-    texts = []
+    made = []
     for place in range(count):
         text = "".join(next(lines) for _ in range(rng.randint(1, 12)))
-        texts.append(text if place % 3 == 0 else text + spelling.write(*_some_call(rng))[0])
-    return texts
+        calls = [_some_call(rng)] if place % 3 else []
+        made.append((text + "".join(spelling.write(*call)[0] for call in calls), calls))
+    return made
 
 
 _MARKERS = re.compile(

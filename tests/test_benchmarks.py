@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
-from benchmarks import compare, correctness, figures
+from benchmarks import compare, contests, correctness, environments, figures
 from benchmarks.contests import CALLMARK, OURS, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.instructions import counting
@@ -138,7 +140,10 @@ def test_the_seed_and_the_size_change_the_text():
     for size in (1000, 10_000, 100_000):
         assert size - 120 <= len(huge(SPELLINGS["hermes"], size).text) <= size
     assert messages(SPELLINGS["hermes"], 9, 1) != messages(SPELLINGS["hermes"], 9, 2)
-    assert sum("<tool_call>" in text for text in messages(SPELLINGS["hermes"], 9)) == 6
+    made = messages(SPELLINGS["hermes"], 9)
+    assert [text.count("<tool_call>") for text, _ in made] == [len(calls) for _, calls in made] == [0, 1, 1] * 3
+    for text, calls in made:
+        assert [(call.name, call.arguments) for call in parse(text).calls] == calls
 
 
 def test_every_call_is_of_a_tool_that_is_described():
@@ -216,6 +221,82 @@ def test_every_part_has_callmark_right():
                 assert all(row["x floor"] > 0 and row["x callmark"] == 1 for row in mine)
     finally:
         arena.close()
+
+
+@pytest.mark.parametrize("part", ["next", "many", "batch"])
+def test_a_wrong_peer_is_marked_wrong_in_every_part(fakes, monkeypatch, part):
+    entrants = tuple(Entrant(name, "fake", name) for name in ("Right", "Cuts", "Raises", "WholeOnly"))
+    monkeypatch.setattr(contests, "READ_BY", {"hermes": entrants})
+    arena = Arena(TINY._replace(rounds=6), {OURS: ours(), "fake": fakes})
+    try:
+        rows = {row["reader"]: row for some in getattr(arena, part)() for row in some if row.get("spelling") in
+                (None, "hermes")}  # fmt: skip
+    finally:
+        arena.close()
+    assert {name: row["verdict"].split(":")[0] for name, row in rows.items() if name in NAMES} == {
+        "Right": "right", "Cuts": "wrong", "Raises": "failed", **({"WholeOnly": "right"} if part == "batch" else {}),
+    }  # fmt: skip
+    assert rows["Right"]["x callmark"] > 0
+    assert rows[CALLMARK]["x callmark"] == 1
+    assert len(rows["Right"]["seconds"]) == (80 if part == "next" else 2)
+    assert "x callmark" not in rows["Raises"]
+
+
+def test_a_stream_that_was_too_slow_is_not_tried_on_a_longer_call(fakes, monkeypatch):
+    monkeypatch.setattr(contests, "READ_BY", {"hermes": (Entrant("Slow", "fake", "Slow"),)})
+    arena = Arena(TINY._replace(fed=(1000, 2000), longest_seconds=2), {OURS: ours(), "fake": fakes})
+    try:
+        slow = [row for some in arena.next() for row in some if row["reader"] == "Slow"]
+    finally:
+        arena.close()
+    assert [(row["verdict"], "note" in row) for row in slow] == [("> 2 s", False), ("> 2 s", True)]
+
+
+def test_the_collector_goes_through_what_a_turn_makes_and_not_through_what_was_there():
+    class Counts:
+        def __init__(self, task: Task) -> None:
+            self.seen: list[int] = []
+
+        def whole(self):
+            return lambda text: before.append(len(gc.get_objects()))
+
+    before: list[int] = []
+    server = Server({"counts": Counts}, {})
+    server.handle({"op": "load", "key": "k", "text": ""})
+    try:
+        assert server.handle({"op": "turn", "key": "k", "reader": "counts", "least": 0})["ok"]
+        assert server.handle({"op": "turn", "key": "k", "reader": "counts", "least": 0})["ok"]
+        assert gc.get_freeze_count() > 10_000  # still: the next turn's first collection is a short one
+        assert max(before) < 2000
+    finally:
+        gc.unfreeze()
+
+
+def test_a_run_that_is_ended_takes_its_processes_with_it_and_leaves_its_rows(tmp_path):
+    out = tmp_path / "run.jsonl"
+    command = [sys.executable, "-m", "benchmarks", "stream", "--no-peers", "--no-plots", "--out", out]
+    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = monotonic() + 60
+    while (not out.exists() or len(out.read_bytes().splitlines()) < 2) and monotonic() < deadline:
+        sleep(0.05)
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    left = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+    run.terminate()
+    assert run.wait(20) == 143
+    assert {row["part"] for row in read_lines(out)} == {"conditions", "stream"}
+    assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+
+
+def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
+    program = "import sys; print('error: subprocess-exited-with-error\\nx.py:1: error: no stubs\\nerror: it failed'," \
+              " file=sys.stderr); sys.exit(1)"  # fmt: skip
+    with pytest.raises(UnavailableError, match=r"x\.py:1: error: no stubs$"):
+        environments._run([sys.executable, "-c", program])
+    monkeypatch.setenv("CALLMARK_BENCHMARKS_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: "no-such-compiler -pthread")
+    with pytest.raises(UnavailableError, match="needs a C compiler"):
+        environments.compiled()
 
 
 def test_a_worker_says_what_went_wrong(fakes):

@@ -135,24 +135,28 @@ const operations = {
     const points = Array.from(task.text);
     const stream = open(protocol, task.tools);
     let position = 0;
-    for (let place = 0; place < 70 && position < request.fed; place += 1) {
-      const length = place < 50 ? 4 : Math.max(1, Math.floor((request.fed - 200) / 20));
-      await stream.feed(points.slice(position, Math.min(position + length, request.fed)).join(""));
-      position += length;
-    }
-    await stream.feed(points.slice(Math.min(position, request.fed), request.fed).join(""));
-    const pieces = cut(points.slice(request.fed).join(""), request.pieces);
-    const seconds = [];
-    for (const piece of pieces.slice(0, 4)) await stream.feed(piece);
-    const start = performance.now();
-    for (const piece of pieces.slice(4)) {
+    const feed = async (end) => {
+      const piece = points.slice(position, end).join("");
+      position = end;
       const before = performance.now();
       await stream.feed(piece);
-      const after = performance.now();
-      seconds.push((after - before) / 1000);
-      if (after - start > request.budget * 1000 && seconds.length >= 3) break;
+      return (performance.now() - before) / 1000;
+    };
+    for (let place = 0; place < 70 && position < request.fed; place += 1) {
+      const length = place < 50 ? 4 : Math.max(1, Math.floor((request.fed - 200) / 20));
+      await feed(Math.min(position + length, request.fed));
     }
-    return { seconds };
+    for (const length of request.pieces.slice(0, 4)) await feed(position + length);
+    const seconds = [];
+    let total = 0;
+    for (const length of request.pieces.slice(4)) {
+      seconds.push(await feed(position + length));
+      total += seconds.at(-1);
+      if (total > request.budget && seconds.length >= 3) break;
+    }
+    await feed(points.length);
+    await stream.finish();
+    return { seconds, calls: sorted(stream.parts).calls };
   },
   many: async (request) => {
     const [protocol, task, pieces] = prepared(request);
@@ -165,15 +169,14 @@ const operations = {
   batch: async (request) => {
     const [protocol, task] = prepared({ ...request, pieces: undefined });
     let seconds = 0;
-    let found = 0;
-    for (let place = 0; place < request.texts; place += 1) {
-      const text = task.options.texts[place % task.options.texts.length];
+    const calls = [];
+    for (const text of task.options.texts) {
       const start = processorSeconds();
       const parts = protocol.parseGeneratedText({ text, tools: task.tools });
       seconds += processorSeconds() - start;
-      found += sorted(parts).calls.length;
+      calls.push(...sorted(parts).calls);
     }
-    return { seconds, found };
+    return { seconds, calls };
   },
   peak: async () => {
     throw new Error("cannot: tracemalloc is Python's");
