@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from benchmarks import contests, figures
 from benchmarks.contests import QUICK, Arena, Scale
+from benchmarks.correctness import correctness
+from benchmarks.environments import PEERS
 from benchmarks.parts import Parts, full, quick
 from benchmarks.report import ROOT, Lines, Row, conditions, read_lines, table
 
@@ -68,8 +71,8 @@ def main() -> None:
 @click.argument("parts", nargs=-1, type=click.Choice(list(PARTS)))
 @click.option("--quick", "is_quick", is_flag=True, help="Smaller texts, fewer rounds: a minute.")
 @click.option("--seed", default=0, show_default=True, help="Another seed, other texts.")
-@click.option("--characters", type=int, help="Length of the whole texts, of streamed prose, and of big arguments.")
-@click.option("--rounds", type=int, help="Turns of each reader in a contest.")
+@click.option("--characters", type=click.IntRange(min=1), help="Length of the whole texts, of streamed prose, and of big arguments.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Turns of each reader in a contest.")
 @click.option("--peer", "peers", multiple=True, help="Only this peer (a beginning of its name; may be repeated).")
 @click.option("--no-peers", is_flag=True, help="callmark and the floors alone.")
 @click.option("--out", type=click.Path(path_type=Path), help="The results [default: results/run.jsonl].")
@@ -87,7 +90,6 @@ def run(
 ) -> None:
     """Run the PARTS (all by default). The exit code is 1 where callmark lost a call or read one wrongly."""
     start = perf_counter()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the readers' processes are ended then too
     console = Console(highlight=False, soft_wrap=True)
     scale = (QUICK if is_quick else Scale())._replace(seed=seed)
     if characters:
@@ -99,6 +101,9 @@ def run(
         )
     if rounds:
         scale = scale._replace(rounds=rounds)
+    for peer in peers:
+        if not any(name.startswith(peer) for name in (*PEERS, contests.COMPILED)):
+            raise click.BadParameter(f"{peer!r} begins none of {', '.join(PEERS)}", param_hint="--peer")
     chosen = [name for name in PARTS if not parts or name in parts]
     lines = Lines(out or ROOT / "results" / "run.jsonl")
     columns = (
@@ -125,6 +130,11 @@ def run(
             tell("\n".join(f"{key:11} {_said(value)}" for key, value in heading.items() if key != "part"))
             own = Parts((quick if is_quick else full)(seed), tell)
             for name in chosen:
+                if lacking := _lacking(name):
+                    tell(f"left out: {name} {lacking}")
+                    rows.append({"part": "time", "of": name, "seconds": 0.0, "left out": lacking})
+                    lines.add(rows[-1:])
+                    continue
                 title, shown, steps = PARTS[name]
                 progress.update(task, description=name, total=steps, completed=0)
                 began = perf_counter()
@@ -163,10 +173,20 @@ def run(
     sys.exit(1 if wrong else 0)
 
 
+def _lacking(part: str) -> str:
+    """Return what a part needs and does not find here, if anything."""
+    if part == "stdio" and not shutil.which("node"):
+        return "needs node"
+    if part == "correctness":
+        try:
+            import canitoolcall.fixtures  # type: ignore[import-untyped,unused-ignore]  # noqa: F401
+        except ImportError:
+            return "needs canitoolcall"
+    return ""
+
+
 def _contests(arena: Arena, name: str, is_quick: bool) -> Iterator[list[Row]]:
     if name == "correctness":
-        from benchmarks.correctness import correctness  # needs the extra `bench`
-
         return correctness(arena, 24 if is_quick else 1)
     made: Callable[[], Iterator[list[Row]]] = getattr(arena, name)
     return made()
@@ -224,15 +244,20 @@ def readme(path: Path, write: bool) -> None:
 @main.command()
 @click.argument("revision", metavar="REV")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--rounds", default=15, show_default=True)
+@click.option("--rounds", default=15, show_default=True, type=click.IntRange(min=2))  # there are quartiles
 @click.option("--instructions/--no-instructions", default=True, help="Count instructions too (Linux or valgrind).")
 def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
     """Tell what the working tree costs against REV: times in turns, and instructions."""
+    from benchmarks.compare import RevisionError
     from benchmarks.compare import compare as against
 
-    for text in against(revision, seed, rounds, instructions):
-        click.echo(text)
+    try:
+        for text in against(revision, seed, rounds, instructions):
+            click.echo(text)
+    except RevisionError as error:
+        raise click.ClickException(str(error)) from None
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the readers' processes are ended then too
     main(prog_name="python -m benchmarks")

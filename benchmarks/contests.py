@@ -436,7 +436,7 @@ class Arena:
                     row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": "", "seconds": []}
                     rows.append(row)
                     if entrant.label in slow:
-                        row["verdict"], row["note"] = f"> {scale.longest_seconds:g} s", "not run: a shorter call took it"
+                        row["verdict"], row["note"] = f"> {scale.longest_seconds:g} s", "not run: a shorter one took it"
                     else:
                         running.append((entrant, row))
                 self._take_turns(running, 5, partial(self._next, workload, key, fed))

@@ -13,6 +13,7 @@ from time import monotonic, sleep
 
 import pytest
 from benchmarks import compare, contests, correctness, environments, figures
+from benchmarks.__main__ import main
 from benchmarks.contests import CALLMARK, OURS, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.instructions import counting
@@ -33,6 +34,7 @@ from benchmarks.workloads import (
     tokens,
     wide,
 )
+from click.testing import CliRunner
 
 from callmark import Limits, Parser, parse
 
@@ -285,6 +287,29 @@ def test_a_run_that_is_ended_takes_its_processes_with_it_and_leaves_its_rows(tmp
     assert run.wait(20) == 143
     assert {row["part"] for row in read_lines(out)} == {"conditions", "stream"}
     assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+
+
+def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))  # no node
+    monkeypatch.setitem(sys.modules, "canitoolcall.fixtures", None)
+    options = ["--quick", "--no-peers", "--no-plots", "--out", str(tmp_path / "run.jsonl")]
+    done = CliRunner().invoke(main, ["correctness", "stdio", *options])
+    assert done.exit_code == 0, done.output
+    assert "left out: correctness needs canitoolcall" in done.output
+    assert "left out: stdio needs node" in done.output
+    made = read_lines(tmp_path / "run.jsonl")
+    assert [row["left out"] for row in made if "left out" in row] == ["needs canitoolcall", "needs node"]
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["compare", "no-such-revision"], "no-such-revision"), (["compare", "HEAD", "--rounds", "1"], "x>=2"),
+    (["whole", "--rounds", "0"], "x>=1"), (["whole", "--peer", "nobody"], "nobody"), (["whoel"], "whoel"),
+])  # fmt: skip
+def test_what_cannot_be_meant_is_refused_in_a_line(words, said, tmp_path):
+    done = CliRunner().invoke(main, words if words[0] == "compare" else [*words, "--out", str(tmp_path / "x" / "y")])
+    assert (done.exit_code, said in done.output) in ((1, True), (2, True))
+    assert isinstance(done.exception, SystemExit)
+    assert not (tmp_path / "x").exists()
 
 
 def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
