@@ -71,7 +71,7 @@ def main() -> None:
 @click.argument("parts", nargs=-1, type=click.Choice(list(PARTS)))
 @click.option("--quick", "is_quick", is_flag=True, help="Smaller texts, fewer rounds: a minute.")
 @click.option("--seed", default=0, show_default=True, help="Another seed, other texts.")
-@click.option("--characters", type=click.IntRange(min=1), help="Length of the whole texts, of streamed prose, and of big arguments.")
+@click.option("--characters", type=click.IntRange(min=1), help="Length of whole texts, streamed prose, big arguments.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Turns of each reader in a contest.")
 @click.option("--peer", "peers", multiple=True, help="Only this peer (a beginning of its name; may be repeated).")
 @click.option("--no-peers", is_flag=True, help="callmark and the floors alone.")

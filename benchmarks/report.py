@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import unicodedata
 from collections.abc import Sequence
@@ -44,6 +45,9 @@ def conditions(
 
 
 def _commit() -> str:
+    if not shutil.which("git"):
+        return "none"
+
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""
