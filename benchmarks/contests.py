@@ -378,20 +378,25 @@ class Arena:
             yield self._streamed(sparse(spelling, scale.streamed_characters, scale.seed), peers)
             yield self._streamed(dense(spelling, scale.streamed_dense, scale.seed), peers)
             lost: set[str] = set()
+            taken: dict[str, list[float]] = {}
             for size in scale.arguments:
                 workload = huge(spelling, size, scale.seed)._replace(name=f"argument of {size // 1000} KB")
                 rows = self._streamed(workload, [entrant for entrant in peers if entrant.label not in lost])
                 rows += [self._left_out(workload, label) for label in sorted(lost)]
-                lost |= {row["reader"] for row in rows if self._hopeless(row)}
+                for row in rows:
+                    taken.setdefault(row["reader"], []).extend(filter(None, [row.get("median seconds")]))
+                    if row["verdict"].startswith(">") or self._hopeless(taken[row["reader"]]):
+                        lost.add(row["reader"])
                 yield rows
 
     def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
         entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, _COMPILED, *peers)
         return self.contest(workload, entrants, chunks(workload.text, whole_markers=True), chunk=str(CHUNK))
 
-    def _hopeless(self, row: Row) -> bool:
-        """Whether ten times the text would take ten times as long as is allowed, at the least."""
-        return bool(row["verdict"].startswith(">") or row.get("median seconds", 0) * 10 > self.scale.longest_seconds)
+    def _hopeless(self, taken: Sequence[float]) -> bool:
+        """Whether ten times the text would take too long: growing by ten, or by a third of what it grew last time."""
+        growth = taken[-1] / taken[-2] if len(taken) > 1 else 10
+        return bool(taken) and taken[-1] * max(10, growth / 3) > self.scale.longest_seconds
 
     def _left_out(self, workload: Workload, label: str) -> Row:
         return {
@@ -401,7 +406,7 @@ class Arena:
             "chunk": str(CHUNK),
             "characters": len(workload.text),
             "verdict": f"> {self.scale.longest_seconds:g} s",
-            "note": "not run: a tenth of the text took a tenth of the limit or longer",
+            "note": "not run: what shorter texts took leaves no doubt",
             "seconds": [],
         }
 
@@ -524,9 +529,12 @@ class Arena:
                 running.append((entrant, row))
 
         def turn(entrant: Entrant, row: Row) -> float:
-            alone = [self._ask(entrant, "many", key, pieces=pieces, streams=1)["seconds"] for _ in range(3)]
-            row["alone"].append(statistics.median(alone))
-            return float(self._ask(entrant, "many", key, pieces=pieces, streams=scale.streams)["seconds"])
+            alone, seconds = (
+                self._ask(entrant, "many", key, pieces=pieces, streams=scale.streams, together=together)["seconds"]
+                for together in (False, True)
+            )
+            row["alone"].append(alone)
+            return float(seconds)
 
         self._take_turns(running, max(1, scale.rounds // 3), turn)
         self.forget()
@@ -535,7 +543,7 @@ class Arena:
             row.pop("only", None)
             if any(row["seconds"]):
                 row["ns/chunk"] = statistics.median(filter(None, row["seconds"])) / scale.streams / len(pieces) * 1e9
-                row["x alone"] = against(row["seconds"], row["alone"])[0] / scale.streams
+                row["x alone"] = against(row["seconds"], row["alone"])[0]
         yield _beside_callmark(rows)
 
     def batch(self) -> Iterator[list[Row]]:

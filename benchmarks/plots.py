@@ -151,12 +151,15 @@ def _lines(axes: Any, rows: list[Row], all_rows: list[Row], x: str, y: str, scal
     axes.set_yscale("log")
 
 
-def _legend(figure: Figure, grid: Any, wrong: str) -> None:
-    """Say below all panels who is who, and what a cross on a point means."""
+def _legend(figure: Figure, grid: Any, wrong: str) -> float:
+    """Say below all panels who is who, and what a cross on a point means; return where the next line may stand."""
     handles = {label: handle for axes in grid.flat
                for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}  # fmt: skip
     handles[wrong] = Line2D([], [], ls="", marker="x", color=_INK, ms=8)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=8)
+    columns = max(1, int(figure.get_figwidth() / 2.2))
+    figure.legend(handles.values(), handles.keys(), loc="upper center", bbox_to_anchor=(0.5, 0), ncols=columns,
+                  fontsize=8)  # fmt: skip
+    return -(0.25 + 0.18 * math.ceil(len(handles) / columns)) / float(figure.get_figheight())
 
 
 def next_chunk(rows: list[Row]) -> Any:
@@ -172,11 +175,11 @@ def next_chunk(rows: list[Row]) -> Any:
         _lines(one, mine, chosen, "already", "us/chunk")
         one.set_title(spelling)
         one.set_xlabel("characters of the call that have come already")
-    _legend(figure, axes, "read wrongly")
+    below = _legend(figure, axes, "read wrongly")
     axes[0][0].set_ylabel("µs for the next chunk of 4 characters")
     figure.suptitle("What the next chunk costs: flat is linear in all, rising is quadratic", x=0.005, ha="left",
                     fontsize=13, fontweight="bold")  # fmt: skip
-    _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces", -0.02)
+    _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces", below)
     return figure
 
 
@@ -199,9 +202,9 @@ def hostile(rows: list[Row]) -> Any:
         line[0].set_ylabel("ms")
     for axes in grid[-1]:
         axes.set_xlabel("characters")
-    _legend(figure, grid, "the good call behind it is lost")
+    below = _legend(figure, grid, "the good call behind it is lost")
     figure.suptitle("Texts made to be slow", x=0.005, ha="left", fontsize=13, fontweight="bold")
-    _source(figure, rows, "a line that ends early took so long that the next size was left out", -0.02)
+    _source(figure, rows, "a line that ends early took so long that the next size was left out", below)
     return figure
 
 
@@ -286,10 +289,10 @@ def sizes(rows: list[Row]) -> Any:
         line[0].set_ylabel("MB/s")
     for axes in grid[-1]:
         axes.set_xlabel("characters in a chunk")
-    _legend(figure, grid, "read wrongly")
+    below = _legend(figure, grid, "read wrongly")
     figure.suptitle("Throughput of streams against the length of a chunk", x=0.005, ha="left",
                     fontsize=13, fontweight="bold")  # fmt: skip
-    _source(figure, rows, "a chunk of so many characters, cut anywhere", -0.02)
+    _source(figure, rows, "a chunk of so many characters, cut anywhere", below)
     return figure
 
 

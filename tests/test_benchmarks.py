@@ -254,6 +254,13 @@ def test_a_stream_that_was_too_slow_is_not_tried_on_a_longer_call(fakes, monkeyp
     assert [(row["verdict"], "note" in row) for row in slow] == [("> 2 s", False), ("> 2 s", True)]
 
 
+def test_a_stream_that_grows_too_fast_is_not_tried_on_ten_times_the_text():
+    arena = Arena(TINY, {})
+    assert [arena._hopeless(taken) for taken in ([], [1.9], [2.1], [0.1, 1.0], [0.1, 6.0], [0.02, 1.7])] == [
+        False, False, True, False, True, True,
+    ]  # fmt: skip
+
+
 def test_the_collector_goes_through_what_a_turn_makes_and_not_through_what_was_there():
     class Counts:
         def __init__(self, task: Task) -> None:

@@ -162,8 +162,10 @@ const operations = {
     const [protocol, task, pieces] = prepared(request);
     const streams = Array.from({ length: request.streams }, () => open(protocol, task.tools));
     const start = processorSeconds();
-    for (const piece of pieces) for (const stream of streams) await stream.feed(piece);
-    for (const stream of streams) await stream.finish();
+    for (const some of request.together ? [streams] : streams.map((stream) => [stream])) {
+      for (const piece of pieces) for (const stream of some) await stream.feed(piece);
+      for (const stream of some) await stream.finish();
+    }
     return { seconds: processorSeconds() - start };
   },
   batch: async (request) => {

@@ -7,7 +7,8 @@
     {"op": "turn", "key", "reader", "pieces", "least"} seconds of one read, the mean of as many as fill `least` seconds
     {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters;
                                                        the calls that are found when the rest has come
-    {"op": "many", "key", "reader", "pieces", "streams"} seconds of so many streams at once, chunks taken in turn
+    {"op": "many", "key", "reader", "pieces", "streams"} seconds of so many streams, one after the other or `together`:
+                                                       a chunk of each in turn
     {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls
     {"op": "peak", "key", "reader", "pieces"}          bytes that Python allocates at most during one read
 
@@ -233,11 +234,12 @@ class Server:
         _tidy()
         streams = [reader.stream() for _ in range(request["streams"])]
         start = process_time()
-        for piece in pieces or ():
-            for stream in streams:
-                stream.feed(piece)
-        for stream in streams:
-            stream.finish()
+        for some in [streams] if request["together"] else [[stream] for stream in streams]:
+            for piece in pieces or ():
+                for stream in some:
+                    stream.feed(piece)
+            for stream in some:
+                stream.finish()
         return {"seconds": process_time() - start}
 
     def op_batch(self, request: dict[str, Any]) -> dict[str, Any]:
