@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.contests import CALLMARK, COMPILED, FLOORS, OWN
+from benchmarks.contests import CALLMARK, COMPILED, FLOORS
 from benchmarks.report import ROOT, Row, table
 
 NOT_PYTHON = ("Rust", "node")
-_DENSE = ("dense",)
 
 
 def of(rows: list[Row], part: str, **wanted: object) -> list[Row]:
@@ -87,50 +86,10 @@ def targets(rows: list[Row]) -> Iterator[Row]:
         yield row("recovery: share found", share, 1, least=True)
 
 
-def _cells(rows: list[Row], part: str, show: Callable[[Row], str]) -> Iterator[tuple[tuple[str, str], str, str]]:
-    for one in rows:
-        if one.get("part") == part and one.get("chunk") in (None, "4"):
-            yield (one["workload"], one["spelling"]), one["reader"], show(one)
-
-
 def _of_text(rows: list[Row], part: str, workload: str, spelling: str, *readers: str) -> list[Row]:
     """Return what each of some readers did with a text, {} for one that was not there."""
     found = of(rows, part, workload=workload, spelling=spelling)
     return [next((row for row in found if row["reader"] == reader), {}) for reader in readers]
-
-
-def ratios_to_floor(rows: list[Row]) -> list[Row]:
-    """callmark against the floors: one row for each workload and spelling."""
-    made = []
-    for part in ("whole", "stream"):
-        for one in of(rows, part, reader=CALLMARK):
-            own, compiled = _of_text(rows, part, one["workload"], one["spelling"], OWN, COMPILED)
-            made.append({
-                "read": part, "workload": one["workload"], "spelling": one["spelling"], "MB/s": one.get("MB/s"),
-                "ns/chunk": one.get("ns/chunk"), "x floor": one.get("x floor"),
-                "least-most": f"{one['x floor, least']:.1f}-{one['x floor, most']:.1f}" if "x floor" in one else "",
-                "own dialect": own.get("x floor"), "compiled": compiled.get("x floor"), "verdict": one["verdict"],
-            })  # fmt: skip
-    return made
-
-
-def against_peers(rows: list[Row]) -> list[Row]:
-    """How many times as long as callmark each peer takes: a row for each peer and workload."""
-    return [
-        {
-            "read": row["part"],
-            "workload": row["workload"],
-            "spelling": row["spelling"],
-            "reader": row["reader"],
-            "x callmark": row.get("x callmark"),
-            "least-most": f"{row['x callmark, least']:.2g}-{row['x callmark, most']:.2g}"
-            if "x callmark, least" in row
-            else "",
-            "verdict": row["verdict"],
-        }
-        for row in rows
-        if row.get("part") in ("whole", "stream") and _is_peer(row)
-    ]
 
 
 def summary(rows: list[Row]) -> Iterator[tuple[str, str]]:
@@ -163,7 +122,8 @@ def readme(rows: list[Row]) -> str:
         "| text | spelling | whole, MB/s | x floor | compiled | streamed, ns a chunk | x floor | compiled |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
-    places = dict.fromkeys((row["workload"], row["spelling"]) for row in ratios_to_floor(rows))
+    ours_of_all = [row for part in ("whole", "stream") for row in of(rows, part, reader=CALLMARK)]
+    places = dict.fromkeys((row["workload"], row["spelling"]) for row in ours_of_all)
     for workload, spelling in places:
         cells = []
         for part, speed in (("whole", "MB/s"), ("stream", "ns/chunk")):

@@ -61,7 +61,6 @@ class Answer(NamedTuple):
 
     calls: Calls
     content: str = ""
-    previewed: bool = False
 
 
 class Reader(Protocol):
