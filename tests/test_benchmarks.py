@@ -255,7 +255,7 @@ def test_a_stream_that_was_too_slow_is_not_tried_on_a_longer_call(fakes, monkeyp
 
 
 def test_a_stream_that_grows_too_fast_is_not_tried_on_ten_times_the_text():
-    arena = Arena(TINY, {})
+    arena = Arena(TINY, {OURS: ours()})  # none of them is started
     assert [arena._hopeless(taken) for taken in ([], [1.9], [2.1], [0.1, 1.0], [0.1, 6.0], [0.02, 1.7])] == [
         False, False, True, False, True, True,
     ]  # fmt: skip
