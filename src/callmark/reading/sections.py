@@ -40,13 +40,14 @@ _MENDED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed":
 class SectionReading(CallReading):
     """The modes behind a call, or behind what was to be one."""
 
-    __slots__ = ("_between", "_broke", "_mended")
+    __slots__ = ("_between", "_broke", "_mended", "_solid")
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
         super().__init__(plan, tolerant, tools, limits)
         self._mended = ""  # code of the repair before the next call of the section, which is recorded on it
         self._between = False  # whether a separator or the section's closer comes next, not a call
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
+        self._solid = False  # whether more than white space stood between the last sound place and the error
 
     # Between the calls of a section.
 
@@ -126,7 +127,7 @@ class SectionReading(CallReading):
         if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
             recovery = [self._section.section.resume]
             start = sound  # the last token may have swallowed the next call of the list
-        blank = not buffer[sound:error].strip(" \t\r\n")  # what stands behind the arguments is text
+        blank = not (self._solid or buffer[sound:error].strip(" \t\r\n"))  # what stands behind the arguments is text
         hit = self._search.next_entry(buffer, sound)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         end, sure = -1, False
@@ -143,6 +144,7 @@ class SectionReading(CallReading):
                 if not blank and min(hit, begin) > error and (end < 0 or start == error):
                     # Nothing begins in the last token, so it need not be looked at again.
                     self._at = error if start == error else max(sound, error - _SEPARATED)
+                    self._solid = True
                 return False
         if hit <= error and not 0 <= end <= hit:
             end = hit
@@ -152,5 +154,6 @@ class SectionReading(CallReading):
         found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
         self._malformed(end, code, expected, found_text or shown(buffer[error]))
         self._broke = self._section is not None
+        self._solid = False
         self._leave(end)
         return True
