@@ -35,6 +35,9 @@ THOUGHT_TAGS: Final = (
 )
 """What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
 
+ID_KEYS: Final = frozenset(("id", "tool_call_id"))
+"""Keys of an envelope under which the model's own id of a call stands; the second is that of Command R and A."""
+
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 _CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
     r"</[ \t]{0,4}+(?i:tools?|calls?|functions?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))[ \t]{0,4}+>"
@@ -119,8 +122,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     encoding    how such a value is written: raw, or xml (entities and CDATA)
     key_encoding    how its key is written: raw, or xml (entities)
     trim        whether one line break at each end of such a value belongs to the markup
-    name_keys, arguments_keys   keys of an envelope, at its outermost level; beside them `id` and `type` may stand, and
-                where there are arguments anything else
+    name_keys, arguments_keys   keys of an envelope, at its outermost level; beside them `id` (or `tool_call_id`) and
+                `type` may stand, and where there are arguments anything else
     """
 
     head: str

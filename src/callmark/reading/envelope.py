@@ -15,13 +15,14 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects import Form
+from callmark.dialects.model import ID_KEYS
 from callmark.events import Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import JSON, KEY_LIMIT, ValueReader
 
-_ASIDE = frozenset(("id", "type"))
+_ASIDE = ID_KEYS | {"type"}
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
 _OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
@@ -124,7 +125,7 @@ class EnvelopeReader(ValueReader):
             ):
                 role = "other name"
             elif key in _ASIDE:
-                role = "id" if key == "id" else "type"
+                role = "id" if key in ID_KEYS else "type"
             else:
                 self._beside = True
                 role = "beside"
@@ -144,7 +145,7 @@ class EnvelopeReader(ValueReader):
         elif frame == "F":
             if self._key not in _AROUND:
                 return self._die("bad-arguments", "the arguments in the object that holds the name", at)
-            self._role = self._key
+            self._role = "id" if self._key in ID_KEYS else self._key
         return super()._colon(frame, at, base)
 
     def _die_in_role(self, at: int) -> int:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 
 from callmark.dialects import Dialect, Form
+from callmark.dialects.model import ID_KEYS
 from callmark.errors import DialectError
 from callmark.events import JsonValue
 
@@ -344,7 +345,7 @@ class _Reading:
             rule, value = child.data, self.value(child)
             if rule == "member":
                 key, value = value
-                identity = value if key == "id" and isinstance(value, str) else identity
+                identity = value if key in ID_KEYS and isinstance(value, str) else identity
             else:
                 key, value = self.source(child).split('"')[1], value[0]
                 if rule == "name":
