@@ -655,6 +655,11 @@ BUILTIN: tuple[Dialect, ...] = (
             _list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
         ),
         variants=(_list_of(_BARE_LIST, r"{ws}\]", begins="[", **_BARE),),
+        tags=(
+            r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
+            r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
+            r"\[(?:BEGIN(?P<closes>)|END) FINAL RESPONSE\]",
+        ),
         writing=Writing(
             opener="<tool_calls>[",
             call='{"name": {quoted_name}, "arguments": {arguments}{id}}',
@@ -690,7 +695,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 loose_tail=_FURTHER,
             ),
             Form(
-                head=r"<\|message_model\|>[\w.:/\-]{0,128}+<\|content_invoke_tool_json\|>{ws}(?=\{)",
+                head=r"(?:<\|message_model\|>[\w.:/\-]{0,128}+)?<\|content_invoke_tool_json\|>{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}<\|end_message\|>",
             ),
@@ -732,6 +737,12 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="json",
                 tail=r"{ws}</tool_call>",
             ),
+        ),
+        tags=(
+            r"(?:<\|message_model\|>)?<\|content_thinking(?P<opens>)\|>",
+            r"<\|end_message(?P<closes>)\|>",
+            r"(?:<\|message_model\|>)?<\|content_text\|>",
+            r"<\|content_model_end_sampling\|>",
         ),
         writing=Writing(
             call='<|action_start|><|plugin|>{"name": {quoted_name}, "arguments": {arguments}{id}}<|action_end|>',
@@ -814,7 +825,7 @@ BUILTIN: tuple[Dialect, ...] = (
         tags=(
             r"(?:<\|start\|>assistant{ws})?<\|channel\|>analysis(?P<opens>)<\|message\|>",
             r"<\|end(?P<closes>)\|>",
-            r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}<\|message\|>",
+            r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}(?:<\|constrain\|>[a-z]{1,16}+{ws})?<\|message\|>",
             r"<\|return\|>",
         ),
         writing=Writing(
@@ -937,6 +948,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 repairs=("neighbour-body",),
             ),
         ),
+        tags=(r"<\|channel>thought(?P<opens>)", r"<channel\|>(?P<closes>)"),
         writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),
     ),
     Dialect(
