@@ -26,6 +26,7 @@ _DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
+_K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
@@ -757,7 +758,14 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<\|open\|>tools<\|sep\|>",
-                head=r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>",
+                head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}<\|close\|>json<\|sep\|>{ws}<\|close\|>call<\|sep\|>",
+                closer=r"<\|close\|>tools<\|sep\|>",
+            ),
+            Form(
+                opener=r"<\|open\|>tools<\|sep\|>",
+                head=_K3_CALL,
                 body="parameters",
                 parameter=(
                     r"{ws}<\|open\|>argument key=\"(?P<key>[^<>\"\r\n]{1,256}+)\""
@@ -784,6 +792,7 @@ BUILTIN: tuple[Dialect, ...] = (
             r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
         ),
         writing=Writing(
+            form=1,
             opener="<|open|>tools<|sep|>",
             call='<|open|>call tool="{name}" index="{number}"<|sep|>{arguments}<|close|>call<|sep|>',
             parameter='<|open|>argument key="{key}" type="{type}"<|sep|>{value}<|close|>argument<|sep|>',
