@@ -11,6 +11,7 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
 _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+_FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
@@ -1017,10 +1018,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 explicit=False,
             ),
             Form(
-                head=(
-                    r"```json[ \t]{0,16}+\r?\n{ws}(?=\{{ws}\"name\"{ws}:{ws}\"[^\W\d][\w.:/\-]{0,127}+\"{ws},{ws}"
-                    r"\"(?:arguments|parameters)\"{ws}:)"
-                ),
+                head=r"```json[ \t]{0,16}+\r?\n{ws}" + _FENCED_FIRST,
                 body="envelope",
                 begins="`",
                 tail=r"{ws}```",
@@ -1028,7 +1026,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 explicit=False,
             ),
             Form(
-                opener=r"```json[ \t]{0,16}+\r?\n{ws}\[{ws}" + _NAMED_FIRST,
+                opener=r"```json[ \t]{0,16}+\r?\n{ws}\[{ws}" + _FENCED_FIRST,
                 head=r"(?=\{)",
                 body="envelope",
                 begins="`",
