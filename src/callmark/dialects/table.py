@@ -709,6 +709,13 @@ BUILTIN: tuple[Dialect, ...] = (
                 alone=False,
             ),
             Form(
+                opener=r"<\|message_sep\|>{ws}function call<\|role_sep\|>{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                closer=r"</function_call>|<\|message_sep\|>",
+                alone=False,
+            ),
+            Form(
                 begins="f",
                 opener=r"function call<\|role_sep\|>{ws}(?=\{)",
                 head=r"(?=\{)",
