@@ -205,7 +205,8 @@ class ParametersReader:
                 self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
             self._held = []
             self._held_size = 0
-            if self._declared is not None and self._declared.is_text:
+            types = self._declared
+            if types is not None and types.is_text and not (self._patterns.element is not None and types & CONTAINERS):
                 self._begin_string()
         self._begun = True
         self._kept = False
