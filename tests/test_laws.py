@@ -424,7 +424,9 @@ def test_parameters_are_typed_by_the_schema(name, data):
     schema = data.draw(schemas([*said.arguments, "other"]))
     (found,) = parse(text, dialects=name, tolerance="strict", tools={said.name: schema}).calls
     declared = known_tools({said.name: schema})[said.name].declared
-    expected = {key: plain_value(value, declared(key), 63)[1] for key, value in said.arguments.items()}
+    expected = said.arguments  # an object in the function has types of its own
+    if said.untyped:
+        expected = {key: plain_value(value, declared(key), 63)[1] for key, value in said.arguments.items()}
     assert exactly(found.arguments) == exactly(expected)
 
 
