@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
-from callmark.reading.parameters import HOLD, declared, empty_container, is_long_json, key_of, plain_value
+from callmark.reading.parameters import HOLD, declared, empty_container, is_long_json, is_sloppy, key_of, plain_value
 from callmark.reading.patterns import Pattern, Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
 from callmark.reading.schemas import Parameters, scalar
@@ -191,6 +191,8 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             return at
         if len(text) <= HOLD:
             json, values[key] = plain_value(text, types, depth_limit - 1)
+            if told and json[0] == '"' and is_sloppy(text, types, is_json):
+                return at
         elif is_long_json(text, types, is_json) or lone_surrogate(text) is not None:
             return at
         else:

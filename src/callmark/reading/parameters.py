@@ -352,13 +352,26 @@ class ParametersReader:
             held = "".join(self._held)
             self._held = []
             if is_long_json(held, self._declared, self._is_json):
-                limit = self._depth_limit - 1 - len(self._open)
-                reader = ValueReader(_JSON_FORM, 0, depth_limit=limit, tolerant=False, any_container=True)
-                self._json = Embedded(reader)
+                self._json = self._container(tolerant=self._tolerant)
                 return self._take_json(held, stop)
             self._begin_string()
             self.out.append(quoted(held)[1:-1])
         return stop
+
+    def _container(self, *, tolerant: bool) -> Embedded:
+        limit = self._depth_limit - 1 - len(self._open)
+        return Embedded(ValueReader(_JSON_FORM, 0, depth_limit=limit, tolerant=tolerant, any_container=True))
+
+    def _mended(self, text: str, end: int) -> str:
+        """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended."""
+        if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
+            return ""
+        json = self._container(tolerant=True)
+        out: list[str] = []
+        if json.take(text, end, out) < end or not json.whole:
+            return ""
+        self.repairs += json.reader.repairs
+        return "".join(out).strip(_BLANK)
 
     def _begin_string(self) -> None:
         self._is_string = True
@@ -401,9 +414,12 @@ class ParametersReader:
         elif self._patterns.element is not None and (empty := empty_container("".join(self._held), self._declared)):
             self.out.append(empty)
         else:
-            limit = self._depth_limit - 1 - len(self._open)
+            text = "".join(self._held)
             try:
-                self.out.append(plain_value("".join(self._held), self._declared, limit)[0])
+                json = plain_value(text, self._declared, self._depth_limit - 1 - len(self._open))[0]
+                if json[0] == '"':
+                    json = self._mended(text, base + at - len(tail)) or json
+                self.out.append(json)
             except Undecodable as error:
                 self._die(error.code, "a value that JSON can hold", at)
 
@@ -445,6 +461,14 @@ def empty_container(text: str, types: Types | None) -> str:
     if not types or not types <= CONTAINERS or text.strip(_BLANK):
         return ""
     return next((json for name, json in containers.items() if types - {"null"} == {name}), "")
+
+
+def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
+    """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
+    opened = text.lstrip(_BLANK)[:1]
+    if opened not in ("{", "["):
+        return False
+    return is_json or (types is not None and "string" not in types and ("object" if opened == "{" else "array") in types)
 
 
 def _character(entity: str) -> str:
