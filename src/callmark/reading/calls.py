@@ -38,6 +38,7 @@ from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
+from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Entry, Plan, Search, further
 from callmark.reading.schemas import Parameters
@@ -55,7 +56,7 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 
 _begin: Final = attrgetter("span.start")
 
-IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE = range(7)  # mode
+IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE, IN_BEHIND = range(8)  # mode
 
 
 class CallReading:
@@ -65,8 +66,8 @@ class CallReading:
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error", "_events",
         "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_missed", "_mode",
         "_name", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end",
-        "_salvages", "_search", "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_tolerant",
-        "_tools", "_waits",
+        "_salvages", "_search", "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
+        "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
@@ -93,6 +94,7 @@ class CallReading:
         self._explained = 0
         self._limit_told = False
         self._section: Entry | None = None
+        self._stray: Pattern | None = None  # what is dropped that stands directly behind a call which has ended
         self._sole = ""  # the run of the fence whose only content must be the call that is read
         self._sole_events: list[Event] = []
         # The call that is read:
@@ -465,6 +467,13 @@ class CallReading:
             self._unknown(span, name)
         self._contexts.pass_marker(raw)
         self._leave(end)
+        if self._mode == IN_TEXT:
+            self._look_behind(self._entry)
+
+    def _look_behind(self, entry: Entry) -> None:
+        """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""
+        self._stray = entry.stray if self._tolerant else None
+        self._mode = IN_TEXT if self._stray is None else IN_BEHIND
 
     def _unknown(self, span: Span, name: str) -> None:
         message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"

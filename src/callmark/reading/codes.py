@@ -135,6 +135,11 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
         '<tool_calls>[{"name": "look", "arguments": {}},]</tool_calls>',
         {},
     ),
+    "stray-closer": (
+        "Nothing to do: the call before it is read as it stands.",
+        '<tool_call>{"name": "look", "arguments": {}}</tool_call></tool_call>',
+        {},
+    ),
     "snapshot-replaced": (
         "Throw away what was shown so far. Calls that were reported before are not reported again.",
         ("Well, let me see", "Well: let me see"),
@@ -231,6 +236,7 @@ WANTED: Final[Mapping[str, str]] = {
     "too-many-calls": "fewer calls",
     "unknown-tool": "the name of a tool that was given",
     "extra-separator": "another call, or the end of the list",
+    "stray-closer": "text, or another call",
     "snapshot-replaced": "a snapshot that begins with the last one",
     "opener-spelling": "the opener as the dialect spells it",
     "full-width-punctuation": "ASCII punctuation",

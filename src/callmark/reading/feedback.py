@@ -28,7 +28,7 @@ TAIL: Final = 60
 """Characters of a cut call that are quoted, behind which the model goes on: a line."""
 
 # The same again is no help.
-_FINAL: Final = ("arguments-too-long", "too-many-calls", "extra-separator", "snapshot-replaced")
+_FINAL: Final = ("arguments-too-long", "too-many-calls", "extra-separator", "stray-closer", "snapshot-replaced")
 _PLACED: Final = frozenset(
     ("unexpected-text", "bad-escape", "bad-number", "control-character", "lone-surrogate", "bad-arguments")
 )

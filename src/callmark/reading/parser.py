@@ -25,6 +25,7 @@ from callmark.events import (
     Text,
 )
 from callmark.reading.calls import (
+    IN_BEHIND,
     IN_BROKEN,
     IN_CALL,
     IN_OVERFLOW,
@@ -54,6 +55,7 @@ from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
 
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
+_MAYBE_STRAY: Final = frozenset(" \t\r\n<")  # with what begins a closer too many
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 
@@ -278,6 +280,8 @@ class Parser(SectionReading):
                 more = self._in_broken(final)
             elif mode == IN_OVERFLOW:
                 more = self._in_overflow()
+            elif mode == IN_BEHIND:
+                more = self._in_behind(final)
             else:
                 more = self._in_sole(final)
             if not more:
@@ -403,6 +407,10 @@ class Parser(SectionReading):
                 if at >= 0:
                     self._shown = passed = at
                     hit = -1
+                    if entry.stray is not None and self._tolerant and (at == size or buffer[at] in _MAYBE_STRAY):
+                        self._at = at
+                        self._look_behind(entry)
+                        return True
                     continue
             if self._sole:
                 self._sole_events, self._events = self._events, []

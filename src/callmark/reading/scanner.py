@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from callmark.dialects import Dialect, Form, select
-from callmark.dialects.model import THOUGHT_TAGS
+from callmark.dialects import Dialect, Form, expand, select
+from callmark.dialects.model import THOUGHT_TAGS, anonymous, respelled
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
@@ -49,6 +49,17 @@ _REASONING: Final = Dialect(
 )
 
 
+_CLOSING: Final = ("</", "<｜", r"<\|tool", r"<\|close")  # with what a tag begins that is nothing but a closer
+
+
+@cache
+def stray(dialect: Dialect) -> Pattern | None:
+    """Return the pattern of a closing tag of a dialect (group `stray`), which may stand once too often behind a call."""
+    ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
+    tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith(_CLOSING) and "(?=" not in end]
+    return Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, tags)) + ")")) if tags else None
+
+
 class Entry:
     """A pattern with which something begins: a section, a call, or reasoning. Its groups are looked up once."""
 
@@ -67,6 +78,7 @@ class Entry:
         self.form: Final = patterns.form
         self.patterns: Final = patterns
         self.section: Final = section
+        self.stray: Final = stray(dialect)
         text = pattern.text
         self.has_name: Final = "(?P<name>" in text
         self.has_id: Final = "(?P<id>" in text

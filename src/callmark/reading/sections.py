@@ -31,6 +31,7 @@ from callmark.reading.schemas import Parameters
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
 _EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of calls was dropped"
+_STRAY_CLOSER: Final = "a closing tag too many, or in another spelling, directly behind a call was dropped"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _MENDED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
@@ -91,7 +92,10 @@ class SectionReading(CallReading):
                 break
         self._section = None
         self._broke = False
-        self._mode = IN_SOLE if self._sole else IN_TEXT
+        if self._sole:
+            self._mode = IN_SOLE
+        else:
+            self._look_behind(entry)
         return True
 
     def _in_section_at_head(self, entry: Entry, final: bool) -> bool | None:
@@ -114,6 +118,24 @@ class SectionReading(CallReading):
             if not final and head.pattern.may_match(buffer, at):
                 return False
         return None
+
+    # Behind a call, or a section.
+
+    def _in_behind(self, final: bool) -> bool:
+        buffer, at = self._buffer, self._at
+        stray = self._stray
+        if stray is None:
+            raise AssertionError("what is dropped behind a call is known")
+        found = stray.match(buffer, at)
+        if found is None:
+            if not final and stray.may_match(buffer, at):
+                return False
+            self._mode = IN_TEXT
+            return True
+        start, end = found.span("stray")
+        self._events.append(Notice(Span(self._base + start, self._base + end), "stray-closer", _STRAY_CLOSER))
+        self._markup(at, end)
+        return True
 
     # Behind a broken marker.
 
