@@ -9,7 +9,8 @@ what all dialects share, so that white space and names mean the same everywhere:
 
     {ws}     up to 64 blanks, tabs and line breaks
     {name}   a tool's name, the group `name`: a letter or `_`, then letters, digits, `_ - . / :`, at most 128
-    {key}    a parameter's key, the group `key`: 1 to 256 characters but `<`, `>` and line breaks
+    {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins with
+             no quote, and up to eight more of up to 32 characters
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
 _ABBREVIATIONS = {
     "{ws}": r"[ \t\r\n]{0,64}+",
     "{name}": r"(?P<name>[^\W\d][\w.:/\-]{0,127}+)",
-    "{key}": r"(?P<key>[^<>\r\n]{1,256}+)",
+    "{key}": r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+[^<> \t\r\n]{1,32}+){0,8}+)",
 }
 
 THOUGHT_TAGS: Final = (
@@ -58,6 +59,12 @@ def expand(pattern: str) -> str:
 def anonymous(pattern: str) -> str:
     """Return `pattern` with the abbreviations written out and its groups without names, to put it into others."""
     return _GROUP_NAME.sub("(?:", expand(pattern))
+
+
+def respelled(tag: str) -> str:
+    """Return the pattern of a closing tag with blanks in it, "" where the pattern `tag` is of none, or of more."""
+    name = re.fullmatch("</([^<>]+)>", tag)
+    return rf"</[ \t]{{0,4}}+{name[1]}[ \t]{{0,4}}+>" if name else ""
 
 
 def _check(field: str, pattern: str) -> None:
@@ -181,14 +188,27 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return (*self.loose_heads, self.head.removesuffix(_BRACE) + _IN_STRING) if told else self.loose_heads
 
     @property
+    def tolerated_end(self) -> str:
+        """The pattern of `value_end` with blanks in its tag; "" where it is no tag."""
+        return respelled(self.value_end)
+
+    @property
     def tolerated_tail(self) -> str:
         """The pattern of what tolerant reading takes where the tail is due: what `loose_tail` says; another closing tag
-        behind JSON, where the tail is one; or `next_marker`. "" for none.
+        behind JSON, and the same with blanks in it behind values, where the tail is one; or `next_marker`. "" for none.
         """
+        return "|".join(filter(None, [self.other_tail, self.next_marker]))
+
+    @property
+    def other_tail(self) -> str:
+        """As `tolerated_tail`, without `next_marker`."""
         ways = [self.loose_tail]
         if self.body in ("json", "envelope") and self.tail.startswith("{ws}</"):
             ways.append(rf"{{ws}}(?P<wrong>{_CLOSING_TAG}|{_STRAY}{anonymous(self.tail)})")
-        return "|".join(filter(None, [*ways, self.next_marker]))
+        other = respelled(self.tail.removeprefix("{ws}")) if self.body == "parameters" else ""
+        if other:
+            ways.append(rf"{{ws}}(?P<wrong>{other})")
+        return "|".join(filter(None, ways))
 
     @property
     def next_marker(self) -> str:

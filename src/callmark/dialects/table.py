@@ -28,10 +28,15 @@ _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags wit
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
 _K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
+_KEY = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"  # in any quotes
+_NAME = r"[\"']?{name}[\"']?"
+_NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+=[ \t]{0,4}+"  # of an attribute, or of a tag that has its value at once
+_MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
+_PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+parameter{_NAMED}{_KEY}{_MORE}"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
-    "loose_openers": (r"<tool_call>{ws}(?=<function[ \t]{1,16}+name=\")",),
+    "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED}[\"'\w])",),
     "closer": r"</(?:seed:)?tool_call>",
 }
 _FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
@@ -87,6 +92,7 @@ def _keyed(prefix: str) -> Form:
         body="parameters",
         parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
         loose_parameters=(
+            rf"{{ws}}<{key}{{ws}}{_KEY}{{ws}}</{key}{{ws}}<{value}",
             # On one line, and without any opener in it: a call behind a key is no value.
             rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,256}}+</{value})",
             rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
@@ -205,12 +211,12 @@ BUILTIN: tuple[Dialect, ...] = (
                 **_QWEN_SECTION,
                 head=r"<function={name}>",
                 loose_heads=(
-                    r"<function=\"{name}\">(?={ws}</?(?:parameter|function))",
-                    r"<function[ \t]{1,16}+name=\"{name}\">(?={ws}</?(?:parameter|function))",
+                    rf"<[ \t]{{0,4}}+function{_NAMED}{_NAME}[ \t]{{0,4}}+>"
+                    r"(?={ws}</?[ \t]{0,4}+(?:parameter|function))",
                 ),
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
-                loose_parameters=(r"{ws}<parameter[ \t]{1,16}+name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",),
+                loose_parameters=(_PARAMETER,),
                 value_end="</parameter>",
                 nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
                 unclosed=(
@@ -272,6 +278,10 @@ BUILTIN: tuple[Dialect, ...] = (
                     rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
                     r"(?:<ifm\|arg_type>(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
                     rf"</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
+                ),
+                loose_parameters=(
+                    rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{ws}}{_KEY}{{ws}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                    rf"<(?:ifm\|)?arg_value{_SFX}>",
                 ),
                 value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
                 unclosed=_unclosed(
@@ -490,9 +500,15 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
-                head=r"<invoke name=[\"']?{name}[\"']?>(?={ws}</?(?:parameter|invoke)[ >])",
+                loose_openers=(rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED}[\"'\w])",),
+                head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke)[ >])",
+                loose_heads=(
+                    rf"<[ \t]{{0,4}}+invoke{_NAMED}{_NAME}[ \t]{{0,4}}+>"
+                    r"(?={ws}</?[ \t]{0,4}+(?:parameter|invoke)[ =>])",
+                ),
                 body="parameters",
-                parameter=r"{ws}<parameter name=[\"']?(?P<key>[^<>\"'\r\n]{1,256}+)[\"']?>",
+                parameter=rf"{{ws}}<parameter name={_KEY}>",
+                loose_parameters=(_PARAMETER,),
                 value_end="</parameter>",
                 unclosed=(
                     rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
@@ -587,10 +603,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<function name=[\"']{name}[\"']>(?={ws}(?:<param name=[\"']|</function>))",
                 body="parameters",
                 loose_heads=(  # as some decoders leave the blank of a token
-                    r"<functionĠ?name=[\"']{name}[\"']>(?={ws}(?:<param[ Ġ]?name=[\"']|</function>))",
+                    rf"<[ \t]{{0,4}}+function(?:Ġ|[ \t]{{1,16}}+)?name[ \t]{{0,4}}+=[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
+                    r"(?={ws}<[ \t]{0,4}+(?:param(?:Ġ|[ \t]{1,16}+)?name[ \t]{0,4}+=|/[ \t]{0,4}+function[ \t]{0,4}+>))",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
-                loose_parameters=(r"{ws}<paramĠ?name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",),
+                loose_parameters=(rf"{{ws}}<[ \t]{{0,4}}+param(?:Ġ|[ \t]{{1,16}}+)?name[ \t]{{0,4}}+=[ \t]{{0,4}}+{_KEY}{_MORE}",),
                 value_end="</param>",
                 unclosed=_unclosed(
                     r"param name=[\"'][^<>\"'\r\n]{1,256}+[\"']>",
@@ -898,6 +915,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<\|tool_call:start\|>{ws}{name}(?={ws}<\|tool_(?:arg:start|call:end)\|>)",
                 body="parameters",
                 parameter=r"{ws}<\|tool_arg:start\|>{key}<\|tool_arg:value\|>",
+                loose_parameters=(rf"{{ws}}<\|tool_arg:start\|>{{ws}}{_KEY}{{ws}}<\|tool_arg:value\|>",),
                 value_end=r"<\|tool_arg:end\|>",
                 unclosed=r"<\|tool_arg:start\|>[^<>\r\n]{1,256}+<\|tool_arg:value\|>",
                 tail=r"{ws}<\|tool_call:end\|>",

@@ -191,6 +191,9 @@ def _stop(form: Form) -> re.Pattern[str]:
     loose = [anonymous(pattern) for pattern in (*form.loose_parameters, form.tolerated_tail) if pattern]
     if loose:  # reading takes these for the end as well, in whatever tolerance
         others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")
+    if form.tolerated_end:
+        behind = "|".join([anonymous(form.parameter), anonymous(form.tail), *loose])
+        others.append(f"{form.tolerated_end}(?={behind})")
     return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{form.structure})", *others]))
 
 

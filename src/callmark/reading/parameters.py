@@ -271,6 +271,11 @@ class ParametersReader:
         if kind in ("nested", "unclosed"):
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
+        if kind == "respelled":
+            if not self._tolerant:
+                self.sound = base + end
+                return self._die("unexpected-text", self._patterns.value_end, end)
+            self.repairs.append(Repair("wrong-closer", Span(base + end, base + found.end())))
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":

@@ -143,6 +143,9 @@ class _Export:
             first = min(words_of(ends[0]))[0]
             words = {word for end in ends if end for word in words_of(end, first)}
             words |= {"<![CDATA["} if self._form.encoding == "xml" else set()
+            if self._form.tolerated_end:  # with a blank in it: before its name, or behind
+                tags = {"</", *(word.removesuffix(">") for word in words if word.startswith("</"))}
+                words |= {tag + blank for tag in tags for blank in " \t"}
             self._closers = tuple(sorted(words))
         self._nonce = nonce
         self._bounds = bounds
