@@ -9,8 +9,8 @@ what all dialects share, so that white space and names mean the same everywhere:
 
     {ws}     up to 64 blanks, tabs and line breaks
     {name}   a tool's name, the group `name`: a letter or `_`, then letters, digits, `_ - . / :`, at most 128
-    {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins with
-             no quote, and up to eight more of up to 32 characters
+    {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins
+             with no quote, and up to eight more of up to 32 characters
 """
 
 from __future__ import annotations

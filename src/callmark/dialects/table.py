@@ -32,6 +32,7 @@ _KEY = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32
 _NAME = r"[\"']?{name}[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+=[ \t]{0,4}+"  # of an attribute, or of a tag that has its value at once
 _MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
+_GLUED = r"(?:Ġ|[ \t]{1,16}+)?name[ \t]{0,4}+=[ \t]{0,4}+"  # as some decoders leave the blank of a token
 _PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+parameter{_NAMED}{_KEY}{_MORE}"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _QWEN_SECTION: dict[str, Any] = {
@@ -602,12 +603,12 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 head=r"<function name=[\"']{name}[\"']>(?={ws}(?:<param name=[\"']|</function>))",
                 body="parameters",
-                loose_heads=(  # as some decoders leave the blank of a token
-                    rf"<[ \t]{{0,4}}+function(?:Ġ|[ \t]{{1,16}}+)?name[ \t]{{0,4}}+=[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
-                    r"(?={ws}<[ \t]{0,4}+(?:param(?:Ġ|[ \t]{1,16}+)?name[ \t]{0,4}+=|/[ \t]{0,4}+function[ \t]{0,4}+>))",
+                loose_heads=(
+                    rf"<[ \t]{{0,4}}+function{_GLUED}{_NAME}[ \t]{{0,4}}+>"
+                    rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
-                loose_parameters=(rf"{{ws}}<[ \t]{{0,4}}+param(?:Ġ|[ \t]{{1,16}}+)?name[ \t]{{0,4}}+=[ \t]{{0,4}}+{_KEY}{_MORE}",),
+                loose_parameters=(rf"{{ws}}<[ \t]{{0,4}}+param{_GLUED}{_KEY}{_MORE}",),
                 value_end="</param>",
                 unclosed=_unclosed(
                     r"param name=[\"'][^<>\"'\r\n]{1,256}+[\"']>",

@@ -236,11 +236,10 @@ class ParametersReader:
         size = len(buffer)
         found = self._stop.search(buffer, at) if self._begins(buffer, at) is not None else None
         end = found.start() if found is not None else size
-        if found is None or found.lastgroup in ("nested", "unclosed", "kept"):
-            here = found is not None and found.lastgroup == "kept"  # it is an end, if the right text comes
-            begin = self._may_stop(buffer, at, end + here)
-            if begin < end + here:
-                found, end = None, begin
+        here = found is not None and found.lastgroup == "kept"  # it is an end, if the right text comes
+        begin = self._may_stop(buffer, at, end + here)
+        if begin < end + here:
+            found, end = None, begin
         if end > at:
             stopped = self._take(buffer[at:end], at)
             if self.status == DEAD:
@@ -470,10 +469,8 @@ def empty_container(text: str, types: Types | None) -> str:
 
 def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
-    opened = text.lstrip(_BLANK)[:1]
-    if opened not in ("{", "["):
-        return False
-    return is_json or (types is not None and "string" not in types and ("object" if opened == "{" else "array") in types)
+    kind = {"{": "object", "[": "array"}.get(text.lstrip(_BLANK)[:1])
+    return kind is not None and (is_json or (types is not None and "string" not in types and kind in types))
 
 
 def _character(entity: str) -> str:

@@ -55,7 +55,6 @@ from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
 
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
-_MAYBE_STRAY: Final = frozenset(" \t\r\n<")  # with what begins a closer too many
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 
@@ -407,7 +406,8 @@ class Parser(SectionReading):
                 if at >= 0:
                     self._shown = passed = at
                     hit = -1
-                    if entry.stray is not None and self._tolerant and (at == size or buffer[at] in _MAYBE_STRAY):
+                    may_be_stray = entry.may_be_stray
+                    if may_be_stray is not None and may_be_stray(buffer, at) is not None and self._tolerant:
                         self._at = at
                         self._look_behind(entry)
                         return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
@@ -54,7 +54,7 @@ _CLOSING: Final = ("</", "<｜", r"<\|tool", r"<\|close")  # with what a tag beg
 
 @cache
 def stray(dialect: Dialect) -> Pattern | None:
-    """Return the pattern of a closing tag of a dialect (group `stray`), which may stand once too often behind a call."""
+    """Return the pattern of a closing tag that may stand once too often behind a call, as the group `stray`."""
     ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
     tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith(_CLOSING) and "(?=" not in end]
     return Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, tags)) + ")")) if tags else None
@@ -90,6 +90,14 @@ class Entry:
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
         self.special: Final = kind == "tag" or self.line_start or self.salvage
+
+    @cached_property
+    def may_be_stray(self) -> Callable[[str, int], object] | None:
+        """What matches where a closing tag too many stands, or may once more text has come; None for nothing."""
+        if self.stray is None:
+            return None
+        cut = self.stray.unfinished
+        return re.compile("" if cut is None else f"{self.stray.text}|{cut}").match  # "": a closer look will tell
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
         """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
