@@ -110,7 +110,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
                 `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;
                 where a group `more` took part, what follows is another call in the same marker: its head from the
-                name on, or its body; of `arguments`, salvage reads it where that tool was given. What
+                name on, or its body; of `arguments`, salvage reads it where that tool was given; where a group `next`
+                took part, that is the head of the next call, which tells it behind a value only. What
                 `tolerated_tail` knows by itself, the next marker first of all, is left out
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`, of one character or several: what stands between two has no escapes

@@ -461,7 +461,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=rf"<{_DSML}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
                 body="json",
                 tail=rf"{{ws}}</{_DSML}invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|<{_DSML}invoke name=))",
+                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|(?P<next><{_DSML}invoke name=)))",
                 closer=rf"</{_DSML}{_DSML_CALLS}>",
             ),
             Form(
@@ -481,7 +481,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     rf"/{_DSML}{_DSML_CALLS}>|{_DSML}invoke name=",
                 ),
                 tail=rf"{{ws}}</{_DSML}invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|<{_DSML}invoke name=))",
+                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|(?P<next><{_DSML}invoke name=)))",
                 closer=rf"</{_DSML}{_DSML_CALLS}>",
             ),
         ),
@@ -502,7 +502,7 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
                 loose_openers=(rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED}[\"'\w])",),
-                head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke)[ >])",
+                head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+invoke{_NAMED}{_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:parameter|invoke)[ =>])",
@@ -517,7 +517,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"(?:<parameter name=|</invoke>))"
                 ),
                 tail=r"{ws}</invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|<invoke name=))",
+                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))",
                 closer=rf"</{_INVOKES}>",
             ),
             Form(
@@ -581,6 +581,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 nested=rf"]{_MM}<[^/]",
                 item="item",
                 tail=rf"{{ws}}]{_MM}</invoke>",
+                loose_tail=rf"(?={{ws}}]{_MM}(?:</tool_call>|(?P<next><invoke name=)))",
                 separator=r"{ws}]",
                 closer=rf"{{ws}}]{_MM}</tool_call>",
             ),
@@ -808,7 +809,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 nested=r"<\|open\|>call tool=\"[^\W\d][\w.:/\-]{0,127}+\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>",
                 key_encoding="xml",
                 tail=r"{ws}<\|close\|>call<\|sep\|>",
-                loose_tail=r"(?={ws}(?:<\|close\|>tools<\|sep\|>|<\|open\|>call tool=))",
+                loose_tail=r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))",
                 closer=r"<\|close\|>tools<\|sep\|>",
             ),
         ),

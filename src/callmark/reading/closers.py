@@ -57,7 +57,7 @@ class Endings:
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
             due, tail = due + bracket[1], ""
-        elif section is not None and (section.separated or not tail):
+        elif section is not None and (not tail or (section.separated and "(?=" in tail)):
             tail = f"(?={(section.mended_last if final else section.mended).text})"
         may_be_bracket = bracket is not None or re.match(tail, "]x") is not None
         self._ways: list[tuple[str, int, Pattern]] = []  # code of the repair, how many closers are missing

@@ -164,6 +164,8 @@ class ParametersReader:
             loose = self._patterns.loose_between if self._begun else self._patterns.loose_first
             for pattern in loose if self._tolerant and not self._open else ():
                 found = pattern.match(buffer, at)
+                if found is not None and not self._begun and found.groupdict().get("next") is not None:
+                    found = None
                 if found is not None:
                     break
                 if pattern.may_match(buffer, at):

@@ -332,7 +332,7 @@ class Patterns:
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
             rest.append(f"(?P<kept>{stop})")
-            tails = [f"(?P<tail>(?={anonymous(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
+            tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
             self.loose_first = parts[:-1] if form.next_marker else parts
             self.loose_between = parts
