@@ -154,16 +154,25 @@ BARE = '{"name": "f", "arguments": {}}'
         ("<|tool_call_begin|>f{}", "kimi_k2", (1, 21), "{}", '":" and a number or "<|tool_call_argument_begin|>"'),
         ("I will [f(a=1)]", "pythonic", (1, 9), "f(a=1)]", "the dialect pythonic among those listened for"),
         ("Action: f\nAction Input: {}", "react", (1, 1), "Action: f", "the dialect react among those listened for"),
-        ("Now\n CALL: f(a=1)", "call", (2, 2), "CALL: f(a=1)", CLUES[0][2]),
-        ('{"name": "f", "arguments": 1}', "hermes", (1, 1), '{"name": "f", "arguments": 1}', CLUES[1][2]),
+        ("Now\n CALL: f(a=1)", "call", (2, 2), "CALL: f(a=1)", CLUES[2][2]),
+        ('{"name": "f", "arguments": 1}', "hermes", (1, 1), '{"name": "f", "arguments": 1}', CLUES[4][2]),
         (BARE, "llama", (1, 1), BARE, "the dialect llama among those listened for"),
-        ('So: {"name": "f", "arguments": {}}', "hermes", (1, 5), '{"name": "f", "arguments": {}}', CLUES[1][2]),
-        ("done </tool_call>", "hermes", (1, 6), "</tool_call>", CLUES[2][2]),
-        ('ok\n\nf({"a": 1})', "call", (3, 1), 'f({"a": 1})', CLUES[3][2]),
-        ('{"tool": "f", "input": {}}', "hermes", (1, 1), '{"tool": "f", "input": {}}', CLUES[1][2]),
-        ("&lt;tool_call&gt;{}", "hermes", (1, 1), "&lt;tool_call&gt;{}", CLUES[4][2]),
-        ('[TOOL_CALL] {"name": "f"}', "hermes", (1, 1), '[TOOL_CALL] {"name": "f"}', CLUES[5][2]),
-        ("so <toolcall>f</toolcall>", "hermes", (1, 4), "<toolcall>f</toolcall>", CLUES[5][2]),
+        ('So: {"name": "f", "arguments": {}}', "hermes", (1, 5), '{"name": "f", "arguments": {}}', CLUES[4][2]),
+        ("done </tool_call>", "hermes", (1, 6), "</tool_call>", CLUES[5][2]),
+        ('ok\n\nf({"a": 1})', "call", (3, 1), 'f({"a": 1})', CLUES[6][2]),
+        ('{"tool": "f", "input": {}}', "hermes", (1, 1), '{"tool": "f", "input": {}}', CLUES[4][2]),
+        ("&lt;tool_call&gt;{}", "hermes", (1, 1), "&lt;tool_call&gt;{}", CLUES[0][2]),
+        ('[TOOL_CALL] {"name": "f"}', "hermes", (1, 1), '[TOOL_CALL] {"name": "f"}', CLUES[7][2]),
+        ("so <toolcall>f</toolcall>", "hermes", (1, 4), "<toolcall>f</toolcall>", CLUES[7][2]),
+        ("&lt;tool_call&gt;" + BARE, "hermes", (1, 1), "&lt;tool_call&gt;" + BARE, CLUES[0][2]),
+        ("Now\n〔CALL：f（a=1）〕", "call", (2, 1), "〔CALL：f（a=1）〕", CLUES[2][2]),
+        ("Well, [TOOL: f(a=1)]", "call", (1, 7), "[TOOL: f(a=1)]", CLUES[3][2]),
+        ("so <calls>" + BARE, "hermes", (1, 4), "<calls>" + BARE, CLUES[1][2]),
+        ("<TOOL_CALL>\n" + BARE, "hermes", (1, 1), "<TOOL_CALL>", CLUES[1][2]),
+        ("ok\n```tool_code\nprint(f(a=1))\n```", "fenced", (2, 1), "```tool_code", CLUES[8][2]),
+        ("Action: f\nAction Input: sea", "react", (1, 1), "Action: f", CLUES[9][2]),
+        ("**Action:** f(a=1)", "react", (1, 1), "**Action:** f(a=1)", CLUES[9][2]),
+        ('<invoke name="f">x</invoke>', "invoke", (1, 17), ">x</invoke>", '">" and a tag behind it'),
     ],
 )
 def test_a_near_miss_is_told_with_what_it_lacks(text, dialect, place, seen, expected):
@@ -174,8 +183,8 @@ def test_a_near_miss_is_told_with_what_it_lacks(text, dialect, place, seen, expe
 
 
 def test_every_clue_tells_of_something():
-    assert len(CLUES) == 6
-    assert {dialect for _, dialect, _ in CLUES} == {"call", "hermes"}
+    assert len(CLUES) == 10
+    assert {dialect for _, dialect, _ in CLUES} == {"call", "hermes", "fenced", "react"}
 
 
 def test_the_grammar_that_goes_along_furthest_is_told():

@@ -19,7 +19,7 @@ from lark.exceptions import UnexpectedInput
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.errors import DialectError
 from callmark.reading import grammar as module
-from callmark.reading.grammar import Grammar, Mismatch, flatten, load
+from callmark.reading.grammar import _WORDS, Grammar, Mismatch, _begins, _kind, flatten, load
 from callmark.testing import check_dialect, check_grammar
 from strategies import NASTY, calls, members, texts
 
@@ -606,3 +606,11 @@ def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_pa
     assert (call.name, call.arguments) == ("f", {"arguments": 1})
     assert not load(dialect).accepts('<own>{"name": "f", "arguments": {}}</own>', "marker")
     check_grammar(dialect, '<own>{"name": "f", "arguments": {}}</own>')
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_expected_is_told_in_words(dialect):
+    """The name of a terminal means nothing to a reader: it has words, or shows with what it begins."""
+    patterns = {it.name: str(it.pattern.value) for it in load(dialect).lark.terminals if it.pattern.type != "str"}
+    known = {name for name, text in patterns.items() if _WORDS.get(name) or _WORDS.get(_kind(name)) or _begins(text)}
+    assert patterns.keys() - known <= {"_LINE"}

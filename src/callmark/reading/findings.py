@@ -34,9 +34,24 @@ _ALONG: Final = 5  # characters that a grammar must go along with: `[CALL` and `
 
 CLUES: Final[tuple[tuple[str, str, str], ...]] = (
     (
-        r"^[ \t]*[(<{【]?(?:CALL|Call|call)[ \t]*[:：][ \t]*[^\W\d][\w.:/\-]{0,127}[ \t]*[(（]",
+        r"&lt;(?:/?(?:tool_calls?|function_calls?|invoke)\b|function=)",
+        "hermes",
+        "the signs < and > in the tags, not their entities",
+    ),
+    (
+        r"""(?i)<(?![/!?])[^<>\n]{1,64}>\s{0,64}\{\s{0,64}["'](?:name|tool_name|function)["']\s{0,64}:""",
+        "hermes",
+        "the tags <tool_call> and </tool_call> in place of these",
+    ),
+    (
+        r"^[ \t]*[(<{【〔「《〈〖［]?(?:CALL|Call|call)[ \t]*[:：][ \t]*[^\W\d][\w.:/\-]{0,127}[ \t]*[(（]",
         "call",
         "the square brackets around it: [CALL: name(...)]",
+    ),
+    (
+        r"[\[【［][ \t]?[^\W\d][\w \-]{0,32}[:：][ \t]?[^\W\d][\w.:/\-]{0,127}[ \t]?[(（]",
+        "call",
+        "the word CALL before the name: [CALL: name(...)]",
     ),
     (
         r"""(?i)\{\s{0,64}["'](?:name|tool|tool_name|function|function_name|action)["']\s{0,64}:\s{0,64}"""
@@ -46,14 +61,24 @@ CLUES: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (r"</(?:tool_call|function_calls?|function|invoke)>", "hermes", "an opening tag with a body that belongs to it"),
     (r"^[ \t]*[^\W\d][\w.:/\-]{0,127}\(\s{0,64}\{", "call", "the marker around it: [CALL: name({...})]"),
-    (r"&lt;(?:tool_call|function[_=]|invoke )", "hermes", "the signs < and > in the tags, not their entities"),
     (
         r"(?i)[<\[][ \t]?(?:tool|function)[ _-]?(?:calls?|use)\b",
         "hermes",
         "a dialect's own opener, such as <tool_call>, and a body that belongs to it",
     ),
+    (
+        r"^```[ \t]{0,16}(?:tool_call|tool_code)[ \t]{0,16}$",
+        "fenced",
+        'the dialect fenced among those listened for, and an object in the fence: {"name": ..., "arguments": {...}}',
+    ),
+    (
+        r"(?i)^[ \t]*\**action:?\**:?[ \t]*[^\W\d][\w.:/\-]{0,127}[ \t]*(?:\(|$)",
+        "react",
+        'the dialect react among those listened for, and on the next line "Action Input:" and an object',
+    ),
 )
 """What looks like a call without an opener: pattern, the dialect that comes nearest, and what is missing."""
+_AROUND: Final = 2  # of these clues, those to what is wrong around a body that another dialect may read
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,8 +212,10 @@ class _Miss(NamedTuple):
 
 def _near_misses(text: str, lines: _Lines, options: dict[str, Any]) -> Iterator[Finding]:
     """Yield what looks most like a call: one finding, or none."""
-    miss = _of_another_dialect(text, options) or _along_a_grammar(text, options) or _by_clues(text)
-    miss = miss or _by_name(text, options.get("tools"))
+    around, miss = _by_clues(text, CLUES[:_AROUND]), _of_another_dialect(text, options)
+    if around is not None and (miss is None or around.start < miss.start):
+        miss = around
+    miss = miss or _along_a_grammar(text, options) or _by_clues(text, CLUES) or _by_name(text, options.get("tools"))
     if miss is None:
         return
     titles = {dialect.name: dialect.title for dialect in (*dialects(), *select(options.get("dialects")))}
@@ -241,9 +268,9 @@ def _has_grammar(dialect: Dialect) -> bool:
     return True
 
 
-def _by_clues(text: str) -> _Miss | None:
+def _by_clues(text: str, clues: tuple[tuple[str, str, str], ...]) -> _Miss | None:
     """Return the first clue to a call that has no opener."""
-    for pattern, dialect, missing in CLUES:
+    for pattern, dialect, missing in clues:
         found = re.search(pattern, text, re.MULTILINE)
         if found is not None:
             start = found.end() - len(found[0].lstrip())

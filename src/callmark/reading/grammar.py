@@ -26,6 +26,7 @@ from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
 from callmark.errors import DialectError
 from callmark.events import JsonValue
+from callmark.reading.prefixes import literals
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
@@ -72,6 +73,7 @@ _WORDS: Final = {
     "SINGLE_QUOTED": "a string",
     "STRING": "a string",
     "VALUE": "a value",
+    "_BEGUN": '">" and a tag behind it',
     "_BLANKS": "white space",
     "_BREAK": "a line break",
     "_FENCE_JSON": '"```json" and a line break',
@@ -81,7 +83,9 @@ _WORDS: Final = {
     "_GAP": "white space",
     "_INDEX": '":" and a number',
     "_INPUT": 'a line break and "Action Input:"',
+    "_JSON_TYPE": '"object"',
     "_NONCE": '"#" and a nonce',
+    "_QUOTE": "a quote",
     "_TRIGGER": "a trigger line",
     "_WS": "white space",
 }
@@ -232,7 +236,7 @@ class Grammar:
             return match.end(), "an escape" if inside else _quoted(delimiter)
         pattern = self.lark.get_terminal(terminal).pattern if terminal != "$END" else None
         if pattern is None or pattern.type != "str":
-            words = _WORDS.get(terminal) or _WORDS.get(_kind(terminal))
+            words = _WORDS.get(terminal) or _WORDS.get(_kind(terminal)) or _begins(pattern.value if pattern else "")
             return position, words or terminal.strip("_").lower().replace("_", " ")
         begun = text[position : position + len(pattern.value)]
         cut_off = position + len(begun) == len(text) and pattern.value.startswith(begun)
@@ -247,6 +251,12 @@ class Grammar:
         quote = self.form("braces").quote
         first, rest = re.escape(quote[0]), re.escape(quote[1:])
         return re.compile(rf"{first}{rest}(?:[^{first}\ud800-\udfff]++|{first}(?!{rest}))*+"), quote
+
+
+def _begins(pattern: str) -> str:
+    """Return with what a match of `pattern` begins, the shortest way; "" where that is not known."""
+    ways = literals(pattern)
+    return _quoted(min(ways, key=len)) if all(ways) else ""
 
 
 class _Reading:
