@@ -471,6 +471,54 @@ sloppy_json: st.SearchStrategy[list[str]] = st.integers(0, 2**32).map(
 """Markers, five at a time, whose JSON is wrong at every other token."""
 
 
+_TAGGED = [row.name for row in dialects() if row.writing and row.forms[row.writing.form].body == "parameters"]
+_TOKEN = re.compile(r"\]?<[^<>\n]*>(?:\[<[^<>]*>)?|\s+|[^<\s]+")
+_SLOPPY_VALUES = (
+    *("x", "", "</parameter >", "['a', 'b']", "{'k': True,}", "[1,,2", "<b>hi</b>", "1 < 2", "line\n", "\nline"),
+    *("</", "<", "<parameter", "]]>", "x</parameter>\n<para", "<![CDATA[z]]>", "&lt;", "&#x26;", "[CALL: g(a=1)]"),
+    *("```", "<tool_call>", "</tool_call>", "</function >", '{"a": [1,', '"q"', "it's", "</arg_value>", "</param>"),
+)
+_SLOPPY_TAGS = (
+    *("</parameter>", "</function>", "</tool_call>", "<tool_call>", "<function=g>", "</invoke>", "<parameter=z>"),
+    *("<arg_key>z</arg_key>", "<arg_value>", "</arg_value>", '<param name="z">', "</param>", '<invoke name="g">'),
+)
+
+
+class _SloppyTags:
+    """Writes messages of calls in a dialect of tags, about every fourth of which is damaged."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._one = self._random.choice
+
+    def message(self) -> str:
+        text = []
+        dialect = self._one(_TAGGED)
+        for _ in range(self._random.randrange(1, 4)):
+            keys = self._random.sample("abcd", self._random.randrange(4))
+            plain = render_call(self._one("fg"), dict.fromkeys(keys, "VALUE"), dialect)
+            text += [self._value() if it == "VALUE" else self._damaged(it) for it in _TOKEN.findall(plain)]
+            text.append(self._one(["", "\n", " and ", "\n\n"]))
+        return "".join(text)
+
+    def _value(self) -> str:
+        return self._one(_SLOPPY_VALUES) + self._one(["", "", self._one(_SLOPPY_VALUES)])
+
+    def _damaged(self, tag: str) -> str:
+        if self._random.random() < 0.72:
+            return tag
+        ways = ["", tag + tag, tag.replace(">", " >"), tag.replace("</", "</ "), tag.replace("<", "< ", 1)]
+        ways += [tag.replace("=", " = "), tag.replace('"', "'"), re.sub(r"=(\w+)", r'="\1"', tag)]
+        ways += [tag[: self._random.randrange(len(tag) + 1)], tag + self._one(["\n", " ", "</", "<", "\r\n"])]
+        return self._one([*ways, self._one(_SLOPPY_TAGS)])
+
+
+sloppy_tags: st.SearchStrategy[list[str]] = st.integers(0, 2**32).map(
+    lambda seed: [_SloppyTags(seed + number).message() for number in range(5)]
+)
+"""Messages, five at a time, of calls whose tags are damaged, or their values hold tags."""
+
+
 def cuts(text: str) -> st.SearchStrategy[list[int]]:
     """Places at which to cut a text, twice at the same place too."""
     return st.lists(st.integers(0, len(text)), max_size=10)

@@ -50,6 +50,7 @@ from strategies import (
     schemas,
     sloppy_json,
     sloppy_markers,
+    sloppy_tags,
     soup,
     valued_markers,
 )
@@ -719,6 +720,41 @@ def test_no_value_that_others_choke_on_reaches_a_call(value, tolerance):
     ):
         for found in calls_of(whole(text, tolerance=tolerance)):
             assert found.arguments in ({"a": value}, {"_raw": value})  # the text of it, where it is plain
+
+
+TYPED = {"f": {"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {"type": ["object", "null"]}}}}
+
+
+@given(sloppy_tags, st.sampled_from(["strict", "lenient", "salvage"]), st.sampled_from([None, TYPED]))
+def test_sloppy_tags_are_read_alike_in_every_chunking(texts, tolerance, tools):
+    for text in texts:
+        laws.check_chunking(text, tolerance=tolerance, tools=tools)
+        laws.check_chunking(text, range(0, len(text), 7), tolerance=tolerance, tools=tools)
+        laws.check_previews(text, tolerance=tolerance, tools=tools)
+
+
+@given(sloppy_tags)
+def test_sloppy_tags_are_calls_of_the_grammar_exactly_where_nothing_is_repaired(texts):
+    for text in texts:
+        for call in parse(text).calls:
+            laws.check_grammar(call.dialect, text)
+
+
+def test_sloppy_tags_are_mended_in_most_ways_and_broken_in_some():
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=150, derandomize=True, database=None)
+    @given(sloppy_tags)
+    def collect(texts):
+        for text in texts:
+            parsed = parse(text, tools=TYPED)
+            seen.update(f"{min(len(call.repairs), 2)} repairs" for call in parsed.calls)
+            seen.update({repair.code for call in parsed.calls for repair in call.repairs})
+            seen.update(problem.code for problem in parsed.problems)
+
+    collect()
+    kinds = {"opener-spelling", "wrong-closer", "missing-closer", "stray-closer", "nested-marker"}
+    assert min(seen[kind] for kind in (*kinds, "0 repairs", "2 repairs", "unexpected-text")) > 5, seen
 
 
 # Generated data is as nasty as it is meant to be.
