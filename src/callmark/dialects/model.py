@@ -40,10 +40,11 @@ ID_KEYS: Final = frozenset(("id", "tool_call_id"))
 """Keys of an envelope under which the model's own id of a call stands; the second is that of Command R and A."""
 
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
-_CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
+CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
     r"</[ \t]{0,4}+(?i:tools?|calls?|functions?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))[ \t]{0,4}+>"
     r"|<\\/(?i:tool_calls?)>|</?\|/?(?i:tool_calls?)\|>|\[/(?i:tool_calls?)\]|</(?i:tool_calls?)(?=[ \t]{0,64}+\r?\n)"
 )
+_VALUE_TAG = "</(?:param(?:eter)?s?|arg_(?:key|value)|value)>"  # behind a value, in one dialect or another
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _BRACE = r"(?=\{)"  # what stands behind the heads of many forms
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
@@ -190,8 +191,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def tolerated_end(self) -> str:
-        """The pattern of `value_end` with blanks in its tag; "" where it is no tag."""
-        return respelled(self.value_end)
+        """The pattern of `value_end` with blanks in its tag, or the name of a neighbour's; "" where it is no tag."""
+        return respelled(_VALUE_TAG if re.fullmatch(_VALUE_TAG, self.value_end) else self.value_end)
 
     @property
     def tolerated_tail(self) -> str:
@@ -205,7 +206,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """As `tolerated_tail`, without `next_marker`."""
         ways = [self.loose_tail]
         if self.body in ("json", "envelope") and self.tail.startswith("{ws}</"):
-            ways.append(rf"{{ws}}(?P<wrong>{_CLOSING_TAG}|{_STRAY}{anonymous(self.tail)})")
+            ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY}{anonymous(self.tail)})")
         other = respelled(self.tail.removeprefix("{ws}")) if self.body == "parameters" else ""
         if other:
             ways.append(rf"{{ws}}(?P<wrong>{other})")

@@ -122,7 +122,8 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"\[" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "【" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "［" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
-                    r"\[" + _CALL + r":{ws}{name}(?P<missing>){ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
+                    r"\[" + _CALL + r":{ws}(?P<name>[^\W\d](?:[\w./\-]|:(?=[\w./\-])){0,127}+):?(?P<missing>)"
+                    r"{ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
                 ),
                 begins="[【［",
                 body="arguments",

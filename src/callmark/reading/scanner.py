@@ -20,7 +20,7 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form, expand, select
-from callmark.dialects.model import THOUGHT_TAGS, anonymous, respelled
+from callmark.dialects.model import CLOSING_TAG, THOUGHT_TAGS, anonymous, respelled
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
@@ -54,10 +54,15 @@ _CLOSING: Final = ("</", "<｜", r"<\|tool", r"<\|close")  # with what a tag beg
 
 @cache
 def stray(dialect: Dialect) -> Pattern | None:
-    """Return the pattern of a closing tag that may stand once too often behind a call, as the group `stray`."""
+    """Return the pattern of what may stand once too often behind a call, as the group `stray`.
+
+    That is a closing tag, the dialect's own or one that models confuse with it.
+    """
     ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
     tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith(_CLOSING) and "(?=" not in end]
-    return Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, tags)) + ")")) if tags else None
+    if not tags and all(form.body == "arguments" for form in dialect.forms):
+        return None
+    return Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, [*tags, CLOSING_TAG])) + ")"))
 
 
 class Entry:
