@@ -247,6 +247,7 @@ class Parser(SectionReading):
     def finish(self) -> Sequence[Event]:
         """Say that the text is over and return the last events. What is cut is Malformed, never a Call.
 
+        For salvage a call of a given tool whose arguments have ended is not cut: it lacks its closer and nothing else.
         Raises UsageError when called twice.
         """
         if self._finished:
