@@ -209,7 +209,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY}{anonymous(self.tail)})")
         other = respelled(self.tail.removeprefix("{ws}")) if self.body == "parameters" else ""
         if other:
-            ways.append(rf"{{ws}}(?P<wrong>{other})")
+            ways.append("{ws}" + other if "(?P<wrong>" in self.loose_tail else f"{{ws}}(?P<wrong>{other})")
         return "|".join(filter(None, ways))
 
     @property

@@ -30,14 +30,14 @@ _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: ev
 _K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
 _KEY = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"  # in any quotes
 _NAME = r"[\"']?{name}[\"']?"
-_NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+=[ \t]{0,4}+"  # of an attribute, or of a tag that has its value at once
+_NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
-_GLUED = r"(?:Ġ|[ \t]{1,16}+)?name[ \t]{0,4}+=[ \t]{0,4}+"  # as some decoders leave the blank of a token
-_PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+parameter{_NAMED}{_KEY}{_MORE}"
+_GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
+_PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+parameter{_NAMED}[ \t]{{0,4}}+{_KEY}{_MORE}"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
-    "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED}[\"'\w])",),
+    "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
     "closer": r"</(?:seed:)?tool_call>",
 }
 _FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
@@ -122,8 +122,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"\[" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "【" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "［" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
-                    r"\[" + _CALL + r":{ws}(?P<name>[^\W\d](?:[\w./\-]|:(?=[\w./\-])){0,127}+):?(?P<missing>)"
-                    r"{ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
+                    r"\[" + _CALL + r":{ws}{name}(?P<missing>){ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
                 ),
                 begins="[【［",
                 body="arguments",
@@ -213,7 +212,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 **_QWEN_SECTION,
                 head=r"<function={name}>",
                 loose_heads=(
-                    rf"<[ \t]{{0,4}}+function{_NAMED}{_NAME}[ \t]{{0,4}}+>"
+                    rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:parameter|function))",
                 ),
                 body="parameters",
@@ -502,10 +501,10 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
-                loose_openers=(rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED}[\"'\w])",),
+                loose_openers=(rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",),
                 head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
                 loose_heads=(
-                    rf"<[ \t]{{0,4}}+invoke{_NAMED}{_NAME}[ \t]{{0,4}}+>"
+                    rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:parameter|invoke)[ =>])",
                 ),
                 body="parameters",
@@ -606,11 +605,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<function name=[\"']{name}[\"']>(?={ws}(?:<param name=[\"']|</function>))",
                 body="parameters",
                 loose_heads=(
-                    rf"<[ \t]{{0,4}}+function{_GLUED}{_NAME}[ \t]{{0,4}}+>"
+                    rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
                     rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
-                loose_parameters=(rf"{{ws}}<[ \t]{{0,4}}+param{_GLUED}{_KEY}{_MORE}",),
+                loose_parameters=(rf"{{ws}}<[ \t]{{0,4}}+param{_GLUED}[ \t]{{0,4}}+{_KEY}{_MORE}",),
                 value_end="</param>",
                 unclosed=_unclosed(
                     r"param name=[\"'][^<>\"'\r\n]{1,256}+[\"']>",
