@@ -144,7 +144,7 @@ class _Export:
             words = {word for end in ends if end for word in words_of(end, first)}
             words |= {"<![CDATA["} if self._form.encoding == "xml" else set()
             if self._form.tolerated_end:  # with a blank in it: before its name, or behind
-                ways = words_of(self._form.tolerated_end, first)
+                ways = words_of(self._form.tolerated_end.replace(r"[ \t]{0,4}+", ""), first)
                 tags = {"</", *(word.removesuffix(">") for word in words | ways if word.startswith("</"))}
                 words |= {tag + end for tag in tags for end in (" \t" if tag == "</" else " \t>")}
             self._closers = tuple(sorted(words))
