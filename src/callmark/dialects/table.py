@@ -30,6 +30,7 @@ _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: ev
 _K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
 _KEY = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"  # in any quotes
 _NAME = r"[\"']?{name}[\"']?"
+_LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
 _GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
@@ -212,12 +213,16 @@ BUILTIN: tuple[Dialect, ...] = (
                 **_QWEN_SECTION,
                 head=r"<function={name}>",
                 loose_heads=(
-                    rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
+                    rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:parameter|function))",
+                    r"<function={name}(?=\r?\n{ws}<parameter=)",
                 ),
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
-                loose_parameters=(_PARAMETER,),
+                loose_parameters=(
+                    _PARAMETER,
+                    r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)(?=\r?\n)",
+                ),
                 value_end="</parameter>",
                 nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
                 unclosed=(
@@ -504,7 +509,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 loose_openers=(rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",),
                 head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
                 loose_heads=(
-                    rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
+                    rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:parameter|invoke)[ =>])",
                 ),
                 body="parameters",
@@ -523,6 +528,7 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 opener=r"<｜tool_calls_begin｜>{ws}(?=<｜tool_call_begin｜>)",
                 head=r"<｜tool_call_begin｜>{ws}function{ws}<｜tool_sep｜>{ws}<steptml:invoke name=\"{name}\">",
+                loose_heads=(r"<｜tool_call_begin｜>{ws}<steptml:invoke name=\"{name}\">",),
                 body="parameters",
                 parameter=r"{ws}<steptml:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
                 value_end="</steptml:parameter>",
@@ -605,7 +611,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<function name=[\"']{name}[\"']>(?={ws}(?:<param name=[\"']|</function>))",
                 body="parameters",
                 loose_heads=(
-                    rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_NAME}[ \t]{{0,4}}+>"
+                    rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
