@@ -33,6 +33,7 @@ from callmark.reading.calls import (
     IN_TAIL,
     IN_TEXT,
     Reader,
+    may_be_closer,
 )
 from callmark.reading.contexts import Context
 from callmark.reading.diagnosis import unclosed_string
@@ -163,6 +164,8 @@ class Parser(SectionReading):
                 self._buffer = chunk
                 return ()
         mode = self._mode
+        if mode == IN_BEHIND and not held and may_be_closer(chunk) is None:
+            self._mode = mode = IN_TEXT
         if mode == IN_TEXT:
             plan = self._plan
             stop, cut = -1, True
@@ -407,11 +410,11 @@ class Parser(SectionReading):
                 if at >= 0:
                     self._shown = passed = at
                     hit = -1
-                    may_be_stray = entry.may_be_stray
-                    if may_be_stray is not None and may_be_stray(buffer, at) is not None and self._tolerant:
+                    if entry.stray is not None and may_be_closer(buffer, at) is not None:
                         self._at = at
                         self._look_behind(entry)
-                        return True
+                        if self._mode != IN_TEXT:
+                            return True
                     continue
             if self._sole:
                 self._sole_events, self._events = self._events, []

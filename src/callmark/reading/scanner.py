@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
@@ -95,14 +95,6 @@ class Entry:
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
         self.special: Final = kind == "tag" or self.line_start or self.salvage
-
-    @cached_property
-    def may_be_stray(self) -> Callable[[str, int], object] | None:
-        """What matches where a closing tag too many stands, or may once more text has come; None for nothing."""
-        if self.stray is None:
-            return None
-        cut = self.stray.unfinished
-        return re.compile("" if cut is None else f"{self.stray.text}|{cut}").match  # "": a closer look will tell
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
         """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
