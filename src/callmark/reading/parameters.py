@@ -40,6 +40,7 @@ _WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than h
 _BLANK = " \t\r\n"
 BLANKS_LIMIT: Final = 64
 """Characters of white space that may stand between tags, as `{ws}` says."""
+_LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
@@ -226,9 +227,11 @@ class ParametersReader:
         self.repairs.append(Repair("opener-spelling", Span(start, base + found.end())))
 
     def _skip_line_break(self, buffer: str, at: int) -> int:
-        if buffer.startswith(("\n", "\r"), at) and self._stop.match(buffer, at) is None:  # else no value is there
-            begin = buffer[at : at + 2]
-            if begin == "\r" or self._stop.may_match(buffer, at):
+        begin = buffer[at : at + 2]
+        if begin in _LINE_BREAKS and at + len(begin) == len(buffer):
+            return at  # what follows tells whether a value is there
+        if begin[0] in "\r\n" and self._stop.match(buffer, at) is None:
+            if self._stop.may_match(buffer, at):
                 return at
             at += 2 if begin == "\r\n" else begin[0] == "\n"
         self._state = _VALUE

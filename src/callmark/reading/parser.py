@@ -164,7 +164,7 @@ class Parser(SectionReading):
                 self._buffer = chunk
                 return ()
         mode = self._mode
-        if mode == IN_BEHIND and not held and may_be_closer(chunk) is None:
+        if mode == IN_BEHIND and may_be_closer(chunk) is None:
             self._mode = mode = IN_TEXT
         if mode == IN_TEXT:
             plan = self._plan

@@ -327,7 +327,7 @@ class Patterns:
                 ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
             if form.tolerated_end:
                 behind = "|".join(map(anonymous, [parameter, tail, *loose]))
-                ends.append(f"(?P<respelled>{form.tolerated_end}(?={behind}))")
+                ends.append(f"(?P<respelled>(?!{stop}){form.tolerated_end}(?={behind}))")  # else one of the others
             rest = [f"(?P<nested>{nested})"]
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
