@@ -221,7 +221,9 @@ BUILTIN: tuple[Dialect, ...] = (
                 parameter=r"{ws}<parameter={key}>",
                 loose_parameters=(
                     _PARAMETER,
-                    r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)(?=\r?\n)",
+                    # Without any opener in the value: a call behind a tag that was cut is no value.
+                    r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)"
+                    r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
                 ),
                 value_end="</parameter>",
                 nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
