@@ -244,6 +244,7 @@ def test_batches_are_answered_in_one(client):
         7,
         {"jsonrpc": "2.0", "id": 2, "method": "stream/feed", "params": {"stream": "s", "text": "f()]"}},
         {"jsonrpc": "2.0", "method": "nothing"},
+        {"jsonrpc": "2.0", "error": "whose?"},
         {"jsonrpc": "2.0", "id": "nobody asked", "result": 1},
     ]
     answers = client.raw(batch)
@@ -546,9 +547,11 @@ def test_a_late_answer_is_ignored(client):
     assert client.next()["result"]["answer"] == "Too bad."
     client.answer(invoked, "green")
     client.send({"jsonrpc": "2.0", "id": 7, "result": 1})
+    client.send({"jsonrpc": "2.0", "result": 1})
     assert [line.partition(" is ignored")[0] for line in client.logged] == [
         f"an answer to b'\"{invoked['id']}\"'",
         "an answer to b'7'",
+        "an answer to b'null'",
     ]
 
 

@@ -267,7 +267,8 @@ class Connection:
         with self._lock:
             answered = self._waiting.pop(envelope.id, None) if isinstance(envelope.id, str) else None
         if answered is None:
-            self.log(f"an answer to {encoded(envelope.id)[:80]!r} is ignored: it comes too late, or nobody asked")
+            given = None if envelope.id is UNSET else envelope.id
+            self.log(f"an answer to {encoded(given)[:80]!r} is ignored: it comes too late, or nobody asked")
             return
         try:
             if envelope.error is not UNSET:
