@@ -142,6 +142,8 @@ GARBAGE = {
     b'{"jsonrpc":"2.0","id":1,"method":"detect","params":["x"]}': "invalid-params",
     b'{"jsonrpc":"2.0","id":1,"method":"detect","params":{"text":7}}': "invalid-params",
     b'{"jsonrpc":"2.0","id":1,"method":"detect","params":{"text":7,"b":"\\ud83d"}}': "invalid-params",
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"positions":"\\ud83d"}}': "invalid-params",
+    b'{"jsonrpc":"2.0","id":1,"method":"render","params":{"calls":"\\ud83d"}}': "invalid-params",
     b'{"jsonrpc":"2.0","id":1,"method":"detect","params":{"text":"x","more":1}}': "invalid-params",
     b'{"jsonrpc":"2.0","id":1,"method":"parse","params":{"text":"\\ud83d","limits":{"nesting":1.5}}}': "invalid-params",
 }

@@ -44,6 +44,8 @@ def decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
         value = _with_halves(bytes(data), error)
     try:
         return msgspec.convert(value, decoder.type)
+    except UnicodeEncodeError as error:  # it stands where another kind of value, or one of some words, is expected
+        raise ServingError("invalid-params", "expected whole characters, found half of a surrogate pair") from error
     except (msgspec.ValidationError, CallmarkError) as error:
         raise ServingError("invalid-params", str(error)) from error
 
