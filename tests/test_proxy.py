@@ -219,6 +219,16 @@ def test_several_upstreams_are_one():
             assert httpx.get(f"{proxy}/v1/models", trust_env=False).status_code == 502
 
 
+def test_what_has_no_name_is_no_model_of_several_upstreams():
+    odd = [{}, {"id": None}, {"id": ["a"]}, {"id": {}}, {"id": 7}, None, "m", {"id": "m"}]
+    route = Route("/v1/models", lambda request: JSONResponse({"object": "list", "data": odd}))
+    scripted = Scripted(lambda body: says(""))
+    scripted.routes = [route]
+    with served(scripted.app()) as address, client_of({"upstreams": [{"url": f"{address}/v1"}] * 2}) as client:
+        answer = client.get("/v1/models")
+        assert (answer.status_code, answer.json()["data"]) == (200, [{"id": "m"}])
+
+
 # Modes.
 
 
@@ -548,10 +558,19 @@ def test_an_answer_without_choices_is_no_message():
 def test_a_stream_is_one_whatever_it_is_called(kind, mark):
     choice = {"index": 0, "delta": {"content": CALL}, "finish_reason": "stop"}
     body = mark + b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\ndata: [DONE]\n\n"
-    if mark.startswith(b"\xef"):
-        kind = "text/event-stream"
     with chain(lambda _: Answer([], body=body, headers={"content-type": kind})) as (_, client):
         assert joined(wire(post(client, STREAM).text))[0]["finish_reason"] == "tool_calls"
+
+    def handle(line, over):
+        line.sendall(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode())
+        for at in range(12):
+            line.sendall(body[at : at + 1])
+            time.sleep(0.005)
+        line.sendall(body[12:])
+
+    with raw_upstream(handle) as address, proxied(address, mode="text") as proxy:
+        told = httpx.post(f"{proxy}/v1/chat/completions", json=STREAM, timeout=20, trust_env=False)
+        assert joined(wire(told.text))[0]["finish_reason"] == "tool_calls"
 
 
 def test_headers_of_an_upstream_may_be_in_any_encoding():

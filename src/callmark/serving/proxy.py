@@ -50,6 +50,8 @@ ERROR_LIMIT: Final = 1 << 20
 _CHATS: Final = ("/v1/chat/completions", "/chat/completions")
 _ABOUT: Final = "/v1/models/"
 _SLASHES: Final = re.compile("/{2,}")
+_EVENT_FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
+_UNDECIDED: Final = tuple(field[:-1] for field in _EVENT_FIELDS)  # what begins so may still be one
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _log = logging.getLogger("callmark.proxy")
 _any: Final = msgspec.json.Decoder(Any)
@@ -131,7 +133,8 @@ class Proxy:
                 model["id"]: model
                 for upstream, each in listed
                 for model in (each if isinstance(each, list) else ())
-                if isinstance(model, dict) and self.config.upstream_for(str(model.get("id"))) is upstream
+                if isinstance(model, dict) and isinstance(model.get("id"), str)
+                if self.config.upstream_for(model["id"]) is upstream
             }
             yield Answer(200, [JSON_HEADER], _once(encoded({"object": "list", "data": [*data.values()]})))
 
@@ -266,18 +269,23 @@ def _say(model: str, mode: str, status: int, started: float) -> None:
 
 
 async def _begun(response: httpx.Response) -> tuple[bytes, AsyncGenerator[bytes, None]]:
-    """Return the beginning of an answer, as soon as it is more than white space, and what follows."""
+    """Return the beginning of an answer, as soon as it tells whether events follow, and what follows it.
+
+    A mark of UTF-8 and white space before it are left out.
+    """
     rest = pieces_of(response)
+    begun = head = b""
     async for piece in rest:
-        head = piece.lstrip()
-        if head:
-            return head, rest
-    return b"", rest
+        begun += piece
+        head = begun.removeprefix(codecs.BOM_UTF8).lstrip()
+        if not codecs.BOM_UTF8.startswith(head) and not any(each.startswith(head) for each in _UNDECIDED):
+            break
+    return head, rest
 
 
 def _are_events(head: bytes, media_type: str) -> bool:
     """Whether an answer is a stream of events: what servers say of their answers is often wrong, in both ways."""
-    return head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")) or (
+    return head.startswith(_EVENT_FIELDS) or (
         "event-stream" in media_type.lower() and not head.startswith(b"{")
     )
 
