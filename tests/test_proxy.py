@@ -17,6 +17,7 @@ import time
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 from click.testing import CliRunner
@@ -28,6 +29,7 @@ from callmark.serving import relay as relays
 from callmark.serving.relay import Relay
 from callmark.serving.upstream import (
     EVENT_LIMIT,
+    PIECES_IN_A_ROW,
     UNSURE_SECONDS,
     Connection,
     EventDecoder,
@@ -991,6 +993,34 @@ def test_nothing_is_left_behind():
             while established(address) > 10 and time.monotonic() - before < 20:  # those that are kept for the next
                 time.sleep(0.02)
             assert established(address) <= 10
+
+
+class Ready:
+    """What is there already when a task waits for it, as data is of 60 upstreams that flood a loop."""
+
+    def __await__(self):
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        future._asyncio_future_blocking = True
+        yield future
+
+
+def test_an_upstream_that_never_pauses_is_left_when_its_client_is_gone():
+    async def floods():
+        while True:
+            await Ready()
+            yield b"data: {}\n\n"
+
+    async def run():
+        with anyio.CancelScope() as wanted:
+            number = 0
+            async for _ in pieces_of(httpx.Response(200, content=floods())):
+                wanted.cancel()
+                number += 1
+                assert number < PIECES_IN_A_ROW
+        assert wanted.cancelled_caught
+
+    asyncio.run(run())
 
 
 def established(address):
