@@ -226,6 +226,82 @@ def test_in_the_callers_loop_a_tool_that_hangs_is_given_up_too(function, release
     assert good.data == 7
 
 
+async def refuses_to_end(*given):
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+
+def ended(main) -> bool:
+    """Whether `asyncio.run(main())` comes to its end, with all that was left in its loop."""
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+    thread.start()
+    thread.join(10)
+    return not thread.is_alive()
+
+
+def test_a_tool_that_refuses_to_end_does_not_keep_its_loop_from_its_end():
+    executor = Executor(Registry([body("hang", refuses_to_end, runs_in="loop")]), timeout_seconds=LIMIT)
+    outcomes = []
+
+    async def main():
+        outcomes.extend(result.outcome for result in await executor.run([call("hang")]))
+        assert executor.abandoned == 1
+
+    assert ended(main)
+    assert (outcomes, executor.abandoned) == (["timeout"], 0)
+
+
+def test_nor_does_an_approver_or_a_model():
+    executor = Executor(Registry([body("write", lambda arguments, context: 1, mode="write")]), approve=refuses_to_end)
+    steps = []
+
+    async def asked():
+        context = Invocation(deadline=time.monotonic() + LIMIT)
+        steps.extend(result.outcome for result in await executor.run([call("write")], context))
+
+    async def model(request):
+        yield "Well."
+        await refuses_to_end()
+
+    async def cancelled():
+        cancel = Cancel()
+        events = []
+        async for event in Session(Registry()).run(model, "Go.", cancel=cancel):
+            events.append(event)
+            if len(events) == 2:  # it has begun to speak
+                cancel.set()
+        steps.append(events[-1].kind)
+
+    assert ended(asked)
+    assert ended(cancelled)
+    assert steps == ["timeout", "cancelled"]
+
+
+def test_what_was_given_up_has_time_to_clean_up_when_its_loop_ends():
+    cleaned = []
+
+    async def cleans_up(arguments, context):
+        for step in range(3):
+            try:
+                async with asyncio.timeout(0.01 if step else None):
+                    await asyncio.sleep(3600)
+            except (asyncio.CancelledError, TimeoutError):
+                cleaned.append(step)
+        await asyncio.sleep(0.2)
+        cleaned.append("all")
+
+    executor = Executor(Registry([body("clean", cleans_up, runs_in="loop")]), timeout_seconds=LIMIT)
+
+    async def main():
+        await executor.run([call("clean")])
+
+    assert ended(main)
+    assert cleaned[-1] == "all"
+
+
 def raising(error: BaseException) -> Any:
     def sync(arguments, context):
         raise error

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
-from callmark.running.signals import Bell, Cancel, attempt_here, leave_behind, unless
+from callmark.running.signals import Bell, Cancel, attempt_here, leavable_task, leave_behind, unless
 from callmark.running.workers import is_async, off_loop
 from callmark.tools.foreign import Outcome, attempt
 from callmark.tools.misuse import require
@@ -77,7 +77,7 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     try:
         while not cancel.is_set():
             # As an outcome: a debugging event loop logs a slow task with what it came to.
-            step = asyncio.ensure_future(attempt_here(anext, iterator, _END))
+            step = leavable_task(attempt_here(anext, iterator, _END), own.is_set)
             await asyncio.wait((step, stop), return_when=asyncio.FIRST_COMPLETED)
             if not step.done():
                 return
@@ -89,6 +89,7 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
             yield found
     finally:
         own.leave()
+        own.set()
         stop.cancel()
         over = step is None or step.done()
         if step is not None:

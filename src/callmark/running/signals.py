@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
-from callmark.tools.foreign import Outcome, attempt, attempt_async
+from callmark.tools.foreign import Outcome, attempt, attempt_async, overheard
 
 T = TypeVar("T")
+
+_LEAVING_SECONDS: Final = 1.0  # to clean up, for what was given up and is told to stop once more
 
 
 class Cancel:
@@ -117,7 +119,7 @@ async def unless(cancel: Cancel | None, work: Awaitable[T], seconds: float | Non
     own = Cancel(cancel)
     bell = Bell()
     own.listen(bell.ring)
-    task = asyncio.ensure_future(attempt_here(lambda: work))
+    task = leavable_task(attempt_here(lambda: work), own.is_set)
     stop = asyncio.ensure_future(bell.wait(seconds))
     try:
         await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -126,6 +128,7 @@ async def unless(cancel: Cancel | None, work: Awaitable[T], seconds: float | Non
         value, error = task.result()
     finally:
         own.leave()
+        own.set()
         stop.cancel()
         leave_behind(task)
     if error is None or isinstance(error, asyncio.CancelledError):
@@ -146,6 +149,34 @@ async def attempt_here(function: Callable[..., Any], *arguments: Any) -> Outcome
         if task is None or task.cancelling():
             raise
         return Outcome(None, error)
+
+
+def leavable_task(work: Coroutine[Any, Any, T], given_up: Callable[[], bool]) -> asyncio.Task[T]:
+    """Run in a task of this loop what somebody else wrote, who may refuse to be cancelled for ever.
+
+    Such a task goes on when it was given up. Cancelled again, as `asyncio.run` does at its end, it is over within a
+    second: whoever waits for all tasks would wait for ever.
+    """
+
+    left = False
+
+    def leave(task: asyncio.Task[Any]) -> None:
+        nonlocal left
+        if task.cancelling() > 1:  # else it was a time limit of its own
+            left = True
+            task.cancel()
+
+    def heard(error: BaseException) -> None:
+        task = asyncio.current_task()
+        if left:
+            raise error
+        if task is not None and given_up() and task.cancelling() > 1:
+            asyncio.get_running_loop().call_later(_LEAVING_SECONDS, leave, task)
+
+    async def run() -> T:
+        return await overheard(work, heard)
+
+    return asyncio.ensure_future(run())
 
 
 def leave_behind(task: asyncio.Future[Any]) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from callmark.running.forks import Forking
-from callmark.running.signals import Bell, Cancel
+from callmark.running.signals import Bell, Cancel, leavable_task
 from callmark.running.threads import Threads
 from callmark.tools.foreign import Outcome, attempt, attempt_task
 
@@ -138,7 +138,7 @@ class Workers(Forking):
             if cancel.begin():
                 delivery.put(finish(await attempt_task(body)))
 
-        task = asyncio.get_running_loop().create_task(work())
+        task = leavable_task(work(), cancel.is_set)
         self._alive.add(task)
         task.add_done_callback(self._over)
         cancel.listen(_canceller(task))

@@ -6,9 +6,12 @@ Whatever such code raises becomes a value, so that it cannot end the loop that c
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable
+import types
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 YIELDS_LIMIT: Final = 65_536  # values, or characters of texts: more than any result shows, and no danger to memory
 
@@ -68,3 +71,29 @@ async def attempt_task(function: Callable[..., Any], *arguments: Any) -> Outcome
         return Outcome(await value if inspect.isawaitable(value) else value, None)
     except BaseException as error:  # noqa: BLE001  # see the module
         return Outcome(None, error)
+
+
+@types.coroutine
+def overheard(work: Coroutine[Any, Any, T], heard: Callable[[BaseException], None]) -> Generator[Any, Any, T]:
+    """Await `work`, and tell `heard` what its task throws into it, before it gets that itself.
+
+    What `heard` raises ends the wait: `work` is closed then, whatever it does about it.
+    """
+    thrown: BaseException | None = None
+    try:
+        while True:
+            try:
+                waits = work.send(None) if thrown is None else work.throw(thrown)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            thrown = None
+            try:
+                yield waits
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # noqa: BLE001  # the loop means it for what is awaited
+                heard(error)
+                thrown = error
+    finally:
+        attempt(work.close)

@@ -51,7 +51,8 @@ class Tool:
     timeout_seconds     None: as the executor has it
     runs_in             "thread": in a thread of its own, an async function in an event loop of its own, so that nothing
                         that it does holds up its host; "loop": in the caller's event loop, for an async function that
-                        uses what belongs to that loop. There no timeout can end a function that blocks; "process": in
+                        uses what belongs to that loop. There no timeout can end a function that blocks, and one that
+                        refuses to be cancelled is left a second after the loop's end tells it so; "process": in
                         a process for each call, which is killed with its time. Code in C that keeps the interpreter's
                         lock for long (a pattern of `re` over a text that a model chose, a large sum or sort) needs
                         that: in a thread it stops the whole program, its timeouts too, which `late_seconds` in the
