@@ -104,6 +104,7 @@ def apart() -> str:
 @tool(mode="read")
 def add(a: int, b: int) -> int:
     "Add two numbers."
+    print("adding")
     return a + b
 
 @tool(display_name="Save it")
@@ -129,7 +130,8 @@ def test_a_model_behind_a_server_calls_tools_of_a_file(server, tools, tmp_path):
     assert "result    add: 3\n" in done.stdout
     assert json.loads(audit.read_text())["outcome"] == "ok"
     native = command("run", "1 + 2?", *options, "--mode", "auto", "--json")
-    assert '{"type":"result"' in native.stdout
+    assert "result" in [json.loads(line)["type"] for line in native.stdout.splitlines()]
+    assert native.stderr == "adding\n"  # what tools print is no event
     Handler.call = "[CALL: apart()]"
     assert 'result    apart: "tools"\n' in command("run", "Where?", *options).stdout
 

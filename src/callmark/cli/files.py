@@ -11,8 +11,10 @@ from __future__ import annotations
 import codecs
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
@@ -69,6 +71,19 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
 def standard_output() -> BinaryIO:
     """Open standard output for bytes."""
     return open_named(1, "wb")
+
+
+@contextmanager
+def lone_output() -> Iterator[BinaryIO]:
+    """Open standard output for one writer: what anybody else prints meanwhile, tools, say, goes to standard error."""
+    with standard_output() as output, open(os.dup(output.fileno()), "wb") as own:
+        try:
+            with suppress(OSError):  # where there is none, what they print stays with the rest
+                os.dup2(2, output.fileno())
+            yield own
+        finally:
+            sys.stdout.flush()
+            os.dup2(own.fileno(), output.fileno())
 
 
 def open_named(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:

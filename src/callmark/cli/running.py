@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import click
 import msgspec
 
-from callmark.cli.files import Failure, named_dialect, named_language, standard_output
+from callmark.cli.files import Failure, lone_output, named_dialect, named_language, standard_output
 from callmark.cli.writing import DIALECT
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def demo(as_json: bool, seconds: float) -> None:
         click.echo(f"consent {approval.message}: yes", err=True)
         return True
 
-    _watch(demonstration(asked), ScriptedModel(seconds), QUESTION, as_json)
+    with standard_output() as output:
+        _watch(demonstration(asked), ScriptedModel(seconds), QUESTION, output, as_json)
 
 
 @click.command(short_help="Let a model behind a server call tools of yours.")
@@ -92,14 +93,15 @@ def run(
         return yes or _confirmed(safe(what))
 
     with ExitStack() as opened:
+        output = opened.enter_context(lone_output() if as_json else standard_output())
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
         executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
         session = Session(executor, settings=settings, system=system)
         native = mode != "text"
-        _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), question, as_json)
+        _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), question, output, as_json)
 
 
-def _watch(session: Session, model: Model, question: str, as_json: bool) -> None:
+def _watch(session: Session, model: Model, question: str, output: BinaryIO, as_json: bool) -> None:
     """Do one turn of a session, and show what happens."""
     import asyncio
 
@@ -109,14 +111,13 @@ def _watch(session: Session, model: Model, question: str, as_json: bool) -> None
     watching = Watching(lambda text, colour: click.style(text, fg=colour) if colours else text)
 
     async def turn() -> None:
-        with standard_output() as output:
-            output.write(b"" if as_json else watching.say("user", question).encode())
-            async for event in session.run(model, question):
-                if as_json:
-                    output.write(msgspec.json.encode(event) + b"\n")
-                else:
-                    output.write(watching.show(event).encode(errors="replace"))
-                output.flush()
+        output.write(b"" if as_json else watching.say("user", question).encode())
+        async for event in session.run(model, question):
+            if as_json:
+                output.write(msgspec.json.encode(event) + b"\n")
+            else:
+                output.write(watching.show(event).encode(errors="replace"))
+            output.flush()
 
     asyncio.run(turn())
 
