@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from callmark.cli import main
+from callmark.serving import proxy as proxies
 from callmark.serving import relay as relays
 from callmark.serving.relay import Relay
 from callmark.serving.upstream import (
@@ -229,6 +230,18 @@ def test_what_has_no_name_is_no_model_of_several_upstreams():
     with served(scripted.app()) as address, client_of({"upstreams": [{"url": f"{address}/v1"}] * 2}) as client:
         answer = client.get("/v1/models")
         assert (answer.status_code, answer.json()["data"]) == (200, [{"id": "m"}])
+
+
+def test_an_upstream_that_is_silent_holds_up_no_list_of_models(monkeypatch):
+    monkeypatch.setattr(proxies, "LISTING_SECONDS", 0.2)
+    with upstream() as (_, one), socket.create_server(("127.0.0.1", 0)) as silent:
+        silence = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        tables = [{"url": silence, "serves": ["a*"]}, {"url": f"{one}/v1"}]
+        with client_of({"upstreams": tables}) as client:
+            assert [model["id"] for model in client.get("/v1/models", timeout=5).json()["data"]] == ["text-only"]
+        with client_of({"upstreams": tables[:1] * 2}) as client:
+            told = client.get("/v1/models", timeout=5)
+            assert (told.status_code, told.json()["error"]["code"]) == (504, "upstream_timeout")
 
 
 # Modes.

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
+import anyio
 import httpx
 import msgspec
 from starlette.applications import Starlette
@@ -47,6 +48,8 @@ from callmark.serving.upstreams import ProxyConfig, Upstream
 
 ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
+LISTING_SECONDS: Final = 5.0
+"""How long one of several upstreams may take to list its models, for which the others' are waiting."""
 _CHATS: Final = ("/v1/chat/completions", "/chat/completions")
 _ABOUT: Final = "/v1/models/"
 _SLASHES: Final = re.compile("/{2,}")
@@ -142,12 +145,15 @@ class Proxy:
 
     async def _listed(self, connection: Connection, request: Request) -> list[Any] | UpstreamError:
         url = connection.api("/models")
-        try:
-            async with connection.request("GET", url, connection.headers(request.headers.items()), b"") as response:
-                found = _object(await read_all(pieces_of(response))).get("data") if response.is_success else None
-        except UpstreamError as error:
-            return error
-        return found if isinstance(found, list) else []
+        headers = connection.headers(request.headers.items())
+        with anyio.move_on_after(LISTING_SECONDS):
+            try:
+                async with connection.request("GET", url, headers, b"") as response:
+                    found = _object(await read_all(pieces_of(response))).get("data") if response.is_success else None
+            except UpstreamError as error:
+                return error
+            return found if isinstance(found, list) else []
+        return UpstreamError(504, "the upstream did not answer in time", "upstream_timeout")
 
     async def _other(self, request: Request) -> Response:
         if request.method == "POST" and _SLASHES.sub("/", request.scope["path"]).rstrip("/") in _CHATS:
