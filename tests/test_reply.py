@@ -497,6 +497,22 @@ def test_native_calls_of_an_upstream_count_too():
     assert made["finish_reason"] == "tool_calls"
 
 
+@pytest.mark.parametrize(
+    "choice",
+    [{}, {"message": None}, {"message": "Hi"}, {"text": "Hi"}, {"delta": {"content": f"Hi {CALL}"}}, {"delta": {}}],
+    ids=repr,
+)
+def test_every_choice_of_a_whole_answer_has_a_message_as_it_has_in_a_stream(choice):
+    answer = {"choices": [None, choice, 7]}
+    (made,) = whole(answer, exchange())["choices"]
+    text = StreamWriter(exchange(), 0).feed_whole(answer).decode()
+    (shown,) = joined(wire(text)).values()
+    assert made["message"]["role"] == "assistant"
+    assert made["message"]["content"] == shown["content"]
+    assert len(made["message"].get("tool_calls", ())) == len(shown["tool_calls"])
+    assert made["finish_reason"] == shown["finish_reason"]
+
+
 def test_a_native_call_that_is_cut_never_becomes_one():
     """Its header alone says nothing of the arguments: none that came are not `{}` where more were to come.
 
@@ -838,7 +854,8 @@ def test_whole_answers_keep_what_they_have():
     message = {"role": "assistant", "content": f"Well. {CALL}", "refusal": None, "reasoning_content": "Hm."}
     answer = {"id": "x", "usage": {"total_tokens": 3}, "choices": [{"index": 0, "message": message}, odd]}
     made = whole(answer, exchange(before_calls="reasoning"))
-    assert (made["id"], made["usage"], made["choices"][1]) == ("x", {"total_tokens": 3}, odd)
+    assert (made["id"], made["usage"]) == ("x", {"total_tokens": 3})
+    assert made["choices"][1] == {**odd, "message": {"role": "assistant", "content": ""}}
     assert made["choices"][0]["message"]["content"] is None
     assert made["choices"][0]["message"]["reasoning_content"] == "Hm.Well."
     assert whole({"choices": None}, exchange())["choices"] == []

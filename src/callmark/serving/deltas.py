@@ -344,10 +344,9 @@ def whole(answer: Body, exchange: Exchange) -> Body:
     choices = answer.get("choices")
     made = []
     for choice in choices if isinstance(choices, list) else ():
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(message, dict):
-            made.append(choice)
+        if not isinstance(choice, dict):
             continue
+        message = said_in(choice, said=False, called=False)
         reader = exchange.reader()
         parts = reader.feed(text_of(message.get("content")))
         parts += reader.feed_calls(_calls_in(message))
@@ -367,7 +366,7 @@ def _reason(reason: str, exchange: Exchange) -> str:
     return "function_call" if exchange.old and reason == "tool_calls" else reason
 
 
-def _message(message: Body, parts: list[Part], exchange: Exchange) -> Body:
+def _message(message: Mapping[str, Any], parts: list[Part], exchange: Exchange) -> Body:
     said = "".join(part.text for part in parts if isinstance(part, Said))
     thought = "".join(part.text for part in parts if isinstance(part, Thought))
     calls = [_call(part) for part in parts if isinstance(part, Begun)]
