@@ -624,3 +624,39 @@ def test_listed_values_are_those_that_the_rest_of_the_schema_allows(schema, good
     assert llguidance_accepts(grammar.text, render_call("f", {"a": good}))
     assert not llguidance_accepts(grammar.text, render_call("f", {"a": bad}))
     assert grammar.unenforced == ()
+
+
+@each_dialect
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        (  # what may stand before the reference begins as what stands there
+            {"properties": {"a": {}, "b": {"type": "string"}, "c": {"$ref": "#/$defs/C"}}, "required": ["a", "c"]},
+            {"a": 1, "c": {"d": 2}},
+        ),
+        ({"properties": {"c": {"$ref": "#/$defs/C"}, "e": {}}, "required": ["c"]}, {"c": {}, "e": True}),
+        (  # a value of a rule, and one like it beside it
+            {"properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "array", "items": {"$ref": "#/$defs/E"}}}},
+            {"a": "x", "b": ["x", "z"]},
+        ),
+        (
+            {"properties": {"a": {"enum": [1, 2]}, "n": {"enum": [1, 2]}, "c": {"$ref": "#/$defs/N"}}},
+            {"a": 1, "n": 2, "c": 2},
+        ),
+        ({"properties": {"t": {}, "c": {"$ref": "#/$defs/C"}}}, {"t": "x < y", "c": {}}),  # no quotes end the text
+        (  # many brackets, a rule far inside, and values of any type
+            {"properties": {"m": {"type": "array", "items": {"type": "array", "items": {"type": "array",
+                "prefixItems": [{"$ref": "#/$defs/E"}]}}}}},
+            {"m": [[["z", {"a": [None]}]]]},
+        ),
+        ({"properties": {"o": {"properties": {"k": {"const": "\"</a>&"}}}}}, {"o": {"k": "\"</a>&"}}),
+    ],  # fmt: skip
+)
+def test_what_stands_beside_a_reference_is_taken(dialect, schema, arguments):
+    definitions = {
+        "C": {"type": "object", "properties": {"d": {"type": "integer"}}}, "E": {"enum": ["x", "z"]},
+        "N": {"enum": [2, 3]},
+    }  # fmt: skip
+    tools = {"f": {"type": "object", **schema, "$defs": definitions}}
+    text = render_calls([WrittenCall("f", arguments)], dialect, tools=tools)
+    assert llguidance_accepts(export_grammar(tools, dialect).text, text)

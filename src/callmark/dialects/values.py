@@ -128,6 +128,11 @@ def brace_key(key: str, quote: str) -> str:
     return key if _BARE_KEY.fullmatch(key) else in_braces(key, quote)
 
 
+def in_tags(value: Any) -> str:
+    """Return a value in JSON as it stands between the tags of a dialect that knows XML's entities."""
+    return escape(as_json(value), quote=False)
+
+
 def in_parameters(
     arguments: dict[str, Any], form: Form, writing: Writing, behind: str, declared: Declared, fill: Callable[..., str]
 ) -> str:

@@ -54,8 +54,8 @@ class Token(Seq, frozen=True):
     """Pieces one after the other that a lexer takes at once, such as a string or a number."""
 
 
-class Union(Alt, frozen=True):
-    """One of several values. They may begin alike, so that a lexer takes none of them whole if it cannot all."""
+class Body(Seq, frozen=True):
+    """The arguments of a call. Pieces of them may begin alike: a lexer takes none of them whole if it cannot all."""
 
 
 class Rep(msgspec.Struct, frozen=True):
@@ -96,12 +96,6 @@ def alt(items: Iterable[Node | str]) -> Node:
     """Return one of several pieces."""
     nodes = tuple(dict.fromkeys(Lit(item) if isinstance(item, str) else item for item in items))
     return nodes[0] if len(nodes) == 1 else Alt(nodes)
-
-
-def union(items: Iterable[Node | str]) -> Node:
-    """Return one of several values."""
-    found = alt(items)
-    return Union(found.items) if isinstance(found, Alt) else found
 
 
 def token(*items: Node | str) -> Node:

@@ -13,10 +13,21 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, select
 from callmark.dialects.rendering import WrittenCall, fill
-from callmark.dialects.values import PYTHON_NAME, around_value, as_python, in_braces, in_cdata, in_parameters, keeps
+from callmark.dialects.values import (
+    PYTHON_NAME,
+    around_value,
+    as_json,
+    as_python,
+    in_braces,
+    in_cdata,
+    in_parameters,
+    in_tags,
+    keeps,
+)
 from callmark.errors import UsageError
 from callmark.toolshapes import Types, declared_types, type_of
 from callmark.writing.automata import (
+    Body,
     Chars,
     Free,
     Lit,
@@ -24,13 +35,14 @@ from callmark.writing.automata import (
     Opening,
     Ref,
     Rep,
+    Seq,
     alt,
     maybe,
     opener_steps,
     seq,
     text_rules,
     times,
-    union,
+    token,
     words_of,
 )
 from callmark.writing.calls import render_calls
@@ -227,7 +239,7 @@ class _Export:
         """Return the arguments of one tool; `behind` is what follows them."""
         form = self._form
         make = partial(Values, spec.name, spec.schema, bounds=self._bounds)
-        values = make(closers=self._closers)
+        values = make(in_tags if form.encoding == "xml" else as_json, closers=self._closers)
         if self._writing.pairs:
             values = make(as_python)
         elif form.body == "braces":
@@ -238,7 +250,8 @@ class _Export:
         self._values += [values, as_object]
         try:
             ways = values.ways(spec.arguments, "") or [spec.arguments]
-            node = union(self._way(values, as_object, way, behind) for way in ways)
+            found = alt(self._way(values, as_object, way, behind) for way in ways)
+            node = Body(found.items if isinstance(found, Seq) else (found,))
         except RecursionError:
             raise UsageError(
                 f"tool {spec.name!r}: expected a schema that ends, or holds itself by a $ref alone, found another"
@@ -252,7 +265,7 @@ class _Export:
         ordered = members(schema)
         if self._keyed:
             required = schema.get("required", ())
-            items = ((key, union(self._parameter(values, key, inner, behind))) for key, inner in ordered.items())
+            items = ((key, alt(self._parameter(values, key, inner, behind))) for key, inner in ordered.items())
             return seq(*(item if key in required else maybe(item) for key, item in items))
         if self._writing.pairs:
             return self._pairs(values, as_object, ordered, schema)
@@ -289,11 +302,13 @@ class _Export:
             elif kind == "string" or not as_text or kind == "null":
                 before, after = around_value(form, writing, key, kind, fill)
                 text = self._raw(values, one, key) if kind == "string" else values.value(one, f".{key}")
-                found.append(seq(before, text, after))
+                # A text without quotes ends where the lexer sees what is behind it; and all that is text begins alike.
+                piece = token if kind == "string" or as_text else seq
+                found.append(piece(before, text, after))
         if not found:
             values.tell(f".{key}", ["enum (the dialect reads text)"])
             before, after = around_value(form, writing, key, "string", fill)
-            found.append(seq(before, self._raw(values, {}, key), after))
+            found.append(token(before, self._raw(values, {}, key), after))
         return found
 
     def _raw(self, values: Values, schema: Schema, key: str) -> Node:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from callmark.errors import UsageError
-from callmark.writing.automata import Alt, Chars, Free, Lit, Node, Opening, Ref, Rep, Seq, Token, Union
+from callmark.writing.automata import Alt, Body, Chars, Free, Lit, Node, Opening, Ref, Rep, Seq, Token
 
 _LONG: Final = 120
 """Characters from which on a piece becomes a rule of its own, so that what occurs often is written once."""
@@ -54,9 +54,9 @@ class _Printer(ABC):
             case _:
                 return node.name
 
-    def _named(self, text: str) -> str:
+    def _named(self, text: str, begin: str = "") -> str:
         if text not in self._names:
-            self._names[text] = f"{self._begin}{len(self._names)}"
+            self._names[text] = f"{begin or self._begin}{len(self._names)}"
             self.rules[self._names[text]] = text
         return self._names[text]
 
@@ -102,9 +102,8 @@ def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
 class _Lark(_Printer):
     """A piece without references is one terminal: the lexer takes it at once, where rules would go by characters.
 
-    But the lexer takes the longest terminal that begins somewhere, and never goes back to a shorter one. So where one
-    of several values holds a reference, and is several terminals, the others are such too, and so is what is referred
-    to.
+    But the lexer takes the longest terminal that begins somewhere, and never goes back to a shorter one. So where
+    arguments hold a reference, and are several terminals, all that is in them is, and so is what is referred to.
     """
 
     _begin = "P"
@@ -125,18 +124,20 @@ class _Lark(_Printer):
             return "begin"
         if isinstance(node, Lit | Chars) or self._is_terminal(node):
             return self._named(f"/{_in_slashes(regex(node, {}))}/")
-        return self.apart(node) if isinstance(node, Union) else self._joined(node)
+        return self.apart(node) if isinstance(node, Body) else self._joined(node)
 
     def apart(self, node: Node) -> str:
         """Return a piece of which nothing is one terminal that could be several."""
         before, self._apart = self._apart, True
-        text = self._joined(node) if isinstance(node, Union) else self.text(node)
+        text = self._joined(node) if isinstance(node, Body) else self.text(node)
         self._apart = before
         return text
 
     def _inner(self, node: Node) -> str:
         text = self.text(node)
-        return f"({text})" if isinstance(node, Seq | Alt | Rep) and not self._is_terminal(node) else text
+        if not isinstance(node, Seq | Alt | Rep) or self._is_terminal(node):
+            return text
+        return f"({text})" if len(text) <= _LONG else self._named(text, "p")  # llguidance bounds how deep they nest
 
     def _is_terminal(self, node: Node) -> bool:
         is_one = isinstance(node, Token) or (isinstance(node, Rep) and isinstance(node.item, Lit))

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from callmark.dialects.values import Unwritable, as_json, brace_key
 from callmark.errors import UsageError
 from callmark.toolshapes import pointed
-from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, union, without
+from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, without
 from callmark.writing.toolset import ANNOTATIONS, Schema, branches, is_of, resolved
 
 
@@ -164,13 +164,13 @@ class Values:
         schema = resolved(schema, self.root)
         ways = self.ways(schema, where)
         if ways:
-            return union(self.value(way, where) for way in ways)
+            return alt(self.value(way, where) for way in ways)
         if "const" in schema or "enum" in schema:
             return self.one_of(given(schema), where)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if kinds is None:
             return self._any(self._bounds.depth)
-        return union(self._of_kind(kind, schema, where) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+        return alt(self._of_kind(kind, schema, where) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
     def one_of(self, listed: list[Any], where: str) -> Node:
         """Return one of the values in a list; those that the language cannot write are left out."""
