@@ -650,7 +650,7 @@ def test_listed_values_are_those_that_the_rest_of_the_schema_allows(schema, good
             {"m": [[["z", {"a": [None]}]]]},
         ),
         ({"properties": {"o": {"properties": {"k": {"const": "\"</a>&"}}}}}, {"o": {"k": "\"</a>&"}}),
-    ],  # fmt: skip
+    ],
 )
 def test_what_stands_beside_a_reference_is_taken(dialect, schema, arguments):
     definitions = {

@@ -467,7 +467,7 @@ def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
 def empty_container(text: str, types: Types | None) -> str:
     """Return the JSON of what a value without text or elements can only be: an empty list or object; else ""."""
     containers = {"array": "[]", "object": "{}"}
-    if not types or not types <= CONTAINERS or text.strip(_BLANK):
+    if not types or not types <= CONTAINERS or text.strip(_BLANK) or "" in types.members:
         return ""
     return next((json for name, json in containers.items() if types - {"null"} == {name}), "")
 
