@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -146,6 +147,38 @@ def test_docstrings_in_the_wild():
     assert both == ("", {"x": "where", "y": "where"})
 
 
+def test_a_default_that_json_cannot_hold_is_in_no_schema():
+    ring: list[Any] = []
+    ring.append(ring)
+    apart, endless, numbers = memoryview(b"abcd")[::2], float("inf"), {1: 2}
+
+    def look(a=apart, b: float = endless, c=ring, d=-endless, e: dict[int, int] = numbers):
+        """Look."""
+
+    properties = tool(look).parameters["properties"]
+    assert {key: schema["default"] for key, schema in properties.items() if "default" in schema} == {"e": {"1": 2}}
+
+
+def test_what_is_called_like_a_function_becomes_a_tool():
+    class Looker:
+        def __call__(self, city: str, days: int = 3) -> str:
+            """Look."""
+            return f"{city} {days}"
+
+        def look(self, city: str) -> str:
+            return city
+
+    for function in (Looker(), partial(Looker(), days=7)):
+        made = tool(function, name="look")
+        assert made.description == "Look."
+        assert made.parameters["properties"]["city"] == {"type": "string"}
+        assert made.parameters["required"] == ["city"]
+    assert made.function({"city": "Oslo"}, Invocation()) == "Oslo 7"
+    assert tool(Looker().look).parameters["required"] == ["city"]
+    with pytest.raises(ToolsError, match="tool look: expected a method of an object, found one that wants 'self'"):
+        tool(Looker.look)
+
+
 def test_functions_that_cannot_be_tools_are_refused():
     def positional(a, /): ...
     def starred(*a): ...
@@ -159,6 +192,9 @@ def test_functions_that_cannot_be_tools_are_refused():
         tool(3)  # type: ignore[call-overload]
     with pytest.raises(ToolsError, match="expected the fields of Tool, found colour"):
         tool(colour="red")(nothing)
+    for tags in (5, "abc"):
+        with pytest.raises(ToolsError, match="tags: expected several texts, found"):
+            tool(nothing, tags=tags)  # type: ignore[arg-type]
 
 
 def test_a_tool_says_what_is_wrong_with_it():

@@ -7,9 +7,11 @@ is a parameter whose annotation says `is_context`, as `Invocation` does.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import typing
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -69,13 +71,17 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     the schema. Words come from the docstring, in the style of Google, NumPy or Sphinx. Raises ToolsError for what
     cannot be called by keywords or has a type that JSON cannot carry.
     """
-    name = getattr(function, "__name__", repr(function))
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    said = inner if inspect.isroutine(inner) or inspect.isclass(inner) else type(inner).__call__
+    name = getattr(inner, "__name__", type(inner).__name__)
     try:
-        hints = typing.get_type_hints(function, include_extras=True)
+        hints = typing.get_type_hints(said, include_extras=True)
         signature = inspect.signature(function)
     except (NameError, TypeError, ValueError) as error:
         raise ToolsError(f"tool {name}: expected annotations that can be read, found: {error}") from error
-    description, words = read_docstring(function.__doc__ or "")
+    description, words = read_docstring(said.__doc__ or inner.__doc__ or "")
     properties: dict[str, Any] = {}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "required": [], "additionalProperties": False}
     types: dict[str, Any] = {}
@@ -89,6 +95,8 @@ def read_signature(function: Callable[..., Any]) -> Signature:
             raise ToolsError(
                 f"tool {name}, parameter {parameter.name!r}: expected one that takes a keyword, found a positional one"
             )
+        if not properties and parameter.name in ("self", "cls") and parameter.name not in hints:
+            raise ToolsError(f"tool {name}: expected a method of an object, found one that wants {parameter.name!r}")
         hint = hints.get(parameter.name, Any)
         if getattr(hint, "is_context", False) is True:
             context = parameter.name
@@ -125,9 +133,11 @@ def _schema(tool: str, parameter: str, hint: Any, definitions: dict[str, Any]) -
 
 def _add_default(schema: dict[str, Any], default: Any) -> None:
     try:
-        schema["default"] = msgspec.to_builtins(default)
-    except (TypeError, msgspec.MsgspecError):
-        pass  # a default that JSON cannot hold is the function's own affair
+        value = msgspec.to_builtins(default, str_keys=True)
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, BufferError, RecursionError, msgspec.MsgspecError):
+        return  # a default that JSON cannot hold is the function's own affair
+    schema["default"] = value
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:

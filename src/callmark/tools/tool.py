@@ -205,6 +205,8 @@ def _make(
 ) -> Tool:
     if not callable(function):
         raise ToolsError(f"tool: expected a function, found {type(function).__name__}")
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise ToolsError(f"tool, tags: expected several texts, found {tags!r:.80}")
     signature = read_signature(function)
     unknown = sorted(fields.keys() - Tool.__dataclass_fields__.keys())
     if unknown:
