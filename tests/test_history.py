@@ -145,6 +145,15 @@ def test_roles_are_merged_on_request():
     assert render_history(named, merge_roles=True) == [{"role": "user", "content": "a\n\nb"}]
 
 
+def test_a_part_that_says_nothing_is_nothing():
+    parts = [{"type": "text", "text": None}, {"type": "tool_use", "id": None, "name": "f", "input": None}]
+    nothing = {"role": "tool", "content": [{"type": "text", "text": None}]}
+    assert render_history([{"role": "assistant", "content": parts}, nothing]) == [
+        {"role": "assistant", "content": "[CALL: f({})]"},
+        {"role": "user", "content": "Result of ?:\n"},
+    ]
+
+
 def test_misuse_raises():
     for chat, expected in (
         (["x"], "messages: expected dicts with a role"),
@@ -159,6 +168,8 @@ def test_misuse_raises():
     ):
         with pytest.raises(UsageError, match=expected):
             render_history(chat)
+    with pytest.raises(UsageError, match="messages: expected a list of them, found NoneType"):
+        render_history(None)
     with pytest.raises(UsageError, match="messages: expected dicts with a role"):
         restore_history(["x"])
     with pytest.raises(UsageError, match="expected text or a JSON value, found another"):

@@ -123,5 +123,11 @@ def test_misuse_raises():
         merge_into_messages(CHAT, PLAIN, "nowhere")
     with pytest.raises(UsageError, match="depth: expected 0 or more messages, found -1"):
         merge_into_messages(CHAT, PLAIN, "depth", depth=-1)
+    with pytest.raises(UsageError, match="depth: expected 0 or more messages, found 'x'"):
+        merge_into_messages(CHAT, PLAIN, "depth", depth="x")
+    with pytest.raises(UsageError, match="prompt: expected what protocol_prompt gives, found str"):
+        merge_into_messages(CHAT, "Call f.")
+    with pytest.raises(UsageError, match="messages: expected a list of them, found NoneType"):
+        merge_into_messages(None, PLAIN)
     with pytest.raises(UsageError, match="where='user': expected a user message, found none"):
         merge_into_messages(CHAT[:2], PLAIN, "user")

@@ -522,6 +522,13 @@ def test_misuse_raises():
         ({"tool_choice": "nope"}, "tool_choice: expected auto, none, required or the name of a tool, found 'nope'"),
         ({"dialect": "hermes", "nonce": "x"}, "a dialect that can carry one"),
         ({"dialect": "nope"}, "expected a registered dialect"),
+        ({"dialect": 5}, "dialect: expected a name or a Dialect, found 5"),
+        ({"dialect": ["call", "hermes"]}, "dialect: expected a name or a Dialect, found"),
+        ({"nonce": 5}, "nonce: expected 1 to 64 ASCII letters, .*, found 5"),
+        ({"budget": "x"}, "budget: expected an integer, found 'x'"),
+        ({"budget": True}, "budget: expected an integer, found True"),
+        ({"count": 5}, "count: expected a function that counts the tokens of a text, found 5"),
+        ({"template": 5}, "template: expected a text, found int"),
         ({"template": "{tool}"}, r"template: expected the places \{title\} \{tools\} \{how\} .*, found \{tool\}"),
     ):
         with pytest.raises(UsageError, match=expected):
@@ -533,6 +540,17 @@ def test_misuse_raises():
     own = Dialect(name="own", title="", models="", source="", forms=(Form(head="<x>{name}(?=\\{)", body="json"),))
     with pytest.raises(UsageError, match="a dialect for reading only"):
         protocol_prompt(TOOLS, own)
+
+
+def test_one_tool_may_stand_alone():
+    def look(at: str) -> str:
+        """Look."""
+        return at
+
+    for one in (look, callmark.tool(look), {"name": "look", "description": "Look.", "parameters": {
+            "type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}}):
+        assert protocol_prompt(one) == protocol_prompt([one])
+        assert protocol_prompt(one).text == protocol_prompt([look]).text
 
 
 def test_nonces_are_new_and_wanted():

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from callmark.dialects import Dialect, select
+from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall
 from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import Language, language_of
@@ -41,7 +41,7 @@ def convert(
     is, and so does one that is no call where it stands. Raises UsageError where the other dialect cannot express a
     call.
     """
-    (target,) = select(to)
+    target = selected(to)
     at_line_start = target.writing is not None and target.forms[target.writing.form].line_start
     pieces: list[str] = []
     calls: list[WrittenCall] = []

@@ -27,7 +27,7 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, Final
 
-from callmark.dialects import Dialect, dialects, expand, select
+from callmark.dialects import Dialect, dialects, expand, select, selected
 from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.grammar import GrammarCall, Mismatch, load
@@ -357,7 +357,7 @@ def check_grammar(dialect: str | Dialect, text: str) -> None:
 
     >>> check_grammar("call", "[CALL: get_weather(city='Oslo', days=2)]")
     """
-    (row,) = select(dialect)
+    row = selected(dialect)
     everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
     options: dict[str, Any] = {"dialects": row, "contexts": everywhere}
     heads = [head for form in row.forms for head in [Pattern(expand(form.head)).match(text)] if head and form.alone]

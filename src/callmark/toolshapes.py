@@ -32,8 +32,8 @@ _DEPTH_LIMIT: Final = 8  # references and unions inside of each other that are f
 def listed(tools: Any) -> list[Any]:
     """Return the tools one by one.
 
-    Takes a sequence of tools, a single one as a mapping with a name or a title, an MCP tools/list result, Gemini's
-    declarations, or a mapping of names to schemas. Raises ToolsError for anything else.
+    Takes a sequence of tools, a single one as a function, or an object or a mapping with a name or a title, an MCP
+    tools/list result, Gemini's declarations, or a mapping of names to schemas. Raises ToolsError for anything else.
     """
     inner = _field(tools, "tools")
     if isinstance(inner, list):
@@ -44,6 +44,8 @@ def listed(tools: Any) -> list[Any]:
             tools = [tools]
         else:
             tools = [{"name": name, "parameters": schema} for name, schema in tools.items()]
+    elif isroutine(tools) or (isinstance(getattr(tools, "name", None), str) and not isinstance(tools, Iterable)):
+        tools = [tools]
     if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
         raise ToolsError(f"tools: expected a sequence of tools, found {type(tools).__name__}")
     found: list[Any] = []

@@ -224,10 +224,10 @@ def grammar(
     if tools is None:
         if target or calls_only or single or nonce or bounds or tool_choice != "auto":
             raise click.UsageError("expected --tools with the options of a grammar of calls")
-        from callmark.dialects import select
+        from callmark.dialects import selected
         from callmark.reading.grammar import flatten
 
-        (chosen,) = select(named_dialect(dialect))
+        chosen = selected(named_dialect(dialect))
         text = flatten(chosen).rstrip("\n")
     else:
         from callmark import export_grammar

@@ -80,6 +80,8 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
             for dialect in registered.values()
             if dialect.explicit
         )
+    if not isinstance(wanted, Iterable | Dialect):
+        raise UnknownDialectError(f"dialects: expected names or Dialects, found {wanted!r:.80}")
     chosen: dict[str, Dialect] = {}
     for item in [wanted] if isinstance(wanted, str | Dialect) else wanted:
         if isinstance(item, Dialect):
@@ -93,3 +95,10 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
         raise UnknownDialectError("expected at least one dialect, found none")
     order = list(registered)
     return tuple(sorted(chosen.values(), key=lambda d: order.index(d.name) if d.name in registered else len(order)))
+
+
+def selected(dialect: str | Dialect) -> Dialect:
+    """Return the dialect to write. Raises UnknownDialectError for anything but the name of one, or a Dialect."""
+    if not isinstance(dialect, str | Dialect):
+        raise UnknownDialectError(f"dialect: expected a name or a Dialect, found {dialect!r:.80}")
+    return select(dialect)[0]

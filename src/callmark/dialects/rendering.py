@@ -59,7 +59,7 @@ def written(
     if nonce is not None:
         if not writing.nonce:
             raise UsageError(f"nonce: expected a dialect that can carry one, found {row.name}")
-        if not _NONCE.fullmatch(nonce):
+        if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
             raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r:.80}")
     texts = []
     for index, call in enumerate(calls):

@@ -103,7 +103,7 @@ class Parser(SectionReading):
         if tolerance not in ("strict", "lenient", "salvage"):
             raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
         tolerant = tolerance != "strict"
-        if nonce is not None and not re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce):
+        if nonce is not None and not (isinstance(nonce, str) and re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce)):
             raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r}")
         super().__init__(plan(dialects, tolerance), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
         self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}

@@ -12,7 +12,7 @@ from re import _constants as sre  # as in `prefixes`: the tree of a pattern has 
 from re import _parser
 from typing import Any, Final
 
-from callmark.dialects import Dialect, Form, expand, select
+from callmark.dialects import Dialect, Form, expand, selected
 from callmark.dialects.model import anonymous
 from callmark.errors import DialectError
 from callmark.reading.grammar import load
@@ -34,7 +34,7 @@ def check_dialect(dialect: str | Dialect) -> None:
 
     >>> check_dialect("hermes")
     """
-    (row,) = select(dialect)
+    row = selected(dialect)
     try:
         row.check()
         load(row)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from callmark.dialects import select
+from callmark.dialects import selected
 from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Span, Text
 from callmark.reading.parser import Parser
@@ -104,7 +104,7 @@ class Generation:
         if not any(not self.calls or plain not in each[1:] for each in written):
             return None
         span, message = Span(self._told, self._length), "expected the rest of a call, found the end of the text"
-        (row,) = select(self._settings.dialect)
+        row = selected(self._settings.dialect)
         return Malformed(span, withheld, "unclosed-marker", message, row.name, None, None)
 
     def _as_taught(self, spelling: Spelling) -> Iterator[str]:

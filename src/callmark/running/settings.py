@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callmark.dialects import Dialect, dialects, select
+from callmark.dialects import Dialect, dialects, selected
 from callmark.errors import UsageError
 from callmark.languages import Language
 
@@ -79,5 +79,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return {"dialects": None if self._is_read_by_default() else self.dialect, **self.reading, "nonce": self.nonce}
 
     def _is_read_by_default(self) -> bool:
-        (row,) = select(self.dialect)
+        row = selected(self.dialect)
         return row in dialects() and (row.writing is None or row.forms[row.writing.form].explicit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from callmark.dialects import Dialect, select
+from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.dialects.values import Declared
 from callmark.toolshapes import declared_types
@@ -44,7 +44,7 @@ def render_calls(
     calls: Iterable[WrittenCall], dialect: str | Dialect = "call", *, nonce: str | None = None, tools: Any = None
 ) -> str:
     """Return several calls of one message as the text of a dialect; see `render_call`. No calls give no text."""
-    (row,) = select(dialect)
+    row = selected(dialect)
     schemas = {spec.name: spec.schema for spec in tool_specs(tools)} if tools is not None else {}
 
     def declared(name: str) -> Declared:

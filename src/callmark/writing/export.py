@@ -11,7 +11,7 @@ import re
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from callmark.dialects import Dialect, Writing, select
+from callmark.dialects import Dialect, Writing, selected
 from callmark.dialects.rendering import WrittenCall, fill
 from callmark.dialects.values import (
     PYTHON_NAME,
@@ -101,7 +101,7 @@ def export_grammar(
 
     Raises UsageError for options out of range, for what a target cannot say, and as `render_call` does for names.
     """
-    (row,) = select(dialect)
+    row = selected(dialect)
     if target not in TARGETS:
         raise UsageError(f"target: expected one of {', '.join(TARGETS)}, found {target!r:.80}")
     specs = satisfiable(tool_specs(tools))

@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from callmark.dialects import Dialect, select
+from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.languages import Language
 from callmark.writing.calls import render_calls
 from callmark.writing.contexts import closed
-from callmark.writing.messages import checked_message
+from callmark.writing.messages import checked_messages
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import render_result
 
@@ -59,7 +59,7 @@ def render_history(
 
     Raises UsageError where the dialect cannot express a call, and for a message that is none.
     """
-    (row,) = select(dialect)
+    row = selected(dialect)
     result: list[Message] = []
     names: dict[str, str] = {}  # by id, or where there is none by name, in the order of the calls
     waiting: list[_Result] = []
@@ -81,8 +81,8 @@ def render_history(
             result.append({"role": "user", "content": "\n\n".join(texts)})
         waiting.clear()
 
-    for message in messages:
-        role, content = checked_message(message)["role"], message.get("content")
+    for message in checked_messages(messages):
+        role, content = message["role"], message.get("content")
         parts = content if isinstance(content, list) else []
         if role in ("tool", "function"):
             name = message.get("name") or ""
@@ -149,7 +149,7 @@ def _refuse(word: str) -> Any:
 def _plain(content: Any) -> Any:
     """Return what a result says: the text of its parts, where it is given in parts of text."""
     if isinstance(content, list) and content and all(_kind(part) == "text" for part in content):
-        return "\n".join(str(part.get("text", "")) for part in content)
+        return "\n".join(str(part.get("text") or "") for part in content)
     return "" if content is None else content
 
 
@@ -162,12 +162,12 @@ def _joined(content: Any, text: str, row: Dialect) -> Any:
             parts = [_guarded_part(part, row) for part in content]
             begun = any(_kind(part) == "text" for part in content)
             return [*parts, {"type": "text", "text": f"\n{text}" if begun else text}]
-        content = "".join(str(part.get("text", "")) for part in content)
+        content = "".join(str(part.get("text") or "") for part in content)
     return f"{_guarded(content.rstrip(), row)}\n{text}" if content and text else (text or content)
 
 
 def _guarded_part(part: Any, row: Dialect) -> Any:
-    return {**part, "text": _guarded(str(part.get("text", "")), row)} if _kind(part) == "text" else part
+    return {**part, "text": _guarded(str(part.get("text") or ""), row)} if _kind(part) == "text" else part
 
 
 def _guarded(text: str, row: Dialect) -> str:

@@ -42,9 +42,11 @@ def merge_into_messages(
     """
     if where not in PLACES:
         raise UsageError(f"where: expected one of {', '.join(PLACES)}, found {where!r:.80}")
-    if depth < 0:
-        raise UsageError(f"depth: expected 0 or more messages, found {depth}")
-    result = _without([dict(checked_message(message)) for message in messages])
+    if not isinstance(depth, int) or depth < 0:
+        raise UsageError(f"depth: expected 0 or more messages, found {depth!r:.80}")
+    if not isinstance(prompt, Prompt):
+        raise UsageError(f"prompt: expected what protocol_prompt gives, found {type(prompt).__name__}")
+    result = _without([dict(message) for message in checked_messages(messages)])
     lead = next((n for n, message in enumerate(result) if message.get("role") not in _LEADING), len(result))
     turns = [dict(turn) for turn in prompt.turns]
     text = _wrapped(prompt.text, turns)
@@ -67,6 +69,13 @@ def merge_into_messages(
         lead += 1
     result[lead:lead] = turns
     return result
+
+
+def checked_messages(messages: Any) -> list[Mapping[str, Any]]:
+    """Return the messages of a conversation. Raises UsageError where they are none."""
+    if not isinstance(messages, Iterable):
+        raise UsageError(f"messages: expected a list of them, found {type(messages).__name__}")
+    return [checked_message(message) for message in messages]
 
 
 def checked_message(message: Any) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from callmark.dialects import Dialect, Writing, select
+from callmark.dialects import Dialect, Writing, selected
 from callmark.dialects.rendering import WrittenCall, fill
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
@@ -106,11 +106,17 @@ def protocol_prompt(
     Raises ToolsError for what is no tool, and UsageError for options out of range, a name that the dialect cannot
     write, and a budget under which no style stays.
     """
-    (row,) = select(dialect)
+    row = selected(dialect)
     if style not in STYLES:
         raise UsageError(f"style: expected one of {', '.join(STYLES)}, found {style!r:.80}")
     if examples not in ("turns", "inline", "none"):
         raise UsageError(f"examples: expected turns, inline or none, found {examples!r:.80}")
+    if not isinstance(budget, int | None) or isinstance(budget, bool):
+        raise UsageError(f"budget: expected an integer, found {budget!r:.80}")
+    if not callable(count):
+        raise UsageError(f"count: expected a function that counts the tokens of a text, found {count!r:.80}")
+    if not isinstance(template, str | None):
+        raise UsageError(f"template: expected a text, found {type(template).__name__}")
     specs = satisfiable(tool_specs(tools))
     if not specs:
         raise UsageError("tools: expected at least one tool, found none")
