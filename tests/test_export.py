@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 
@@ -624,6 +625,36 @@ def test_listed_values_are_those_that_the_rest_of_the_schema_allows(schema, good
     assert llguidance_accepts(grammar.text, render_call("f", {"a": good}))
     assert not llguidance_accepts(grammar.text, render_call("f", {"a": bad}))
     assert grammar.unenforced == ()
+
+
+@each_dialect
+@pytest.mark.parametrize(
+    ("values", "arguments", "wrong"),
+    [
+        ({"type": "integer"}, {"x": 1, "y": 2}, {"x": True}),
+        ({"type": "string", "enum": ["a", "b"]}, {"x": "a"}, {"x": "c"}),
+        ({"type": ["integer", "string"]}, {"x": "b"}, {"x": []}),
+        ({"$ref": "#/$defs/A"}, {"x": {"z": 1}}, {"x": {"y": 1}}),
+        ({"type": "string"}, {}, {"x": 1}),
+        (True, {"x": None, "y": ["a"]}, None),
+    ],
+)
+def test_arguments_may_have_keys_that_no_schema_names(dialect, values, arguments, wrong):
+    inner = {"type": "object", "properties": {"z": {"type": "integer"}}, "additionalProperties": False}
+    tools = {"f": {"type": "object", "additionalProperties": values, "$defs": {"A": inner}}}
+    grammar = export_grammar(tools, dialect)
+    text = render_calls([WrittenCall("f", arguments)], dialect, tools=tools)
+    if dialect == "minimax_m3":  # whose closers say the key too
+        assert grammar.unenforced == ("f: additionalProperties (no grammar says a key twice)",)
+        assert llguidance_accepts(grammar.text, text) == (arguments == {})
+        return
+    assert "f: keys that differ" in grammar.unenforced
+    assert llguidance_accepts(grammar.text, text)
+    if wrong:
+        with contextlib.suppress(UsageError):
+            text = render_calls([WrittenCall("f", wrong)], dialect, tools={"f": {}})
+            if calls_in(text, dialect, tools) == [("f", wrong)]:
+                assert not llguidance_accepts(grammar.text, text)
 
 
 @each_dialect

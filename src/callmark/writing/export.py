@@ -47,13 +47,16 @@ from callmark.writing.automata import (
 )
 from callmark.writing.calls import render_calls
 from callmark.writing.printers import gbnf, lark, regex
-from callmark.writing.schema_rules import BOUNDS, Bounds, Values, given, members, writable
+from callmark.writing.schema_rules import BOUNDS, FREE_MEMBERS, KEY_LIMIT, Bounds, Values, given, members, writable
 from callmark.writing.toolset import Schema, ToolSpec, branches, resolved, satisfiable, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
 CALLS_LIMIT: Final = 16  # calls in one message: more is a loop, not a plan
 _SETTABLE: Final = ((1, 65_536), (1, 4_096), (0, 4))  # least and most of each of the bounds
+_ANY_KEY: Final = "any0key"  # stands for any key where one that the schema does not name is written
+_LETTERS: Final = (("a", "z"), ("_", "_"))  # a first capital could make a word of Python's
+_KEY: Final = token(Chars(_LETTERS), Rep(Chars((("0", "9"), ("A", "Z"), *_LETTERS)), 0, KEY_LIMIT - 1))
 _KINDS: Final = ("string", "number", "boolean", "object", "array", "null")
 
 
@@ -263,6 +266,9 @@ class _Export:
     def _way(self, values: Values, as_object: Values, schema: Schema, behind: str) -> Node:
         """Return arguments in one of the ways that a schema allows."""
         ordered = members(schema)
+        others = schema.get("additionalProperties", False)
+        if not ordered and others is not False and (self._keyed or self._writing.pairs):
+            return self._unnamed(values, as_object, others, behind)
         if self._keyed:
             required = schema.get("required", ())
             items = ((key, alt(self._parameter(values, key, inner, behind))) for key, inner in ordered.items())
@@ -271,13 +277,34 @@ class _Export:
             return self._pairs(values, as_object, ordered, schema)
         return values.object({"additionalProperties": False, **schema}, "")
 
+    def _unnamed(self, values: Values, as_object: Values, schema: Any, behind: str) -> Node:
+        """Return arguments of which the schema names none."""
+        if self._keyed and "{key}" in self._writing.parameter.partition("{value}")[2]:
+            values.tell("", ["additionalProperties (no grammar says a key twice)"])
+            return Lit("")
+        values.tell("", ["keys that differ"])
+        if self._keyed:
+            return Rep(alt(self._parameter(values, _ANY_KEY, schema, behind)), 0, FREE_MEMBERS)
+        said = self._in_pairs(values, schema)
+        ways = [as_object.object({"additionalProperties": schema}, "")] if said != schema else []
+        if said != {"anyOf": []}:
+            pair = seq(_KEY, "=", values.value(said, ".*"))
+            ways.append(seq(pair, Rep(seq(token(",", maybe(" ")), pair), 0, FREE_MEMBERS - 1)))
+        return alt([Lit(""), *ways])
+
+    @staticmethod
+    def _in_pairs(values: Values, schema: Any) -> Any:
+        """Return the schema of what pairs can say of a value: a word without quotes may be read as text."""
+        types = declared_types(schema, values.root)
+        if "string" in types and types & {"integer", "number", "boolean"}:
+            return {"anyOf": _said(_kinds(schema, values.root), types)}
+        return schema
+
     def _pairs(self, values: Values, as_object: Values, ordered: Schema, schema: Schema) -> Node:
         """Return pairs, and an object where a key is no name or where a word without quotes would be read as text."""
         said: Schema = {}
         for key, inner in ordered.items():
-            types = declared_types(inner, values.root)
-            if "string" in types and types & {"integer", "number", "boolean"}:
-                inner = {"anyOf": _said(_kinds(inner, values.root), types)}
+            inner = self._in_pairs(values, inner)
             if PYTHON_NAME.fullmatch(key) and inner != {"anyOf": []}:
                 said[key] = inner
         ways = [values.members(said, schema, "", equals=True)] if said.keys() >= set(schema.get("required", ())) else []
@@ -298,17 +325,17 @@ class _Export:
         found: list[Node | str] = []
         for kind, one in _kinds(schema, values.root):
             if listed := given(one):
-                found += writable(listed, whole)
+                found += [_at(text, key) for text in writable(listed, whole)]
             elif kind == "string" or not as_text or kind == "null":
                 before, after = around_value(form, writing, key, kind, fill)
                 text = self._raw(values, one, key) if kind == "string" else values.value(one, f".{key}")
                 # A text without quotes ends where the lexer sees what is behind it; and all that is text begins alike.
                 piece = token if kind == "string" or as_text else seq
-                found.append(piece(before, text, after))
+                found.append(piece(_at(before, key), text, after))
         if not found:
             values.tell(f".{key}", ["enum (the dialect reads text)"])
             before, after = around_value(form, writing, key, "string", fill)
-            found.append(token(before, self._raw(values, {}, key), after))
+            found.append(token(_at(before, key), self._raw(values, {}, key), after))
         return found
 
     def _raw(self, values: Values, schema: Schema, key: str) -> Node:
@@ -351,6 +378,12 @@ class _Export:
         rules = {name: rule for name, rule in self.rules.items() if name.startswith(f"v{number}")}
         content = {"type": "grammar", "grammar": gbnf(seq(*inner), rules)}
         return {"type": "tag", "begin": begin, "content": content, "end": end}
+
+
+def _at(text: str, key: str) -> Node:
+    """Return what stands before a value, with any key in it where `key` stands for that."""
+    before, found, behind = text.partition(_ANY_KEY) if key == _ANY_KEY else (text, "", "")
+    return token(before, _KEY, behind) if found else Lit(before)
 
 
 def _structural_tag(format_: dict[str, Any]) -> str:

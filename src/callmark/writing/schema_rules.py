@@ -30,7 +30,7 @@ class Bounds(NamedTuple):
 
 BOUNDS: Final = Bounds()
 KEY_LIMIT: Final = 64  # characters of a key that the schema does not name
-_FREE_MEMBERS: Final = 8  # members of an object of which nothing is known
+FREE_MEMBERS: Final = 8  # members of an object of which nothing is known
 _ENUMERATED: Final = 64  # integers between bounds that are written out one by one
 
 _HEX: Final = Chars((("0", "9"), ("a", "f"), ("A", "F")))
@@ -315,14 +315,14 @@ class Values:
 
     def _free_members(self, value: Node) -> Node:
         pair = seq(self._any_key(), ":", maybe(" "), value)
-        return seq("{", maybe(seq(pair, Rep(seq(",", maybe(" "), pair), 0, _FREE_MEMBERS - 1))), "}")
+        return seq("{", maybe(seq(pair, Rep(seq(",", maybe(" "), pair), 0, FREE_MEMBERS - 1))), "}")
 
     def _any(self, depth: int) -> Node:
         """Return any value with at most `depth` brackets around each other."""
         ways = [self.string(known=False), token(maybe("-"), _WHOLE, _FRACTION), *map(self.literal, (True, False, None))]
         if depth:
             inner = self._any(depth - 1)
-            listed = seq(inner, Rep(seq(",", maybe(" "), inner), 0, _FREE_MEMBERS - 1))
+            listed = seq(inner, Rep(seq(",", maybe(" "), inner), 0, FREE_MEMBERS - 1))
             one = seq(self._any_key(), ":", maybe(" "), inner)
             ways += [seq("[", maybe(listed), "]"), seq("{", maybe(one), "}")]
         return alt(ways)
