@@ -572,6 +572,7 @@ _IN = "tool 'f': parameters.properties.a: expected"
         ({"minimum": 3, "maximum": 1}, f"{_IN} bounds with room between them, found minimum 3 and maximum 1"),
         ({"maximum": 3, "exclusiveMinimum": 3}, f"{_IN} bounds .* found exclusiveMinimum 3 and maximum 3"),
         ({"minimum": "3", "exclusiveMinimum": True, "maximum": 3}, f"{_IN} bounds .*, found exclusiveMinimum 3 and"),
+        ({"const": "a", "enum": ["b", 1]}, f"{_IN} enum to hold the value of const, found it without"),
         ({"minLength": 2, "maxLength": 1}, f"{_IN} bounds .*, found minLength 2"),
         ({"minItems": 3, "maxItems": 1}, f"{_IN} bounds .*, found minItems 3"),
         ({"allOf": [{"minProperties": 3}, {"maxProperties": 1}]}, f"{_IN} bounds .*, found minProperties 3"),

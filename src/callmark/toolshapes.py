@@ -164,7 +164,7 @@ def _allowed(schema: Any, root: Any, depth: int = 0) -> _Allowed:
     nullable = schema.get("nullable") is True
     free = free | {"null"} if free and nullable else free
     members = [*schema["enum"]] if isinstance(schema.get("enum"), list) else []
-    members += [schema["const"]] if "const" in schema else []
+    members = [schema["const"]] if "const" in schema else members
     allowed = _both((free, []), (frozenset(), members))
     if "$ref" in schema:
         allowed = _both(allowed, _allowed(pointed(schema["$ref"], root), root, depth + 1))

@@ -128,6 +128,8 @@ def _contradicted(schema: Schema, root: Schema) -> Iterator[str]:
             if schema[low] > schema[high] or (strict and schema[low] == schema[high]):
                 yield f"expected bounds with room between them, found {low} {schema[low]} and {high} {schema[high]}"
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if "const" in schema and "enum" in schema and schema["const"] not in schema["enum"]:
+        yield "expected enum to hold the value of const, found it without"
     kinds = schema.get("type", list(_STANDARD))
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if listed is not None and not any(is_of(member, kinds) for member in listed):
