@@ -36,6 +36,9 @@ def render_result(
     Raises UsageError for what is neither text nor JSON.
     """
     words = language_of(language)
+    for what, given in (("name", name), ("id", id or ""), ("nonce", nonce or "")):
+        if not isinstance(given, str):
+            raise UsageError(f"result, {what}: expected a text, found {given!r:.80}")
     if not isinstance(content, str):
         try:
             content = json.dumps(content, ensure_ascii=False, allow_nan=False)
@@ -43,7 +46,7 @@ def render_result(
             raise UsageError(
                 f"result of {name!r:.80}: expected text or a JSON value, found another: {error}"
             ) from error
-    body = header_pattern(words).sub(lambda found: "\\" + found[0], neutralized_inside(content))
+    body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", neutralized_inside(content))
     return hidden(set_apart(f"{neutralized_inside(header(words, name, id or ''))}\n{body}"), nonce)
 
 
@@ -63,6 +66,16 @@ def _pattern_of(header: str) -> re.Pattern[str]:
     pattern = re.escape(header).replace(r"\{name\}", r"(?P<name>\S[^\r\n]{0,255}?)")
     pattern = pattern.replace(r"\{id\}", r"(?:[ ]\((?P<id>[^()\r\n]{1,255})\))?")
     return re.compile(f"^{pattern}$", re.MULTILINE)
+
+
+@cache
+def _like_header(header: str) -> re.Pattern[str]:
+    """Return the pattern of a line that a model may take for a header: with blanks around it, ended as it may be.
+
+    Not by U+2028, which may stand in a string of JSON, where a backslash would be an escape.
+    """
+    line = _pattern_of(header).pattern.removeprefix("^").removesuffix("$")
+    return re.compile(rf"(?:^|(?<=\r))(?P<blanks>[ \t]*)(?P<line>{line})(?=[ \t]*(?:$|\r))", re.MULTILINE)
 
 
 def _one_line(text: str) -> str:
