@@ -136,6 +136,9 @@ def test_options_of_a_grammar_of_calls_want_tools():
         failed = run("grammar", "call", *option)
         assert (failed.returncode, failed.stdout) == (2, b"")
         assert "expected --tools" in failed.stderr
+    failed = run("grammar", "tools.json", "--target", "gbnf")
+    assert (failed.returncode, failed.stdout) == (2, b"")
+    assert "expected a dialect, found 'tools.json': tools are given as --tools tools.json" in failed.stderr
 
 
 def test_convert_writes_another_dialect(tools):

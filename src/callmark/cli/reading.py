@@ -222,6 +222,8 @@ def grammar(
     """
     bounds = {name: limit for name, limit in limits.items() if limit is not None}
     if tools is None:
+        if dialect.endswith(".json"):
+            raise click.UsageError(f"expected a dialect, found {dialect!r}: tools are given as --tools {dialect}")
         if target or calls_only or single or nonce or bounds or tool_choice != "auto":
             raise click.UsageError("expected --tools with the options of a grammar of calls")
         from callmark.dialects import selected
