@@ -905,7 +905,8 @@ def test_a_stream_gives_the_message_of_the_whole(text, reason, options, sizes):
         assert isinstance(json.loads(arguments), dict)
     assert (expected["finish_reason"] == "tool_calls") <= bool(expected["tool_calls"])
     if not expected["tool_calls"] and options["thinking"] == "content":
-        assert expected["content"] == text
+        opener = "<|tool_calls_section_begin|>"  # markup, which is dropped where no call follows, and kept with one
+        assert expected["content"].replace(opener, "") == text.replace(opener, "")
 
 
 @given(TEXTS, REASONS, OPTIONS, st.lists(st.integers(1, 9), min_size=1))
