@@ -337,7 +337,7 @@ def test_a_call_whose_arguments_are_streamed_is_run_when_it_is_cut(python):
         said(CUT, reason="length"),
         {"error": "the model did not finish a call"},
         said("", ("weather", {"city": "New"}), reason="length"),  # nobody said that this is the city
-        said("", reason="length"),
+        said('{"name":"weather","arguments":"{\\"city\\": \\"New"}', reason="length"),  # as text: nothing is lost
     ]
 
 
