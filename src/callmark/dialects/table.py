@@ -41,6 +41,10 @@ _QWEN_SECTION: dict[str, Any] = {
     "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
     "closer": r"</(?:seed:)?tool_call>",
 }
+_HUNYUAN_SECTION: dict[str, Any] = {
+    "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+    "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
+}
 _FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
 
@@ -276,7 +280,7 @@ BUILTIN: tuple[Dialect, ...] = (
         source=_SOURCE + ": hy_v3, hy_v4, iquest_q1, k2_horizon",
         forms=(
             Form(
-                opener=rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+                **_HUNYUAN_SECTION,
                 head=(
                     rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
                     rf"(?={{ws}}<(?:ifm\|)?arg_key{_SFX}>|[\r\n]{{0,2}}+</(?:iquest_tool_call|{_IFM})>)"
@@ -303,21 +307,18 @@ BUILTIN: tuple[Dialect, ...] = (
                 nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
                 tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
                 loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)",
-                closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
             ),
             Form(
-                opener=rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+                **_HUNYUAN_SECTION,
                 head=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}{{ws}}<tool_sep{_SFX}>{{ws}}(?=\{{)",
                 body="json",
                 tail=rf"{{ws}}<(?:/(?:iquest_tool_call|{_IFM})|end_of_tool_call{_SFX})>",
-                closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
             ),
             Form(
-                opener=rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+                **_HUNYUAN_SECTION,
                 head=r"<ifm\|tool_call>{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}</ifm\|tool_call>",
-                closer=rf"</(?:ifm\|)?tool_calls{_SFX}>",
             ),
         ),
         tags=(
