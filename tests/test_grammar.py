@@ -614,3 +614,12 @@ def test_what_is_expected_is_told_in_words(dialect):
     patterns = {it.name: str(it.pattern.value) for it in load(dialect).lark.terminals if it.pattern.type != "str"}
     known = {name for name, text in patterns.items() if _WORDS.get(name) or _WORDS.get(_kind(name)) or _begins(text)}
     assert patterns.keys() - known <= {"_LINE"}
+
+
+def test_elements_in_a_value_are_an_object_or_a_list():
+    tag = "]<]minimax[>["
+    items = "".join(f"{tag}<item>{text}{tag}</item>" for text in ("1", f"\n{tag}<k>x{tag}</k>", "007"))
+    marker = f'{tag[1:]}<invoke name="f">{tag}<a>{items}{tag}</a>{tag}<b>y{tag}</b>{tag}</invoke>'
+    (call,) = load(*select("minimax_m3")).read(marker, "marker")
+    assert call.arguments == {"a": ["1", {"k": "x"}, "007"], "b": "y"}
+    check_grammar("minimax_m3", marker)
