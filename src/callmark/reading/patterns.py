@@ -327,7 +327,8 @@ class Patterns:
                 ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
             if form.tolerated_end:
                 behind = "|".join(map(anonymous, [parameter, tail, *loose]))
-                ends.append(f"(?P<respelled>(?!{stop}){form.tolerated_end}(?={behind}))")  # else one of the others
+                other = f"</(?!{stop[2:]}){form.tolerated_end[2:]}"  # else one of the others; it begins with a literal
+                ends.append(f"(?P<respelled>{other}(?={behind}))")
             rest = [f"(?P<nested>{nested})"]
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
