@@ -24,7 +24,7 @@ from callmark.dialects import Form
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Patterns
+from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
@@ -38,8 +38,6 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 _BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
 _WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than held back
 _BLANK = " \t\r\n"
-BLANKS_LIMIT: Final = 64
-"""Characters of white space that may stand between tags, as `{ws}` says."""
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})

@@ -237,7 +237,7 @@ class Stop(_Waiting):
         return None
 
 
-_BLANKS: Final = 64
+BLANKS_LIMIT: Final = 64
 """Characters that {ws} matches, at most."""
 RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
@@ -293,7 +293,7 @@ class Patterns:
         self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
-        self.blanks = (len(form.tail) - len(plain_tail)) and _BLANKS
+        self.blanks = BLANKS_LIMIT if form.tail != plain_tail else 0
         self.guess = literal(plain_tail)
         if form.body == "arguments" and self.guess:
             self.guess = ")" + self.guess
