@@ -45,6 +45,8 @@ _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
     "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
 }
+_BY_ROLE = r"function call<\|role_sep\|>{ws}(?=\{)"
+_OBJECTS_END = r"</function_call>|<\|message_sep\|>"
 _FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
 
@@ -54,6 +56,11 @@ def _list_of(opener: str, closer: str, **more: Any) -> Form:
     return Form(
         opener=opener, head=r"(?=\{)", body="envelope", separator=r"{ws},{ws}", closer=closer, alone=False, **more
     )
+
+
+def _objects(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of one JSON object after the other, each a call, between an opener and a closer."""
+    return Form(opener=opener, head=r"(?=\{)", body="envelope", closer=closer, alone=False, **more)
 
 
 def _calls_of(opener: str, closer: str, **more: Any) -> Form:
@@ -672,13 +679,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
             ),
             _list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?"),
-            Form(
-                opener=r"<(?:tool_calls>|\|START_ACTION\|>){ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                closer=r"<(?:/tool_calls>|\|END_ACTION\|>)",
-                alone=False,
-            ),
+            _objects(r"<(?:tool_calls>|\|START_ACTION\|>){ws}(?=\{)", r"<(?:/tool_calls>|\|END_ACTION\|>)"),
             _list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
             _list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\]"),
             _list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
@@ -729,29 +730,9 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="envelope",
                 tail=r"{ws}<\|end_message\|>",
             ),
-            Form(
-                opener=r"<(?:function_call|\|function_call\|)>{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                closer=r"</function_call>|<\|message_sep\|>",
-                alone=False,
-            ),
-            Form(
-                opener=r"<\|message_sep\|>{ws}function call<\|role_sep\|>{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                closer=r"</function_call>|<\|message_sep\|>",
-                alone=False,
-            ),
-            Form(
-                begins="f",
-                opener=r"function call<\|role_sep\|>{ws}(?=\{)",
-                head=r"(?=\{)",
-                body="envelope",
-                closer=r"</function_call>|<\|message_sep\|>",
-                alone=False,
-                explicit=False,
-            ),
+            _objects(r"<(?:function_call|\|function_call\|)>{ws}(?=\{)", _OBJECTS_END),
+            _objects(r"<\|message_sep\|>{ws}" + _BY_ROLE, _OBJECTS_END),
+            _objects(_BY_ROLE, _OBJECTS_END, begins="f", explicit=False),
             Form(
                 opener=r"<\|plamo:begin_tool_requests:plamo\|>",
                 head=(
