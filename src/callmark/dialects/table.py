@@ -796,7 +796,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"\|close\|>call<\|sep\|>",
                     r"\|close\|>tools<\|sep\|>|\|open\|>call tool=",
                 ),
-                nested=r"<\|open\|>call tool=\"[^\W\d][\w.:/\-]{0,127}+\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>",
+                nested=_K3_CALL,
                 key_encoding="xml",
                 tail=r"{ws}<\|close\|>call<\|sep\|>",
                 loose_tail=r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))",
