@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -32,7 +32,8 @@ _PROBED: Final = 512  # characters of a text behind an opener that the grammar i
 _PROBES: Final = 64  # places of a text where it is asked: a millisecond each
 _ALONG: Final = 5  # characters that a grammar must go along with: `[CALL` and `<tool`, but no `[1]`
 
-CLUES: Final[tuple[tuple[str, str, str], ...]] = (
+_Clue: TypeAlias = tuple[str, str, str]
+_AROUND: Final[tuple[_Clue, ...]] = (
     (
         r"&lt;(?:/?(?:tool_calls?|function_calls?|invoke)\b|function=)",
         "hermes",
@@ -43,6 +44,10 @@ CLUES: Final[tuple[tuple[str, str, str], ...]] = (
         "hermes",
         "the tags <tool_call> and </tool_call> in place of these",
     ),
+)
+"""Clues to what is wrong around a body, which another dialect may read by itself."""
+CLUES: Final[tuple[_Clue, ...]] = (
+    *_AROUND,
     (
         r"^[ \t]*[(<{【〔「《〈〖［]?(?:CALL|Call|call)[ \t]*[:：][ \t]*[^\W\d][\w.:/\-]{0,127}[ \t]*[(（]",
         "call",
@@ -78,7 +83,6 @@ CLUES: Final[tuple[tuple[str, str, str], ...]] = (
     ),
 )
 """What looks like a call without an opener: pattern, the dialect that comes nearest, and what is missing."""
-_AROUND: Final = 2  # of these clues, those to what is wrong around a body that another dialect may read
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +216,7 @@ class _Miss(NamedTuple):
 
 def _near_misses(text: str, lines: _Lines, options: dict[str, Any]) -> Iterator[Finding]:
     """Yield what looks most like a call: one finding, or none."""
-    around, miss = _by_clues(text, CLUES[:_AROUND]), _of_another_dialect(text, options)
+    around, miss = _by_clues(text, _AROUND), _of_another_dialect(text, options)
     if around is not None and (miss is None or around.start < miss.start):
         miss = around
     miss = miss or _along_a_grammar(text, options) or _by_clues(text, CLUES) or _by_name(text, options.get("tools"))
@@ -268,7 +272,7 @@ def _has_grammar(dialect: Dialect) -> bool:
     return True
 
 
-def _by_clues(text: str, clues: tuple[tuple[str, str, str], ...]) -> _Miss | None:
+def _by_clues(text: str, clues: tuple[_Clue, ...]) -> _Miss | None:
     """Return the first clue to a call that has no opener."""
     for pattern, dialect, missing in clues:
         found = re.search(pattern, text, re.MULTILINE)
