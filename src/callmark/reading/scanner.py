@@ -49,9 +49,6 @@ _REASONING: Final = Dialect(
 )
 
 
-_CLOSING: Final = ("</", "<｜", r"<\|tool", r"<\|close")  # with what a tag begins that is nothing but a closer
-
-
 @cache
 def stray(dialect: Dialect) -> Pattern | None:
     """Return the pattern of what may stand once too often behind a call, as the group `stray`.
@@ -59,7 +56,7 @@ def stray(dialect: Dialect) -> Pattern | None:
     That is a closing tag, the dialect's own or one that models confuse with it.
     """
     ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
-    tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith(_CLOSING) and "(?=" not in end]
+    tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith("<") and "(?=" not in end]
     if not tags and all(form.body == "arguments" for form in dialect.forms):
         return None
     return Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, [*tags, CLOSING_TAG])) + ")"))
