@@ -122,7 +122,7 @@ class Scale(NamedTuple):
     batch: int = 2000
     memory: tuple[int, int] = (1_000_000, 10_000)  # read whole, and streamed
     rounds: int = 9
-    budget_seconds: float = 1.2  # for the turns of one reader in one contest
+    budget_seconds: float = 0.9  # for the turns of one reader in one contest
     longest_seconds: float = 20.0
     spellings: tuple[str, ...] = tuple(SPELLINGS)
     chunk_lengths: tuple[str, ...] = ("1", "4", "16", "64", "tokens")

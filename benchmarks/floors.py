@@ -26,7 +26,7 @@ def find_and_decode(
     position = 0
     if slices is None:
         for json_text in json_texts:
-            position = find(opener, position) + 1
+            position = find(opener, position) + 1 or len(text)
             found.append(_decode(json_text))
     else:
         for start, end in slices:

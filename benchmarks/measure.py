@@ -118,9 +118,9 @@ def best_by_size(
 ) -> dict[str, dict[int, float]]:
     """Return the best time of each contestant at each size, smallest size first.
 
-    Stops before a size where the one before took longer than `most_seconds`. All sizes take two more turns, and while
-    an exponent looks worse than `goal` still more, for another `most_seconds`: what disturbs a measurement only ever
-    adds time, so the best of more turns is truer.
+    Stops before a size where the one before took longer than twice `most_seconds`. All sizes take two more turns, and
+    while an exponent looks worse than `goal` still more, for another `most_seconds`: what disturbs a measurement only
+    ever adds time, so the best of more turns is truer.
     """
     best: dict[str, dict[int, float]] = {}
     sizes: list[int] = []
@@ -131,7 +131,7 @@ def best_by_size(
             times[size] = min(seconds[0], times.get(size, math.inf))
 
     for size in sorted(contestants):
-        if sizes and max(times[sizes[-1]] for times in best.values()) > most_seconds:
+        if sizes and max(times[sizes[-1]] for times in best.values()) > 2 * most_seconds:
             break
         try:
             turn(size)

@@ -6,16 +6,18 @@ Each measures its promise in this process and returns its rows, every figure bes
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
+from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from benchmarks import recovery as corpus
-from benchmarks.floors import Emitting
+from benchmarks.floors import Emitting, find_and_decode
 from benchmarks.measure import (
     Contestant,
     Feeder,
@@ -55,6 +57,10 @@ PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 ch
 BIGGEST_MARKER = 1_000_000  # the biggest marker that is timed; arguments end at 1 MiB (1,048,576)
 
 
+_Written: TypeAlias = Callable[[int], tuple[str, tuple[str, ...]]]
+"""Makes a text of some length, and the JSON that the floor decodes for it."""
+
+
 class Scale(NamedTuple):
     """How big a run is."""
 
@@ -69,7 +75,7 @@ class Scale(NamedTuple):
     marker_memory: tuple[int, ...]
     import_runs: int
     stdio_calls: int
-    growth_seconds: float  # of one turn and of all extra turns: a size that takes longer is the last one
+    growth_seconds: float  # for extra turns; a size of which one turn takes twice as long is the last one
 
 
 def quick(seed: int) -> Scale:
@@ -98,7 +104,7 @@ def full(seed: int) -> Scale:
         text_lengths=tuple(4**power * 1024 for power in range(7)),
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
         chunked_characters=1_048_576,
-        attack_lengths=(16_384, 65_536, 262_144),
+        attack_lengths=(16_384, 131_072),
         attack_every=1,
         prose_memory=2_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
@@ -178,22 +184,22 @@ class Parts:
         scale = self.scale
         call = SPELLINGS["call"]
         rows: list[Row] = []
-        texts: tuple[tuple[str, Callable[[int], str]], ...] = (
-            ("prose", lambda size: prose(size, scale.seed)),
-            ("prose with calls", lambda size: sparse(call, size, scale.seed).text[:size]),
-            *((f"dense, {s.name}", partial(_dense_text, s, scale.seed)) for s in SPELLINGS.values()),
+        texts: tuple[tuple[str, _Written], ...] = (
+            ("prose", lambda size: (prose(size, scale.seed), ())),
+            ("prose with calls", partial(_text_of, sparse, call, scale.seed)),
+            *((f"dense, {s.name}", partial(_text_of, dense, s, scale.seed)) for s in SPELLINGS.values()),
         )
-        for name, text in texts:
-            rows += self._grown("text", name, scale.text_lengths, text)
+        for name, written in texts:
+            rows += self._grown("text", name, scale.text_lengths, written)
         for spelling in SPELLINGS.values():
             for make in (huge, wide):
                 name = title(make(spelling, 64))
-                rows += self._grown(
-                    "marker", name, scale.marker_lengths, partial(_marker_text, make, spelling, scale.seed)
-                )
-        big: tuple[str, Callable[[int], str]] = ("one big call", partial(_marker_text, huge, call, scale.seed))
-        for name, text in (*texts[:3], big):
-            rows.append(self._chunked(name, text(min(scale.chunked_characters, BIGGEST_MARKER))))
+                written = partial(_marker, make, spelling, scale.seed)
+                rows += self._grown("marker", name, scale.marker_lengths, written)
+        big: tuple[str, _Written] = ("one big call", partial(_marker, huge, call, scale.seed))
+        for name, written in (*texts[:3], big):
+            text, _ = written(min(scale.chunked_characters, BIGGEST_MARKER))
+            rows.append(self._chunked(name, text))
         self._report(
             "growth",
             "Growth: the exponent of time in length",
@@ -202,17 +208,18 @@ class Parts:
             "slope of log time in log length; in chunks: of time per chunk in its length; all dialects listening",
         )
 
-    def _grown(self, of: str, name: str, sizes: tuple[int, ...], text: Callable[[int], str]) -> Iterator[Row]:
-        texts = [text(size) for size in sizes]
+    def _grown(self, of: str, name: str, sizes: tuple[int, ...], written: _Written) -> Iterator[Row]:
+        texts = [written(size) for size in sizes]
         for read in ("whole", "stream"):
             contestants: dict[int, dict[str, Contestant]] = {}
-            for one in texts:
+            for one, jsons in texts:
                 pieces = chunks(one)
-                contestants[len(one)] = (
-                    {"ours": stream(_parser(OPTIONS), pieces), "floor": stream(Emitting, pieces)}
-                    if read == "stream"
-                    else {"ours": whole(partial(parse, one, **OPTIONS)), "floor": whole(partial(one.find, "\0[CALL:"))}
-                )
+                if read == "stream":
+                    pair = stream(_parser(OPTIONS), pieces), stream(Emitting, pieces)
+                else:
+                    floor = partial(find_and_decode, one, "\0[CALL:", None, jsons)
+                    pair = whole(partial(parse, one, **OPTIONS)), whole(floor)
+                contestants[len(one)] = dict(zip(("ours", "floor"), pair, strict=True))
             best = best_by_size(contestants, GROWTH_EXPONENT, self.scale.growth_seconds)
             yield _growth_row(of, name, read, best, complete=len(best["ours"]) == len(contestants))
 
@@ -257,7 +264,7 @@ class Parts:
                     if read == "stream"
                     else {"ours": whole(partial(parse, text))}
                 )
-            best = best_by_size(contestants, ATTACK_EXPONENT, self.scale.growth_seconds)
+            best = best_by_size(contestants, ATTACK_EXPONENT, self.scale.growth_seconds / 2)
             times = best.get("ours", {})
             if len(times) > 1:
                 length = max(times)
@@ -310,11 +317,14 @@ class Parts:
         """Time `import callmark` in a fresh interpreter, less the bare interpreter."""
         programs = {"bare": "pass", "floor": "import msgspec", "callmark": "import callmark"}
         best = dict.fromkeys(programs, float("inf"))
-        for _ in range(self.scale.import_runs + 1):  # the first run fills the disk's cache and __pycache__
-            for name, program in programs.items():
-                start = perf_counter()
-                subprocess.run([sys.executable, "-c", program], check=True)
-                best[name] = min(best[name], perf_counter() - start)
+        with TemporaryDirectory() as compiled:  # as installed: byte code is kept, whatever holds here
+            kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+            kept["PYTHONPYCACHEPREFIX"] = compiled
+            for _ in range(self.scale.import_runs + 1):  # the first run compiles
+                for name, program in programs.items():
+                    start = perf_counter()
+                    subprocess.run([sys.executable, "-c", program], check=True, env=kept)
+                    best[name] = min(best[name], perf_counter() - start)
         ours, floor = ((best[name] - best["bare"]) * 1000 for name in ("callmark", "floor"))
         self._report(
             "import",
@@ -373,12 +383,14 @@ def _parser(options: dict[str, Any]) -> Callable[[], Feeder]:
     return partial(Parser, **options)
 
 
-def _dense_text(spelling: Any, seed: int, size: int) -> str:
-    return dense(spelling, size, seed).text[:size]
+def _text_of(make: Callable[..., Workload], spelling: Any, seed: int, size: int) -> tuple[str, tuple[str, ...]]:
+    text, jsons = _marker(make, spelling, seed, size)
+    return text[:size], jsons
 
 
-def _marker_text(make: Callable[..., Workload], spelling: Any, seed: int, size: int) -> str:
-    return make(spelling, size, seed).text
+def _marker(make: Callable[..., Workload], spelling: Any, seed: int, size: int) -> tuple[str, tuple[str, ...]]:
+    workload = make(spelling, size, seed)
+    return workload.text, workload.json_texts
 
 
 def _growth_row(of: str, name: str, read: str, best: dict[str, dict[int, float]], *, complete: bool) -> Row:
