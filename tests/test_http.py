@@ -136,7 +136,8 @@ def test_a_mistake_of_our_own_is_500_in_the_same_shape(server, monkeypatch):
 
 def test_garbage_bytes_are_answered(server):
     wrong = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: x\r\n\r\n"
-    for garbage in (b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", wrong):
+    tunnel = b"CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
+    for garbage in (b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", wrong, tunnel):
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
             raw.sendall(garbage)
             assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
@@ -146,6 +147,36 @@ def test_garbage_bytes_are_answered(server):
             for _ in range(10_000):
                 raw.sendall(b"X-Header: %b\r\n" % (b"x" * 1000))
             raise AssertionError("a head of 10 MB")
+
+
+PROPOSED = (
+    b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEA\r\nUpgrade: h2c\r\n",
+    b"upgrade: TLS/1.0\r\nconnection: keep-alive, upgrade\r\n",
+)
+
+
+@pytest.mark.parametrize("proposed", PROPOSED)
+@pytest.mark.parametrize("size", [1, 150, 10_000])
+def test_another_protocol_may_be_proposed(server, proposed, size):
+    """Java's client proposes HTTP/2 with every request, and its body comes all the same."""
+    body = b'{"text": "[CALL: look()]"}'
+    head = b"Host: 127.0.0.1\r\nContent-Type: application/json\r\n" + proposed
+    sent = b"".join((
+        b"POST /detect HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body),
+        b"GET /health HTTP/1.1\r\n%b\r\n" % head,
+        b"POST /detect HTTP/1.1\r\n%bTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (head, len(body), body),
+    ))  # fmt: skip
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(sent), size):
+            raw.sendall(sent[at : at + size])
+        said = b""
+        while said.count(b"HTTP/1.1 ") < 3 or not said.endswith(b"}"):
+            piece = raw.recv(4096)
+            assert piece, said
+            said += piece
+    assert said.count(b"HTTP/1.1 200 ") == 3
+    assert said.count(b'{"dialects":["call"]}') == 2
 
 
 # The gate.

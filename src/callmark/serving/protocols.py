@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any, Final, cast
 
 _HEAD_BYTES: Final = 65_536  # of a request's line and headers
 _HEAD_SECONDS: Final = 15.0  # in which they must have come
+_PROPOSAL: Final = (b"upgrade", b"http2-settings")  # headers by which another protocol is proposed
 _SEND_SECONDS: Final = 30.0  # in which a client must take what is held for it, some 50 KB
 
 
@@ -82,12 +84,20 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
     A client may neither say little of a head for ever nor much of it at once, and one that takes nothing of what it is
     sent is cut off: what is written for it would be held without end.
     """
+    from httptools import HttpParserUpgrade, HttpRequestParser
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     class Http(_Taken, HttpToolsProtocol):
+        """Passes over a proposal of any other protocol than WebSocket: Java's client proposes HTTP/2 with each request.
+
+        llhttp takes all that follows such a head for the other protocol's. So the head is read again without it.
+        """
+
         _in_head = True
         _head_bytes = 0
+        _declined = False  # the head that was read proposes what nobody speaks here
+        _behind = 0  # that head, in what was received last
 
         def connection_made(self, transport: Any) -> None:
             self._head = _Patience()
@@ -107,11 +117,41 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
         def on_headers_complete(self) -> None:
             self._in_head = False
             self._head.end()
-            super().on_headers_complete()
+            self._declined = (
+                self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT" and not self._should_upgrade()
+            )
+            if not self._declined:
+                super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            if not self._declined:
+                super().on_message_complete()
+
+        def _unsupported_upgrade_warning(self) -> None:
+            """Note where the other protocol would begin; uvicorn says it, which is in the middle of an exception."""
+            upgrade = sys.exception()
+            self._behind = upgrade.args[0] if isinstance(upgrade, HttpParserUpgrade) else 0
+
+        def _plain_head(self) -> bytes:
+            """Return the head that was read, without its proposal."""
+            lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+            for name, value in self.headers:
+                if name == b"connection":
+                    value = b",".join(each for each in value.split(b",") if each.strip().lower() not in _PROPOSAL)
+                if name not in _PROPOSAL:
+                    lines.append(b"%b: %b" % (name, value))
+            return b"\r\n".join((*lines, b"", b""))
 
         def data_received(self, data: bytes) -> None:
             self._head_bytes += len(data)
             super().data_received(data)
+            while self._declined:
+                self._declined = False
+                head, data = self._plain_head(), data[self._behind :]
+                self.parser = HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+                super().data_received(head)
+                super().data_received(data)
             if self._in_head and self._head_bytes > _HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The head of the request is too long.")
 
