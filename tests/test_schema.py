@@ -105,6 +105,11 @@ def test_what_a_docstring_says_of_a_field_is_said_of_the_property():
     assert result["properties"]["id"]["description"] == result["properties"]["name"]["description"]
 
 
+def test_no_layout_of_a_docstring_is_left():
+    described = [*OPENRPC["methods"], *OPENRPC["x-client-methods"], *OPENRPC["components"]["schemas"].values()]
+    assert [each["description"] for each in described if re.search(r"\s\s|\n", each["description"])] == []
+
+
 def words(schema):
     """Yield the keys of a schema, those of what it is one of included."""
     for key, part in schema.items():
@@ -256,6 +261,7 @@ def test_what_a_client_is_asked_is_what_the_schema_says():
     replies: dict[str, Any] = {"tool/approve": True, "tool/invoke": None}
     words = iter(["[CALL: look(at=x)] `[CALL: g()]`", "[CALL: look(at=y)] [CALL: nothing(]", "So it is."])
     seen = set()
+    requests, keys = set(), []
     while True:
         message = client.inbox.get(timeout=30)
         if message.get("id") == turn:
@@ -266,6 +272,9 @@ def test_what_a_client_is_asked_is_what_the_schema_says():
         for param in described["params"]:
             checked(message["params"][param["name"]], param["schema"])
         seen.add(message["method"])
+        if message["method"] == "tool/invoke":
+            requests.add(message["params"]["context"]["request_id"])
+            keys.append(message["params"]["context"]["idempotency_key"])
         if message["method"] == "model/generate":
             client.answer(message, {"text": next(words)})
         elif message["method"] == "tool/invoke" and "tool/invoke" in replies:
@@ -274,6 +283,7 @@ def test_what_a_client_is_asked_is_what_the_schema_says():
             client.answer(message, True)
     checked(message["result"], row("session/run")["result"]["schema"])
     assert seen == ASKED.keys() - {"model/cancel"}
+    assert (len(requests), len(keys), len(set(keys))) == (1, 2, 2)  # one turn, two calls
     client.connection.close()
 
 

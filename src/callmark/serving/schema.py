@@ -74,7 +74,7 @@ def openrpc() -> Document:
         "x-client-methods": [
             {
                 "name": name,
-                "description": (asking.params.__doc__ or "").strip(),
+                "description": components[asking.params.__name__]["description"],
                 "notification": asking.result is None,
                 "paramStructure": "by-name",
                 "params": _params(asking.params, components),

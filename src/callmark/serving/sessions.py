@@ -70,7 +70,7 @@ class Invoked(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool is told beside its arguments.
 
     session           the name of the session
-    request_id        of this call alone
+    request_id        of the turn: all its calls have the same
     idempotency_key   the same for every attempt at the same call
     caller            what the client gave with the session
     """
