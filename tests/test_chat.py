@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import tomllib
@@ -390,6 +391,8 @@ def test_a_file_says_what_goes_where(tmp_path, monkeypatch):
     monkeypatch.delenv("CALLMARK_TEST_KEY")
     with pytest.raises(UsageError, match="CALLMARK_TEST_KEY"):
         _ = other.key
+    file.write_bytes(codecs.BOM_UTF8 + TOML.encode())  # as editors on Windows write it
+    assert load_config(file).upstreams == config.upstreams
     assert "sk-" not in repr(Upstream(url="http://h/v1", api_key="sk-1")) + repr(make_config(KEYED))
 
 
@@ -449,6 +452,14 @@ WRONG = [
     ({"upstreams": [{"url": "http://h/v1", "models": [{"mode": "auto"}]}]}, "name"),
     ({"upstreams": [{"url": "http://h/v1", "models": [{"name": "x", "url": "y"}]}]}, "models[0]"),
     ({"upstreams": [{"url": "http://h/v1"}], "listen": 5}, "listen"),
+    ({"upstreams": {"url": "http://h/v1"}}, "found [upstreams]"),
+    ({"upstreams": [{"url": "http://h/v1", "mode": "texts"}]}, "mode: expected auto, native or text, found 'texts'"),
+    ({"upstreams": [{"url": "http://h/v1", "mode": []}]}, "mode: expected auto, native or text, found []"),
+    ({"upstreams": [{"url": "http://h/v1", "befor_calls": "drop"}]}, "did it mean 'before_calls'?"),
+    ({"upstreams": [{"url": "http://h/v1", "models": [{"name": "x", "stle": 1}]}]}, "did it mean 'style'?"),
+    ({"upstreams": [{"url": "http://h/v1", "models": [{"name": 5}]}]}, "name"),
+    ({"upstreams": [{"url": "http://h/v1", "api_key": "sk-1", "api_key_env": "HOME"}]}, "api_key_env: expected it or"),
+    ({"upstreams": [{"url": "http://h/v1", "serves": "a*"}]}, "serves"),
 ]
 
 

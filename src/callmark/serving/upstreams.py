@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
@@ -30,7 +31,7 @@ from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
 from callmark.running.settings import Settings
 from callmark.writing.signatures import Style
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,6 +149,8 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise UsageError("url: expected what stands before /chat/completions, such as http://host:port/v1")
         if not _is_plain(self.api_key):
             raise UsageError("api_key: expected ASCII characters without blanks, found others")
+        if self.api_key and self.api_key_env:
+            raise UsageError("api_key_env: expected it or api_key, found both")
         if "@" in parts.netloc:
             raise UsageError("url: expected no user or password in it; api_key takes a key")
         times = ("connect_timeout_seconds", "read_timeout_seconds", "keep_alive_seconds", "client_timeout_seconds")
@@ -171,6 +174,9 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __repr__(self) -> str:
         return f"Upstream({self.url!r})"
+
+
+_OF_UPSTREAMS: Final = frozenset(Upstream.__struct_fields__)
 
 
 def _is_plain(text: str) -> bool:
@@ -205,7 +211,8 @@ def make_config(table: Mapping[str, Any], where: str = "config") -> ProxyConfig:
     """Return the configuration that a TOML file or flags say. Raises UsageError that names the place."""
     upstreams = table.get("upstreams")
     if not isinstance(upstreams, list | tuple) or not all(isinstance(each, Mapping) for each in upstreams):
-        raise UsageError(f"{where}: expected tables [[upstreams]], found none")
+        found = "[upstreams] in single brackets" if isinstance(upstreams, Mapping) else "none"
+        raise UsageError(f"{where}: expected tables [[upstreams]], found {found}")
     made = [_upstream(each, f"{where}: upstreams[{number}]") for number, each in enumerate(upstreams)]
     return _converted({**table, "upstreams": made}, ProxyConfig, where)
 
@@ -213,7 +220,7 @@ def make_config(table: Mapping[str, Any], where: str = "config") -> ProxyConfig:
 def load_config(path: str | os.PathLike[str]) -> ProxyConfig:
     """Read the configuration from a TOML file. Raises UsageError that names the file and the place."""
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path}: {error}") from error
     return make_config(table, str(path))
@@ -223,17 +230,34 @@ def _upstream(table: Mapping[str, Any], where: str) -> Upstream:
     common = {key: value for key, value in table.items() if key in _OF_MODELS}
     rest = {key: value for key, value in table.items() if key not in _OF_MODELS and key != "models"}
     listed = table.get("models", ())
-    if not isinstance(listed, list | tuple) or not all(isinstance(each, Mapping) and "name" in each for each in listed):
-        raise UsageError(f"{where}.models: expected tables with a name, found something else")
+    if not isinstance(listed, list | tuple) or not all(
+        isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in listed
+    ):
+        raise UsageError(f"{where}.models: expected tables [[upstreams.models]] with a name, found something else")
+    _known(table, (_OF_UPSTREAMS | _OF_MODELS) - {"settings"}, where)
     models = []
     for number, each in enumerate(listed):
         own = {key: value for key, value in each.items() if key != "name"}
-        models.append((str(each["name"]), _converted({**common, **own}, ModelSettings, f"{where}.models[{number}]")))
+        models.append((each["name"], _converted({**common, **own}, ModelSettings, f"{where}.models[{number}]")))
     made = {**rest, "settings": _converted(common, ModelSettings, where), "models": tuple(models)}
     return _converted(made, Upstream, where)
 
 
+def _known(table: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    unknown = next((key for key in table if key not in known), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, known, 1)
+        hint = f"; did it mean {near[0]!r}?" if near else ""
+        raise UsageError(f"{where}: nothing here is called {unknown!r:.80}{hint}")
+
+
 def _converted(table: Mapping[str, Any], kind: type[_T], where: str) -> _T:
+    _known(table, kind.__struct_fields__, where)
+    for field in msgspec.structs.fields(kind):
+        words = get_args(field.type) if get_origin(field.type) is Literal else ()
+        if words and (found := table.get(field.name, words[0])) not in words:
+            expected = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise UsageError(f"{where}: {field.name}: expected {expected}, found {found!r:.80}")
     try:
         return msgspec.convert(dict(table), kind)
     except (msgspec.ValidationError, CallmarkError) as error:
