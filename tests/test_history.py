@@ -105,6 +105,33 @@ def test_results_come_in_the_order_of_the_calls_that_they_answer():
 
 
 @pytest.mark.parametrize(
+    ("calls", "results", "expected"),
+    [
+        (["c1"], [{}], "look (c1)"),
+        ([None], [{}], "look"),
+        (["c1", "c2"], [{}, {}], "look (c1) turn (c2)"),
+        (["c1", "c2"], [{}, {"tool_call_id": "c1"}], "look (c1) turn (c2)"),
+        ([None, None], [{}, {"name": "look"}], "look turn"),
+        ([None], [{"tool_call_id": "x"}], "look (x)"),
+        ([None, None], [{"tool_call_id": "x"}, {"tool_call_id": "y"}], "look (x) turn (y)"),
+        (["c1"], [{"tool_call_id": "x"}], "? (x)"),  # ids that differ are no mistake that could be told
+        (["c1"], [{}, {}], "look (c1) ?"),
+        ([], [{}], "?"),
+    ],
+)  # fmt: skip
+def test_a_result_that_says_neither_id_nor_name_is_that_of_the_next_call(calls, results, expected):
+    made = [call(name, "{}", call_id) for name, call_id in zip(("look", "turn"), calls, strict=False)]
+    chat = [
+        {"role": "assistant", "content": None, "tool_calls": [call("before", "{}", "c0")]},
+        {"role": "user", "content": "Wait."},
+        {"role": "assistant", "content": "Well.", "tool_calls": made},
+        *({"role": "tool", "content": "x", **given} for given in results),
+    ]
+    headers = re.findall("Result of (.*):", render_history(chat)[-1]["content"])
+    assert " ".join(headers) == expected
+
+
+@pytest.mark.parametrize(
     ("given_arguments", "expected"),
     [
         (None, {}), ("", {}), ('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), ("{a", {"_raw": "{a"}),
@@ -164,7 +191,7 @@ def test_a_part_that_says_nothing_is_nothing():
     nothing = {"role": "tool", "content": [{"type": "text", "text": None}]}
     assert render_history([{"role": "assistant", "content": parts}, nothing]) == [
         {"role": "assistant", "content": "[CALL: f({})]"},
-        {"role": "user", "content": "Result of ?:\n"},
+        {"role": "user", "content": "Result of f:\n"},
     ]
 
 

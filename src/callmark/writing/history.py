@@ -7,6 +7,7 @@ text, and results become one message of the user's role, in the order of the cal
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -49,7 +50,8 @@ def render_history(
 
     Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
     `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
-    those of unknown calls come last, with their own ids; results without an id go by name. Arguments that are no JSON
+    those of unknown calls come last, with their own ids; results without an id go by name, and those that have no
+    name either are of the next call that has no result. Arguments that are no JSON
     object are written as `{"_raw": text}`. What stands beside native calls is guarded, so that the calls behind it are
     read and nothing else: markers in it are broken, an open code fence and open thoughts are closed. Other content
     stays as it is, parts included.
@@ -62,9 +64,11 @@ def render_history(
     row = selected(dialect)
     result: list[Message] = []
     names: dict[str, str] = {}  # by id, or where there is none by name, in the order of the calls
+    last: list[WrittenCall] = []  # the calls of the message before
     waiting: list[_Result] = []
 
     def write_results() -> None:
+        _claim(waiting, last)
         order = {call_id: number for number, call_id in enumerate(names)}
         waiting.sort(key=lambda found: order.get(found.id or found.name, len(order)))
         texts = [
@@ -94,7 +98,7 @@ def render_history(
             continue
         write_results()
         kept = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
-        calls = _calls(message, parts)
+        last = calls = _calls(message, parts)
         if calls or found:
             for call in calls:  # an id may come again: then it is the later call's
                 names.pop(call.id or call.name, None)
@@ -105,6 +109,21 @@ def render_history(
         result.append(kept)
     write_results()
     return _merged(result) if merge_roles else result
+
+
+def _claim(results: list[_Result], calls: list[WrittenCall]) -> None:
+    """Give results that do not say whose they are to the calls that no other one answers, in their order.
+
+    Such a result has neither id nor name, or an id while the calls have none.
+    """
+    known = {call.id or call.name for call in calls}
+    answered = {result.id or result.name for result in results}
+    free = deque(call for call in calls if (call.id or call.name) not in answered)
+    nameless = not any(call.id for call in calls)
+    for number, result in enumerate(results):
+        if free and not result.name and (not result.id or (nameless and result.id not in known)):
+            call = free.popleft()
+            results[number] = _Result(result.id or call.id or "", call.name, result.content)
 
 
 def _kind(part: Any) -> Any:
