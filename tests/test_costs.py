@@ -17,7 +17,7 @@ import pytest
 from benchmarks.instructions import counting
 from benchmarks.workloads import SPELLINGS, dense, prose, sparse
 
-from callmark import Parser, parse
+from callmark import Parser, parse, render_history
 from callmark.reading import patterns
 
 COUNT = counting()
@@ -201,6 +201,28 @@ def test_counting_bytecode_works_where_instructions_are_not_counted(monkeypatch)
     short, long = (cost("[CALL: f(a=1)] " * count) for count in (10, 100))
     assert 5 <= long / short <= 15
     assert Parser().steps == 0
+
+
+def conversation(turns):
+    """Return a conversation in which every turn has a call and its result."""
+    for number in range(turns):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "f0", "arguments": '{"a": 1}'}}
+        yield {"role": "user", "content": "Well?"}
+        yield {"role": "assistant", "content": None, "tool_calls": [call]}
+        yield {"role": "tool", "tool_call_id": f"c{number}", "content": "so"}
+
+
+def test_a_turn_of_a_conversation_costs_the_same_however_many_there_are_and_however_many_tools():
+    schema = {"type": "object", "properties": {key: {"type": "integer"} for key in "abcdefgh"}}
+    few, many = ([{"name": f"f{at}", "parameters": schema} for at in range(count)] for count in (1, 20))
+    render_history(conversation(1), tools=many)  # what is compiled is compiled
+    cost = {
+        (turns, len(tools)): opcodes(lambda: render_history(conversation(turns), tools=tools))  # noqa: B023
+        for turns in (10, 100)
+        for tools in (few, many)
+    }
+    assert cost[100, 1] <= 10.5 * cost[10, 1]
+    assert cost[100, 20] - cost[100, 1] <= 1.1 * (cost[10, 20] - cost[10, 1])
 
 
 HEADS = {  # of a call whose value dies of its first characters, with what would end it

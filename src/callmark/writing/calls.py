@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from callmark.dialects import Dialect, selected
@@ -44,7 +44,11 @@ def render_calls(
     calls: Iterable[WrittenCall], dialect: str | Dialect = "call", *, nonce: str | None = None, tools: Any = None
 ) -> str:
     """Return several calls of one message as the text of a dialect; see `render_call`. No calls give no text."""
-    row = selected(dialect)
+    return written(calls, selected(dialect), nonce, declared_by(tools))
+
+
+def declared_by(tools: Any) -> Callable[[str], Declared]:
+    """Return what says of a tool's name which types its schema declares, for `written`."""
     schemas = {spec.name: spec.schema for spec in tool_specs(tools)} if tools is not None else {}
 
     def declared(name: str) -> Declared:
@@ -52,4 +56,4 @@ def render_calls(
         properties = schema.get("properties", {})
         return lambda key: declared_types(properties.get(key, schema.get("additionalProperties")), schema)
 
-    return written(calls, row, nonce, declared)
+    return declared

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, selected
-from callmark.dialects.rendering import WrittenCall
+from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import UsageError
 from callmark.languages import Language
-from callmark.writing.calls import render_calls
+from callmark.writing.calls import declared_by
 from callmark.writing.contexts import closed
 from callmark.writing.messages import checked_messages
 from callmark.writing.neutral import neutralized_inside
@@ -62,18 +62,21 @@ def render_history(
     Raises UsageError where the dialect cannot express a call, and for a message that is none.
     """
     row = selected(dialect)
+    declared = declared_by(tools)
     result: list[Message] = []
-    names: dict[str, str] = {}  # by id, or where there is none by name, in the order of the calls
+    names: dict[str, tuple[int, str]] = {}  # by id, or where there is none by name: a call's number and name
+    number = 0
     last: list[WrittenCall] = []  # the calls of the message before
     waiting: list[_Result] = []
 
     def write_results() -> None:
+        if not waiting:
+            return
         _claim(waiting, last)
-        order = {call_id: number for number, call_id in enumerate(names)}
-        waiting.sort(key=lambda found: order.get(found.id or found.name, len(order)))
+        waiting.sort(key=lambda found: names.get(found.id or found.name, (number + 1, ""))[0])
         texts = [
             render_result(
-                names.get(found.id, found.name) or "?",
+                (names[found.id][1] if found.id in names else found.name) or "?",
                 found.content,
                 id=found.id or None,
                 language=language,
@@ -81,8 +84,7 @@ def render_history(
             )
             for found in waiting
         ]
-        if texts:
-            result.append({"role": "user", "content": "\n\n".join(texts)})
+        result.append({"role": "user", "content": "\n\n".join(texts)})
         waiting.clear()
 
     for message in checked_messages(messages):
@@ -101,10 +103,10 @@ def render_history(
         last = calls = _calls(message, parts)
         if calls or found:
             for call in calls:  # an id may come again: then it is the later call's
-                names.pop(call.id or call.name, None)
-                names[call.id or call.name] = call.name
+                number += 1
+                names[call.id or call.name] = number, call.name
             others = [part for part in parts if _kind(part) not in ("tool_use", "tool_result")]
-            text = render_calls(calls, row, nonce=nonce, tools=tools)
+            text = written(calls, row, nonce, declared)
             kept["content"] = _joined(others if parts else content, text, row)
         result.append(kept)
     write_results()
