@@ -27,6 +27,7 @@ from starlette.routing import Route
 from callmark.cli import main
 from callmark.serving import proxy as proxies
 from callmark.serving import relay as relays
+from callmark.serving.chat import taught
 from callmark.serving.relay import Relay
 from callmark.serving.upstream import (
     EVENT_LIMIT,
@@ -460,6 +461,23 @@ def test_what_is_no_request_gets_400_in_the_shape_of_openai():
         assert answer.status_code == 400
         assert answer.json()["error"]["param"] == "tool_choice"
         assert scripted.requests == []
+
+
+@pytest.mark.parametrize(("turns", "apart"), [(1, False), (500, True)])
+def test_a_long_conversation_is_written_while_others_are_answered(turns, apart, monkeypatch):
+    threads = []
+
+    def watched(*given):
+        threads.append(threading.current_thread())
+        return taught(*given)
+
+    with chain() as (_, client):
+        monkeypatch.setattr(proxies, "taught", watched)
+        turn = [{"role": "assistant", "content": "x" * 100}, *ASK["messages"]]
+        answer = post(client, {**ASK, "messages": turn * turns})
+        assert message(answer)["tool_calls"]
+    (thread,) = threads
+    assert ("AnyIO" in thread.name) == apart
 
 
 def test_a_schema_that_is_too_deep_is_no_mistake_of_ours(monkeypatch):

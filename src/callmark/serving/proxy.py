@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
+import anyio.to_thread
 import httpx
 import msgspec
 from starlette.applications import Starlette
@@ -50,6 +51,8 @@ ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
 LISTING_SECONDS: Final = 5.0
 """How long one of several upstreams may take to list its models, for which the others' are waiting."""
+LONG_BYTES: Final = 16_384
+"""Of a request that is taught in a thread: some ten turns of a conversation, which take some ten milliseconds."""
 _CHATS: Final = ("/v1/chat/completions", "/chat/completions")
 _ABOUT: Final = "/v1/models/"
 _SLASHES: Final = re.compile("/{2,}")
@@ -229,7 +232,8 @@ class Proxy:
             if lacks_tools(refusal):
                 connection.learn(model, False)
         try:
-            exchange = taught(body, settings, self._nonce)
+            teach = partial(taught, body, settings, self._nonce)
+            exchange = teach() if len(raw) < LONG_BYTES else await anyio.to_thread.run_sync(teach)
             content = msgspec.json.encode(exchange.body)
         except (RequestError, RecursionError) as error:
             if refused is not None:

@@ -167,8 +167,8 @@ class Openers:
             import regex  # as above
 
             source = "|".join(f"(?:{pattern})" for begins, pattern, _ in self._patterns if first in begins)
-            self._whole[first] = re.compile(source).match
             self._cut[first] = regex.compile(source, regex.VERSION0)
+            self._whole[first] = re.compile(source).match  # last: another thread may look for it now
         if self._whole[first](text, start) is not None:
             return True
         return len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None
