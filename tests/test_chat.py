@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 import callmark
 from callmark.errors import UsageError
 from callmark.serving.chat import RequestError, checked, concerns_tools, handed, taught
+from callmark.serving.deltas import StreamWriter, whole
 from callmark.serving.reply import Argued, Begun
 from callmark.serving.upstreams import ModelSettings, ProxyConfig, Upstream, load_config, make_config
+from upstreams import wire
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": f"Does {name}.", "parameters": {"type": "object"}}}
@@ -164,6 +166,49 @@ def test_choices_of_tools():
     assert allowed.names == {"mail", "news"}
     assert "Write one call in a message" in text(ask(parallel_tool_calls=False))
     assert not ask(parallel_tool_calls=False).parallel
+
+
+@pytest.mark.parametrize("name", ["none", "auto", "required"])
+def test_a_tool_may_be_called_as_a_choice_is(name):
+    tools = [*TOOLS, {"type": "function", "function": {"name": name}}]
+    made = ask(tools=tools, tool_choice={"type": "function", "function": {"name": name}})
+    assert made.names == {name}
+    assert "must call" in text(made)
+
+
+def renamed(value, names):
+    """Return a request with the names of tools in it exchanged."""
+    found = json.dumps(value)
+    for old, new in names.items():
+        found = found.replace(f'"{old}"', f'"{new}"')
+    return json.loads(found)
+
+
+@pytest.mark.parametrize("dialect", ["call", "hermes", "glm", "pythonic"])
+@pytest.mark.parametrize("old", [False, True])
+def test_a_name_may_begin_as_no_name_in_a_dialect_does(dialect, old):
+    """OpenAI lets names of tools begin with a digit or a dash; the model gets another name, the client its own."""
+    names = {"weather": "3d-weather", "news": "-news", "mail": "_3d-weather"}
+    settings = ModelSettings(mode="text", dialect=dialect)
+    messages, tools = renamed(TURN, names), renamed(TOOLS, names)
+    given = {"tools": tools, "tool_choice": {"type": "function", "function": {"name": "3d-weather"}}}
+    if old:
+        messages[1] = {"role": "assistant", "content": None, "function_call": messages[1]["tool_calls"][0]["function"]}
+        messages[2] = {"role": "function", "name": "3d-weather", "content": "7"}
+        functions = [tool["function"] for tool in tools]
+        given = {"functions": functions, "function_call": {"name": "3d-weather"}, "tools": None}
+    made = ask(messages, settings, **given)
+    assert made.names == {"__3d-weather"}  # another tool has the name with one line
+    assert "3d-weather" not in text(made).replace("__3d-weather", "")
+    assert "Result of __3d-weather" in text(made)
+    written = callmark.render_call("__3d-weather", {}, dialect, tools=["__3d-weather"])
+    choice = {"index": 0, "message": {"content": written}, "finish_reason": "stop"}
+    (answer,) = whole({"choices": [choice]}, made)["choices"]
+    call = answer["message"]["function_call"] if old else answer["message"]["tool_calls"][0]["function"]
+    assert call["name"] == "3d-weather"
+    streamed = wire(StreamWriter(made, 1).feed_whole({"choices": [choice]}).decode())
+    assert re.findall('"name": "(.*?)"', json.dumps(streamed)) == ["3d-weather"]
+    assert ask(messages, settings, tools=tools).names == {"__3d-weather", "_-news", "_3d-weather"}
 
 
 def test_a_call_that_must_come_may_be_forced_by_a_grammar():

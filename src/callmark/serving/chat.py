@@ -7,8 +7,9 @@ returned, is neutralized on the way; the only text that is ever read for calls i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -33,6 +34,8 @@ _ANSWER: Final = {
     "zh-Hans": ("不调用工具时，回答只能是一个 JSON 值，不含其他内容", "，并符合此 schema："),
     "zh-Hant": ("不呼叫工具時，回答只能是一個 JSON 值，不含其他內容", "，並符合此 schema："),
 }
+_CHOICES: Final = ("auto", "none", "required")
+_NO_BEGINNING: Final = frozenset("-0123456789")
 _ROLES: Final = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 
 
@@ -83,6 +86,7 @@ class Exchange(NamedTuple):
     settings, nonce   of the model
     streamed, usage   whether the client wants a stream, and in it a chunk with the usage
     old        whether the client asked by `functions`, and gets a `function_call`
+    renamed    the client's own names of tools that have another one here, by that one
     """
 
     body: Body
@@ -95,6 +99,7 @@ class Exchange(NamedTuple):
     usage: bool
     old: bool
     native: bool = False
+    renamed: Mapping[str, str] = MappingProxyType({})
 
     def reader(self, *, eager: bool = False) -> ChoiceReader:
         """Return a reader for one choice of the answer."""
@@ -176,7 +181,11 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
             expected = f"messages[{number}].role: expected one of {', '.join(sorted(_ROLES))}"
             raise RequestError(expected, f"messages[{number}].role")
     offered = _offered(body, settings)
+    taken = frozenset(offered)
     choice, offered = _chosen(body.get("tool_choice"), offered)
+    choice = _name_here(choice, taken)
+    renamed = {_name_here(name, taken): name for name in offered}
+    offered = {here: _with_name(offered[name], here) for here, name in renamed.items()}
     parallel = body.get("parallel_tool_calls")
     if not isinstance(parallel, bool | None):
         raise RequestError("parallel_tool_calls: expected true or false", "parallel_tool_calls")
@@ -193,7 +202,7 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
     if prompt is not None and form and choice != "none":  # a server that holds the model to it lets it call nothing
         del made["response_format"]
         prompt = prompt._replace(text=f"{prompt.text}\n\n{form}") if choice == "auto" else prompt
-    made["messages"] = _messages(body["messages"], tools, prompt, settings, nonce)
+    made["messages"] = _messages(body["messages"], taken, tools, prompt, settings, nonce)
     if forced:
         made["grammar"] = forced
     if choice == "none":
@@ -211,6 +220,7 @@ def taught(body: Body, settings: ModelSettings, nonce: str | None = None) -> Exc
         streamed=body.get("stream") is True,
         usage=_wants_usage(body),
         old=old,
+        renamed=renamed,
     )
 
 
@@ -260,7 +270,7 @@ def _chosen(choice: Any, offered: dict[str, Body]) -> tuple[str, dict[str, Body]
     """Return the choice as `protocol_prompt` has it, and the tools that it leaves."""
     if choice is None:
         return "auto", offered
-    if choice in ("auto", "none", "required"):
+    if choice in _CHOICES:
         if choice == "required" and not offered:
             raise RequestError("tool_choice: expected tools for `required`, found none", "tool_choice")
         return str(choice), offered
@@ -269,7 +279,7 @@ def _chosen(choice: Any, offered: dict[str, Body]) -> tuple[str, dict[str, Body]
         name = _name_of(choice)
         if name not in offered:
             raise RequestError(f"tool_choice: expected the name of one of `tools`, found {name!r:.80}", "tool_choice")
-        return name, {name: offered[name]}
+        return "required" if name in _CHOICES else name, {name: offered[name]}
     allowed = choice.get("allowed_tools") if kind == "allowed_tools" else None
     if isinstance(allowed, dict) and allowed.get("mode") in ("auto", "required"):
         listed = allowed.get("tools")
@@ -285,6 +295,37 @@ def _name_of(choice: Any) -> str:
     function = choice.get("function") if isinstance(choice, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return name if isinstance(name, str) else ""
+
+
+def _name_here(name: str, taken: Collection[str]) -> str:
+    """Return how a tool is called here: OpenAI lets names begin with a digit or a dash, and dialects do not.
+
+    taken   the names of all tools
+    """
+    if name[:1] in _NO_BEGINNING:
+        name = "_" + name
+        while name in taken:
+            name = "_" + name
+    return name
+
+
+def _with_name(tool: Body, name: str) -> Body:
+    """Return a tool, or a call of one, under another name."""
+    return {**tool, "function": {**tool["function"], "name": name}}
+
+
+def _with_names_here(message: Body, taken: Collection[str]) -> Body:
+    """Return a message in which tools are called as they are here."""
+    message = dict(message)
+    if message.get("tool_calls"):
+        calls = message["tool_calls"]
+        message["tool_calls"] = [_with_name(call, _name_here(call["function"]["name"], taken)) for call in calls]
+    called = message.get("function_call")
+    if isinstance(called, dict) and isinstance(called.get("name"), str):
+        message["function_call"] = {**called, "name": _name_here(called["name"], taken)}
+    if message["role"] in ("tool", "function") and isinstance(message.get("name"), str):
+        message["name"] = _name_here(message["name"], taken)
+    return message
 
 
 def _prompt(tools: Sequence[Body], choice: str, parallel: bool, settings: ModelSettings, nonce: str | None) -> Prompt:
@@ -319,6 +360,7 @@ def _grammar(tools: Sequence[Body], choice: str, parallel: bool, settings: Model
 
 def _messages(
     messages: Sequence[Body],
+    taken: Collection[str],
     tools: Sequence[Body],
     prompt: Prompt | None,
     settings: ModelSettings,
@@ -326,9 +368,8 @@ def _messages(
 ) -> list[Body]:
     try:
         msgspec.convert(messages, list[_Message])
-        made = render_history(
-            map(_harmless, messages), settings.row, nonce=nonce, tools=tools, language=settings.language
-        )
+        told = (_harmless(_with_names_here(message, taken)) for message in messages)
+        made = render_history(told, settings.row, nonce=nonce, tools=tools, language=settings.language)
         if prompt is not None:
             if settings.place in ("user", "both") and all(message["role"] != "user" for message in made):
                 made.append({"role": "user", "content": ""})

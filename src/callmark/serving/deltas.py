@@ -303,7 +303,7 @@ class StreamWriter:
             elif isinstance(part, Thought):
                 self._put(index, choice, {"reasoning_content": part.text}, out, extra)
             elif isinstance(part, Begun):
-                head = _call(part)
+                head = _call(part, self._exchange)
                 self._put(index, choice, self._of_call({"index": part.number, **head}, head["function"]), out, extra)
             else:
                 function = {"arguments": part.json}
@@ -369,7 +369,7 @@ def _reason(reason: str, exchange: Exchange) -> str:
 def _message(message: Mapping[str, Any], parts: list[Part], exchange: Exchange) -> Body:
     said = "".join(part.text for part in parts if isinstance(part, Said))
     thought = "".join(part.text for part in parts if isinstance(part, Thought))
-    calls = [_call(part) for part in parts if isinstance(part, Begun)]
+    calls = [_call(part, exchange) for part in parts if isinstance(part, Begun)]
     for part in parts:
         if isinstance(part, Argued):
             calls[part.number]["function"]["arguments"] += part.json
@@ -384,9 +384,9 @@ def _message(message: Mapping[str, Any], parts: list[Part], exchange: Exchange) 
     return made
 
 
-def _call(begun: Begun) -> Body:
+def _call(begun: Begun, exchange: Exchange) -> Body:
     own_id = begun.own.get("id") or "call_" + token_hex(12)
-    function = {"name": begun.name, "arguments": ""}
+    function = {"name": exchange.renamed.get(begun.name, begun.name), "arguments": ""}
     return {**begun.own, "id": own_id, "type": "function", "function": function}
 
 
