@@ -222,6 +222,14 @@ def test_whatever_ends_a_message_early_is_what_the_client_is_told():
     assert seen(f"{CALL} and", "eos") == ("and", [OSLO], "tool_calls")
 
 
+@pytest.mark.parametrize("reason", ["eos", "eos_token", "stop_sequence", "end_turn", "STOP", "COMPLETE", "tool_calls"])
+def test_words_of_servers_for_the_end_are_those_that_clients_know(reason):
+    """pydantic-ai and typed clients take no other word than OpenAI's."""
+    assert seen("Well.", reason) == ("Well.", [], "stop")
+    assert seen(CALL, reason) == ("", [OSLO], "tool_calls")
+    assert seen("Well.", "MAX_TOKENS") == ("Well.", [], "length")
+
+
 def test_one_call_at_most_where_the_client_wants_that():
     text = f"{CALL}[CALL: news()] and on and on"
     assert seen(text, body={"parallel_tool_calls": False}) == ("", [OSLO], "tool_calls")

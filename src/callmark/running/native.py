@@ -28,7 +28,7 @@ _REASONS: Final = {
 }
 WHOLE: Final = (
     *("stop", "tool_calls", "tool_call", "function_call", "tool_use"),
-    *("end_turn", "stop_sequence", "complete", "completed", "eos", "message_stop"),
+    *("end_turn", "stop_sequence", "complete", "completed", "eos", "eos_token", "message_stop"),
 )
 """Why servers stop whose message is all there. Any other reason, or none, may have cut it."""
 DROPPED: Final = "malformed_function_call"

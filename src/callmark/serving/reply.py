@@ -147,7 +147,7 @@ class ChoiceReader:
 
     def finish(self, reason: str | None) -> tuple[list[Part], str]:
         """Say that the message is over, and why the upstream says it is; return the last parts and the true reason."""
-        reason = "length" if reason in _CUT else reason
+        reason = "length" if str(reason).lower() in _CUT else reason
         cut = bool(reason) and str(reason).lower() not in WHOLE
         if not self.stopped:
             self._write(self._halves.rest())
@@ -174,7 +174,7 @@ class ChoiceReader:
             return self._taken(), reason
         if self.calls:
             return self._taken(), "tool_calls"
-        return self._taken(), "stop" if reason in (None, "", "tool_calls", "function_call") else str(reason)
+        return self._taken(), str(reason) if cut else "stop"
 
     def _taken(self) -> list[Part]:
         parts, self._parts = self._parts, []
