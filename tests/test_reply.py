@@ -380,11 +380,12 @@ def test_a_call_for_who_asked_by_functions_is_one_of_the_old_shape():
     (made,) = whole({"choices": [choice]}, exchange(body))["choices"]
     called = {"name": "weather", "arguments": '{"city":"Oslo"}'}
     assert made == {
+        "index": 0,
         "message": {"role": "assistant", "content": "Well.", "function_call": called},
         "finish_reason": "function_call",
     }
     (made,) = whole({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, exchange(body))["choices"]
-    assert made == {"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+    assert made == {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
 
 
 def test_events_that_come_together_are_written_together():
@@ -867,6 +868,21 @@ def test_whole_answers_keep_what_they_have():
     assert made["choices"][0]["message"]["content"] is None
     assert made["choices"][0]["message"]["reasoning_content"] == "Hm.Well."
     assert whole({"choices": None}, exchange())["choices"] == []
+
+
+def test_what_an_upstream_leaves_out_of_a_whole_answer_is_there_as_in_a_stream():
+    """Typed clients refuse an answer without an id, a time, a model, or the number of a choice."""
+    bare = [{"message": {"content": text}} for text in (CALL, "Hi")]
+    ready = exchange(body={"n": 2})
+    made = whole({"choices": bare, "model": None}, ready, created=5)
+    assert made["id"].startswith("chatcmpl-")
+    assert (made["object"], made["created"], made["model"]) == ("chat.completion", 5, "m")
+    assert [choice["index"] for choice in made["choices"]] == [0, 1]
+    (first, *_) = wire(StreamWriter(ready, 5).feed_whole({"choices": bare}).decode())
+    assert {**made, "object": 0, "choices": 0, "id": 0} == {**first, "object": 0, "choices": 0, "id": 0}
+    odd = whole({"choices": bare, "id": 7, "created": "now", "model": "own", "object": "list"}, ready, created=5)
+    assert (odd["created"], odd["model"], odd["object"]) == (5, "own", "chat.completion")
+    assert odd["id"].startswith("chatcmpl-")
 
 
 def test_an_upstream_that_does_not_stream_is_written_as_a_stream():

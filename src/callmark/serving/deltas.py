@@ -126,12 +126,7 @@ class StreamWriter:
         self._choices: dict[int, _Choice] = {}
         self._usage: Any = None
         self._written = 0  # tokens, about
-        self._head: Body = {
-            "id": "chatcmpl-" + token_hex(12),
-            "object": "chat.completion.chunk",
-            "created": created,
-            "model": exchange.body.get("model", ""),
-        }
+        self._head = _head("chat.completion.chunk", {}, exchange, created)
         self._named = False
 
     def feed(self, events: Iterable[bytes]) -> bytes:
@@ -179,13 +174,7 @@ class StreamWriter:
 
     def feed_whole(self, answer: Body) -> bytes:
         """Write a whole answer as a stream, for upstreams that do not stream."""
-        choices = answer.get("choices")
-        listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
-        listed = [
-            {**choice, "index": _number(choice.get("index"), number), "finish_reason": _reason_of(choice)}
-            for number, choice in enumerate(listed)
-        ]
-        return b"".join(self._chunk({**answer, "choices": listed})) + self.finish(complete=True)
+        return b"".join(self._chunk({**answer, "choices": _choices_of(answer)})) + self.finish(complete=True)
 
     def finish(self, *, complete: bool) -> bytes:
         """Say that the upstream's stream is over: as it should, or before it said why it ends."""
@@ -214,9 +203,7 @@ class StreamWriter:
     def _chunk(self, chunk: Body) -> list[bytes]:
         if not self._named:
             self._named = True
-            for key, kind in (("id", str), ("created", int), ("model", str)):
-                if isinstance(chunk.get(key), kind) and chunk[key]:
-                    self._head[key] = chunk[key]
+            self._head |= _said_of_itself(chunk)
         if isinstance(chunk.get("usage"), dict):
             self._usage = chunk["usage"]
         extra = {key: value for key, value in chunk.items() if value is not None and key not in _OWN}
@@ -339,21 +326,44 @@ class StreamWriter:
         out.append(event(chunk))
 
 
-def whole(answer: Body, exchange: Exchange) -> Body:
-    """Return a whole answer with the calls that its choices' texts hold."""
-    choices = answer.get("choices")
+def _head(kind: str, answer: Body, exchange: Exchange, created: int) -> Body:
+    """Return what an answer, or a chunk of one, says of itself; ours is what its server leaves out."""
+    return {
+        "id": "chatcmpl-" + token_hex(12),
+        "object": kind,
+        "created": created,
+        "model": exchange.body.get("model") or "",
+        **_said_of_itself(answer),
+    }
+
+
+def _said_of_itself(answer: Body) -> Body:
+    kinds = (("id", str), ("created", int), ("model", str))
+    return {key: answer[key] for key, kind in kinds if isinstance(answer.get(key), kind) and answer[key]}
+
+
+def whole(answer: Body, exchange: Exchange, created: int = 0) -> Body:
+    """Return a whole answer with the calls that its choices' texts hold; `created` is as `StreamWriter` has it."""
     made = []
-    for choice in choices if isinstance(choices, list) else ():
-        if not isinstance(choice, dict):
-            continue
+    for choice in _choices_of(answer):
         message = said_in(choice, said=False, called=False)
         reader = exchange.reader()
         parts = reader.feed(text_of(message.get("content")))
         parts += reader.feed_calls(_calls_in(message))
-        last, reason = reader.finish(_reason_of(choice))
+        last, reason = reader.finish(choice["finish_reason"])
         shown = _message(message, [*parts, *last], exchange)
         made.append({**choice, "message": shown, "finish_reason": _reason(reason, exchange)})
-    return {**answer, "choices": made}
+    return {**answer, **_head("chat.completion", answer, exchange, created), "choices": made}
+
+
+def _choices_of(answer: Body) -> list[Body]:
+    """Return the choices of a whole answer, with the number and the reason that some servers leave out."""
+    choices = answer.get("choices")
+    listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+    return [
+        {**choice, "index": _number(choice.get("index"), number), "finish_reason": _reason_of(choice)}
+        for number, choice in enumerate(listed)
+    ]
 
 
 def _reason_of(choice: Body) -> str:

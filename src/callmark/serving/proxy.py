@@ -262,10 +262,11 @@ async def _read(response: httpx.Response, refusal: bytes, exchange: Exchange) ->
     if not response.is_success:
         return Answer(response.status_code, _plain(response), _once(refusal))
     head = _plain(response, body=False)
+    now = int(time.time())
     if not exchange.streamed:
-        answer = whole(_completion(await read_all(pieces_of(response))), exchange)
+        answer = whole(_completion(await read_all(pieces_of(response))), exchange, now)
         return Answer(200, [*head, JSON_HEADER], _once(encoded(answer)))
-    writer = StreamWriter(exchange, int(time.time()))
+    writer = StreamWriter(exchange, now)
     first, rest = await _begun(response)
     if _are_events(first, response.headers.get("content-type", "")):
         pieces = _streamed(first, rest, writer)
