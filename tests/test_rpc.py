@@ -539,6 +539,16 @@ def test_errors_of_tools_are_told_to_the_model_as_they_are_meant(client, error_t
     assert client.next()["result"]["answer"] == "Never mind."
 
 
+def test_an_answer_may_say_that_there_was_no_error(client):
+    """As libraries write it that know JSON-RPC 1.0, Go's own among them."""
+    client.call("session/open", session="s", tools=[LOOK])
+    client.begin("session/run", session="s", text="Look.")
+    for method, result in (("model/generate", {"text": "[CALL: look(at=a)]"}), ("tool/invoke", "green")):
+        client.send({"jsonrpc": "2.0", "id": client.next(method)["id"], "result": result, "error": None})
+    assert "green" in client.says("So it is.")["params"]["messages"][-1]["content"]
+    assert client.next()["result"]["answer"] == "So it is."
+
+
 def test_a_late_answer_is_ignored(client):
     client.call("session/open", session="s", tools=[{**LOOK, "timeout_seconds": 0.05}])
     client.begin("session/run", session="s", text="Look.")

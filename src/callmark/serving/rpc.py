@@ -28,7 +28,8 @@ Log = Callable[[str], object]
 Answered = Callable[[Any, "RemoteError | None"], object]
 
 _NOTHING: Final = Raw(b"{}")
-_NO_PARAMS: Final = (Raw(b"null"), Raw(b"[]"))  # as some libraries say it
+_NULL: Final = Raw(b"null")
+_NO_PARAMS: Final = (_NULL, Raw(b"[]"))  # as some libraries say it
 
 
 class RemoteError(msgspec.Struct, frozen=True):
@@ -271,10 +272,10 @@ class Connection:
             self.log(f"an answer to {encoded(given)[:80]!r} is ignored: it comes too late, or nobody asked")
             return
         try:
-            if envelope.error is not UNSET:
-                answered(None, decoded(envelope.error, _error))
+            if envelope.result is not UNSET and envelope.error in (UNSET, _NULL):
+                answered(decoded(envelope.result, _any), None)
             else:
-                answered(decoded(envelope.result, _any), None)  # type: ignore[arg-type]  # one of them is there
+                answered(None, decoded(envelope.error, _error))  # type: ignore[arg-type]  # one of them is there
         except ServingError as error:
             answered(None, RemoteError(f"an answer that cannot be read: {error}"))
 
