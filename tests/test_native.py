@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callmark import ArgumentsDelta, Call, CallStart, Malformed, Span, Text, UsageError
+from callmark.reading.decoder import decode
+from callmark.running import native
 from callmark.running.models import ModelError
 from callmark.running.native import Assembler
 
@@ -571,6 +574,32 @@ def test_calls_without_ids_may_all_be_at_one_index(pieces, expected, at_once):
     over = [event for event in events if isinstance(event, Call | Malformed)]
     assert [event.name if isinstance(event, Call) else None for event in over] == expected
     assert [event.index for event in over] == list(range(len(over)))
+
+
+@pytest.mark.parametrize(
+    "more", [{"name": "f"}, {"id": "c{}"}, {"id": "c", "name": "f"}], ids=["name each", "id each", "both, one id"]
+)
+@pytest.mark.parametrize("size", [1, 4, 7])
+def test_arguments_in_fragments_that_say_again_whose_they_are_are_read_once(more, size, monkeypatch):
+    """Whether they are all there is asked with each fragment, and many a one ends with a brace."""
+    decoded = []
+
+    def counting(text, nesting):
+        decoded.append(len(text))
+        return decode(text, nesting)
+
+    monkeypatch.setattr(native, "decode", counting)
+    value = {"a": [{"b": {'"}{\\"': number}, "c": "}\n\\"} for number in range(100)]}
+    text = json.dumps(value)
+    own = {key: word for key, word in more.items() if key == "id"}
+    chunks = [openai(piece(0, own.get("id"), "f", ""))]
+    for at in range(0, len(text), size):
+        part = text[at : at + size]
+        chunks.append(openai(piece(0, own.get("id", "").format(at) or None, more.get("name"), part)))
+    chunks.append(openai(piece(0, "d" if own else None, "f", '{"z": 1}')))
+    events, _ = assembled([*chunks, DONE])
+    assert [event.arguments for event in events if isinstance(event, Call)] == [value, {"z": 1}]
+    assert sum(decoded) <= 4 * len(text)
 
 
 def test_a_call_that_its_server_could_not_read_is_malformed():

@@ -9,6 +9,7 @@ means is left out; what a server calls an error is one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ DROPPED: Final = "malformed_function_call"
 _OF_FUNCTION: Final = ("index", "function", "name", "arguments")
 _TEXTS: Final = ("content", "reasoning_content", "reasoning")
 _CALLS: Final = ("tool_calls", "function_call")
+_SIGNS: Final = re.compile(r'\\.?|["{}]', re.DOTALL)
+_DEPTHS: Final = {"{": 1, "}": -1}
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
@@ -51,6 +54,10 @@ class _Pending:
         self.pieces: list[str] = []
         self.half = ""  # of a character that the next fragment may complete: node's servers cut emoji in two
         self._size = 0  # of these
+        self._seen = 0  # so many pieces were looked at for what is open:
+        self._depth = 0  # braces
+        self._quoted = False  # a string
+        self._escaped = False  # a backslash, which the next piece goes on with
         self.null = ""  # or the beginning of it, before any other: how Python's servers write that there are none
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
 
@@ -89,12 +96,26 @@ class _Pending:
 
     def is_full(self) -> bool:
         """Return whether its arguments are an object already."""
-        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}") or self._is_open():
             return False
         try:
             return isinstance(decode("".join(self.pieces), Limits().nesting), dict)
         except Undecodable:
             return False
+
+
+    def _is_open(self) -> bool:
+        """Return whether a brace is open still; each fragment is looked at once, however often this is asked."""
+        for piece in self.pieces[self._seen :]:
+            begin, self._escaped = int(self._escaped), False
+            for sign in _SIGNS.findall(piece, begin):
+                self._escaped = sign == "\\"
+                if sign == '"':
+                    self._quoted = not self._quoted
+                elif not self._quoted:
+                    self._depth += _DEPTHS.get(sign, 0)
+        self._seen = len(self.pieces)
+        return self._depth > 0
 
 
 class Assembler:
