@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import callmark
 from callmark.errors import UsageError
+from callmark.serving import chat
 from callmark.serving.chat import RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.deltas import StreamWriter, whole
 from callmark.serving.reply import Argued, Begun
@@ -62,6 +63,19 @@ def test_the_prompt_teaches_the_tools_in_the_dialect_style_and_language_of_the_s
     assert [message["role"] for message in made.body["messages"]][:3] == ["system", "user", "assistant"]
     inline = ask(settings=ModelSettings(mode="text", examples="inline"))
     assert [message["role"] for message in inline.body["messages"]] == ["system", "user"]
+
+
+def test_the_prompts_that_are_kept_are_no_large_ones():
+    """So that clients cannot make the server hold a gigabyte."""
+    kept = chat._cached_prompt.cache_info
+    chat._cached_prompt.cache_clear()
+    for number in range(3):
+        description = f"{number} " + "x " * (chat.KEPT_BYTES // 2)
+        ask(tools=[{"type": "function", "function": {"name": "f", "description": description}}])
+    assert kept().currsize == 0
+    once, twice = (ask(tools=[{"type": "function", "function": {"name": "kept"}}]) for _ in range(2))
+    assert once.body == twice.body
+    assert kept().hits
 
 
 def test_the_history_is_text_in_the_same_dialect_and_results_cannot_call():

@@ -28,6 +28,8 @@ Body: TypeAlias = dict[str, Any]
 
 STOPS_LIMIT: Final = 8
 """Tools for which the header of their result becomes a stop string; servers take some sixteen strings at most."""
+KEPT_BYTES: Final = 262_144
+"""Of tools whose prompt is kept for the next request: some hundred tools, and 64 such prompts take some 40 MB."""
 _OURS: Final = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
 _ANSWER: Final = {
     "en": ("When you answer without a call, the answer is one JSON value and nothing else", ", valid by this schema: "),
@@ -329,7 +331,9 @@ def _with_names_here(message: Body, taken: Collection[str]) -> Body:
 
 
 def _prompt(tools: Sequence[Body], choice: str, parallel: bool, settings: ModelSettings, nonce: str | None) -> Prompt:
-    return _cached_prompt(msgspec.json.encode(tools), choice, parallel, msgspec.json.encode(settings), nonce)
+    written = msgspec.json.encode(tools)
+    made = _cached_prompt if len(written) <= KEPT_BYTES else _cached_prompt.__wrapped__
+    return made(written, choice, parallel, msgspec.json.encode(settings), nonce)
 
 
 @lru_cache(maxsize=64)
