@@ -736,6 +736,11 @@ def test_connections_that_fail_are_502_and_504():
         told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
         assert (told.status_code, told.json()["error"]["code"]) == (502, "upstream_refused")
         assert set(told.json()["error"]) == {"message", "type", "param", "code"}
+    with upstream() as (_, address):
+        with proxied(address.replace("http:", "https:")) as proxy:  # why there is none is said
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
+        assert (told.status_code, told.json()["error"]["code"]) == (502, "upstream_refused")
+        assert "SSL" in told.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def failure(error: Exception) -> UpstreamError:
     if isinstance(error, httpx.LocalProtocolError):
         return UpstreamError(400, "the request has a header that cannot be passed on", "bad_header")
     if isinstance(error, httpx.ConnectError):
-        return UpstreamError(502, "the upstream refused the connection", "upstream_refused")
+        return UpstreamError(502, f"there is no connection to the upstream: {error}", "upstream_refused")
     return UpstreamError(502, "the upstream closed the connection before its answer was complete", "upstream_closed")
 
 
