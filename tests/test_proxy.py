@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -1218,6 +1219,24 @@ def test_the_command_serves_the_proxy():
                 command.send_signal(signal.SIGINT)
         assert {each["role"] for each in scripted.requests[-1]["messages"]} == {"user", "assistant"}
         assert scripted.headers[-1]["authorization"] == "Bearer sk-up"
+
+
+def test_the_command_serves_others_by_the_name_that_they_have_for_it():
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^    callmark (serve --host .*)$", text, re.MULTILINE)
+    with upstream() as (scripted, address):
+        options = [*shown.replace("http://127.0.0.1:5001", address).split(), "--port", "0", "--mode", "text"]
+        with subprocess.Popen([*CALLMARK, *options], stderr=subprocess.PIPE, text=True) as command:
+            try:
+                url = command.stderr.readline().split()[-1].replace("0.0.0.0", "127.0.0.1")  # noqa: S104
+                headers = {"authorization": "Bearer SECRET", "host": "host.docker.internal:8765"}
+                asked = partial(httpx.post, f"{url}/v1/chat/completions", json=ASK, timeout=30, trust_env=False)
+                assert message(asked(headers=headers))["tool_calls"]
+                assert asked(headers={**headers, "host": "evil.example"}).status_code == 421
+                assert asked(headers={**headers, "authorization": "Bearer x"}).status_code == 401
+            finally:
+                command.send_signal(signal.SIGINT)
+        assert [each.get("authorization") for each in scripted.headers] == [None]
 
 
 def test_the_command_takes_a_file(tmp_path):
