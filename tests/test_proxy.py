@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -466,19 +467,27 @@ def test_what_is_no_request_gets_400_in_the_shape_of_openai():
 
 @pytest.mark.parametrize(("turns", "apart"), [(1, False), (500, True)])
 def test_a_long_conversation_is_written_while_others_are_answered(turns, apart, monkeypatch):
-    threads = []
+    """In a thread, and one at a time: of many threads each would take the loop as much time as the loop has."""
+    threads, most, now = [], 0, 0
 
     def watched(*given):
+        nonlocal most, now
         threads.append(threading.current_thread())
-        return taught(*given)
+        now += 1
+        most = max(most, now)
+        time.sleep(0.01)
+        try:
+            return taught(*given)
+        finally:
+            now -= 1
 
-    with chain() as (_, client):
+    with chain() as (_, client), ThreadPoolExecutor(4) as clients:
         monkeypatch.setattr(proxies, "taught", watched)
         turn = [{"role": "assistant", "content": "x" * 100}, *ASK["messages"]]
-        answer = post(client, {**ASK, "messages": turn * turns})
-        assert message(answer)["tool_calls"]
-    (thread,) = threads
-    assert ("AnyIO" in thread.name) == apart
+        asked = [clients.submit(post, client, {**ASK, "messages": turn * turns}) for _ in range(4)]
+        assert all(message(each.result())["tool_calls"] for each in asked)
+    assert all(("AnyIO" in thread.name) == apart for thread in threads)
+    assert (len(threads), most) == (4, 1)
 
 
 def test_a_schema_that_is_too_deep_is_no_mistake_of_ours(monkeypatch):

@@ -84,6 +84,7 @@ class Proxy:
     @asynccontextmanager
     async def lifespan(self, _: Starlette | None = None) -> AsyncGenerator[None, None]:
         """Open connections to the upstreams, and close them at the end: of an application, or of a block."""
+        self._teachers = anyio.CapacityLimiter(1)  # more threads would take the loop its turns
         for upstream in self.config.upstreams:
             connection = Connection(upstream, pass_authorization=self.config.pass_authorization)
             self._connections[id(upstream)] = connection
@@ -233,7 +234,8 @@ class Proxy:
                 connection.learn(model, False)
         try:
             teach = partial(taught, body, settings, self._nonce)
-            exchange = teach() if len(raw) < LONG_BYTES else await anyio.to_thread.run_sync(teach)
+            long = len(raw) >= LONG_BYTES
+            exchange = await anyio.to_thread.run_sync(teach, limiter=self._teachers) if long else teach()
             content = msgspec.json.encode(exchange.body)
         except (RequestError, RecursionError) as error:
             if refused is not None:
