@@ -103,7 +103,6 @@ class _Pending:
         except Undecodable:
             return False
 
-
     def _is_open(self) -> bool:
         """Return whether a brace is open still; each fragment is looked at once, however often this is asked."""
         for piece in self.pieces[self._seen :]:
