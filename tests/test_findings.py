@@ -168,7 +168,7 @@ BARE = '{"name": "f", "arguments": {}}'
         ("Now\n〔CALL：f（a=1）〕", "call", (2, 1), "〔CALL：f（a=1）〕", CLUES[2][2]),
         ("Well, [TOOL: f(a=1)]", "call", (1, 7), "[TOOL: f(a=1)]", CLUES[3][2]),
         ("so <calls>" + BARE, "hermes", (1, 4), "<calls>" + BARE, CLUES[1][2]),
-        ("<TOOL_CALL>\n" + BARE, "hermes", (1, 1), "<TOOL_CALL>", CLUES[1][2]),
+        ("<TOOLS>\n" + BARE, "hermes", (1, 1), "<TOOLS>", CLUES[1][2]),
         ("ok\n```tool_code\nprint(f(a=1))\n```", "fenced", (2, 1), "```tool_code", CLUES[8][2]),
         ("Action: f\nAction Input: sea", "react", (1, 1), "Action: f", CLUES[9][2]),
         ("**Action:** f(a=1)", "react", (1, 1), "**Action:** f(a=1)", CLUES[9][2]),

@@ -34,7 +34,7 @@ _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
 _GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
-_PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+parameter{_NAMED}[ \t]{{0,4}}+{_KEY}{_MORE}"
+_PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+param(?:eter)?{_NAMED}[ \t]{{0,4}}+{_KEY}{_MORE}"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
@@ -47,7 +47,9 @@ _HUNYUAN_SECTION: dict[str, Any] = {
 }
 _BY_ROLE = r"function call<\|role_sep\|>{ws}(?=\{)"
 _OBJECTS_END = r"</function_call>|<\|message_sep\|>"
-_FURTHER = r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'])"  # another call in the same wrapper
+_FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
+    r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
+)
 _HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
 
 
@@ -134,14 +136,15 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"\[" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "【" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "［" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
-                    r"\[" + _CALL + r":{ws}{name}(?P<missing>){ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
+                    r"\[" + _CALL + r":{ws}(?P<name>[^\W\d](?:[\w./\-]|:(?=[\w.:/\-])){0,127}+):?(?P<missing>)"
+                    r"{ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
                 ),
                 begins="[【［",
                 body="arguments",
                 tail=r"{ws}\]",
                 loose_tail=(
                     r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)|"
-                    r"(?P<more>{ws},{ws})(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
+                    r"(?P<more>{ws},{ws})(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()|{ws}(?P<wrong>[;.]{ws}\])"
                 ),
             ),
         ),
@@ -164,6 +167,9 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 head=r"<tool_call>{ws}(?=\{)",
                 body="envelope",
+                loose_heads=(
+                    r"<[ \t]{0,4}+(?i:tool[_\- ]?call|function-?call)[ \t]{0,4}+>{ws}(?=\{{ws}[\"']name[\"']{ws}:)",
+                ),
                 tail=r"{ws}</tool_call>",
                 loose_tail=r"(?={ws}<tool_call>)|" + _FURTHER,
             ),
@@ -225,7 +231,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<function={name}>",
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
-                    r"(?={ws}</?[ \t]{0,4}+(?:parameter|function))",
+                    r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
                     r"<function={name}(?=\r?\n{ws}<parameter=)",
                 ),
                 body="parameters",
@@ -520,7 +526,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
-                    r"(?={ws}</?[ \t]{0,4}+(?:parameter|invoke)[ =>])",
+                    r"(?={ws}</?[ \t]{0,4}+(?:param(?:eter)?|invoke)[ =>])",
                 ),
                 body="parameters",
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
@@ -685,7 +691,14 @@ BUILTIN: tuple[Dialect, ...] = (
             _list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
             _list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
         ),
-        variants=(_list_of(_BARE_LIST, r"{ws}\]", begins="[", **_BARE),),
+        variants=(
+            Form(
+                head=r"<\|tool_calls?\|>{ws}(?=\{{ws}\"name\")",
+                body="envelope",
+                repairs=("missing-opener", "missing-closer"),
+            ),
+            _list_of(_BARE_LIST, r"{ws}\]", begins="[", **_BARE),
+        ),
         tags=(
             r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
             r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",

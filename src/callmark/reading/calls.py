@@ -52,6 +52,7 @@ _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk 
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 may_be_closer: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
 """Matches where a closer too many may stand: this is asked behind every call, and its pattern is a long one."""
+_ARGUMENTS_FIRST: Final = re.compile(r"\{[ \t\r\n]*+[\"'](?:arguments|parameters)").match
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
@@ -395,7 +396,7 @@ class CallReading:
         inside = isinstance(reader, ValueReader) and reader.status == DEAD and reader.inside
         ways = endings(self._entry.form, section, due, inside, self._finished)
         ending = ways.ending(buffer, at, base)
-        if ending is not None and ending.more and not self._goes_on(ending.stop):
+        if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
         elif ending is None and ways.may_end(buffer, at):
             reader.status = OPEN if reader.status == DEAD else reader.status
@@ -422,8 +423,13 @@ class CallReading:
             self._begin(entry, found)
         return True
 
-    def _goes_on(self, at: int) -> bool:
-        """Whether another call stands at index `at` of a marker; where it has but its name, salvage tells."""
+    def _goes_on(self, reader: Reader, at: int) -> bool:
+        """Whether another call stands at index `at` of a marker; where it has but its name, salvage tells.
+
+        Behind a name without arguments, arguments are those that are missing there.
+        """
+        if isinstance(reader, EnvelopeReader) and reader.wants_arguments:
+            return _ARGUMENTS_FIRST(self._buffer, at) is None
         if self._entry.form.body != "arguments":
             return True
         found = further(self._entry).pattern.match(self._buffer, at)

@@ -27,14 +27,15 @@ _BACKSLASHES: Final = (
     re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),
     re.compile(rf"\\(?:u(?:{_X}{{0,3}}|[dD][89abAB]{_X}{{2}}(?:\\(?:u{_X}{{0,3}})?)?)?)?\Z"),
 )
+_ENTITY: Final = "(?:quot|amp|lt|gt|apos|#0?(?:34|38|39|60|62)|#[xX](?:22|26|27|3[cC]|3[eE]));"
 _ENTITIES: Final = (
     re.compile(r'[^&"}]++|}'),
-    re.compile(r"&(?:(?:quot|amp|lt|gt|apos|#34|#38|#39|#60|#62);)?"),
-    re.compile(r"&#?[a-z0-9]{0,4}\Z"),
+    re.compile(rf"&(?:{_ENTITY})?"),
+    re.compile(r"&#?[A-Za-z0-9]{0,4}\Z"),
 )
 _WHOLE: Final = {
     "\\": re.compile(rf'(?:[^\\"]++|{_BACKSLASHES[1].pattern})*+'),
-    "&": re.compile(r'(?:[^&"]++|&(?:quot|amp|lt|gt|apos|#34|#38|#39|#60|#62);)*+'),
+    "&": re.compile(rf'(?:[^&"]++|&{_ENTITY})*+'),
 }
 _ESCAPE_SIZE: Final = 12  # characters of the longest escape
 _FIRST_WINDOW: Final = 4096  # characters of escaped JSON that are decoded at first

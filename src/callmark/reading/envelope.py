@@ -95,6 +95,11 @@ class EnvelopeReader(ValueReader):
             self.out = self._aside
         super().close(at, base)
 
+    @property
+    def wants_arguments(self) -> bool:
+        """Whether it has ended, or is to end, without a member that holds arguments."""
+        return "arguments" not in self._roles
+
     def _put_aside(self, sink: list[str]) -> None:
         """The value that comes now is written to `sink`: it may turn out to be no arguments."""
         self._live = self._withheld = True

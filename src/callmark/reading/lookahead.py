@@ -105,6 +105,7 @@ class Lookahead:
                                                   argument list, a key's and a value that may be a key
     no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no backslash missing:
              strings are put together (Python does it without a sign), or it begins another member
+    shut     the bracket of a marker at the end of a line, with text on the next one: brackets before it were forgotten
     doubled  two braces and the tail: one too many for an envelope
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
@@ -139,6 +140,9 @@ class Lookahead:
         self.no_python = Pattern(
             rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{KEY_PATTERN}{_BLANKS}="
         )
+        bracketed = form.body == "arguments" and tail.endswith(r"\]")
+        shut = rf"{_BLANKS}\][ \t]{{0,64}}+\r?\n{_BLANKS}[^\s\"',:=)\]}}，：＝）］】｝]"
+        self.shut = Pattern(shut) if bracketed else None
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
         openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS

@@ -41,7 +41,11 @@ _LONE = Pattern(r"[\ud800-\udfff]")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
-_ANOTHER = Pattern(r'[ \t\r\n]{1,64}+"')  # a string behind a string, of which no pair of quotes was inside so far
+_BEGINS = r'[ \t\r\n]{0,64}+(?:;[ \t\r\n]{0,64}+%s|:[ \t\r\n]{0,64}+(?:[%s{\[]|' + (
+    r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)[ \t\r\n]{0,64}+[,}\])]))"
+)
+_ANOTHER = {'"': Pattern(r'[ \t\r\n]{1,64}+"|' + _BEGINS % ('"', '"')), "'": Pattern(_BEGINS % ("'", "'"))}
+"""A string behind a string, or a member in a list; no pair of quotes was inside the string so far."""
 _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
 _LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
 _MENDED: Final = {
@@ -132,9 +136,9 @@ class StringReader:
     """
 
     __slots__ = (
-        "_around", "_before", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh", "_inner",
-        "_literal", "_marks", "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows", "_triple",
-        "code", "comma", "doubt", "expected", "status", "stops",
+        "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
+        "_inner", "_literal", "_marks", "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows",
+        "_triple", "code", "comma", "doubt", "expected", "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
@@ -169,6 +173,7 @@ class StringReader:
         self._inner = 0  # quotes that were taken for characters
         self._marks = False  # whether the first of them may stand alone: an inch, an apostrophe
         self._before = opened[-1:]  # the character before the place that was reached
+        self._bracket = "[" in opened  # whether a bracket opens in it
         self._swallows = False  # whether a marker begins in it, so that it was perhaps never closed
         self._carried = ""  # the end of `opened`, where it may be the beginning of a marker
         if ends is not None:
@@ -231,6 +236,7 @@ class StringReader:
                 end = alarm.at
             if end > at:
                 piece = buffer[at:end]
+                self._bracket = self._bracket or "[" in piece
                 control = self._controls.match(piece) if "\\" in piece and around is not None else None
                 if control is not None and self._clash("control"):
                     at += control.end() - 2
@@ -280,6 +286,7 @@ class StringReader:
         else:
             return at
         if end > at:
+            self._bracket = self._bracket or "[" in buffer[at:end]
             text, places = mended(buffer[at:end], quote, controls=not self._triple)
             self._inner += len(places.get("inner-quotes", ()))
             if "literal-backslash" in places:
@@ -320,6 +327,8 @@ class StringReader:
             self._put('\\"' if char == '"' else char)
             return at + 1
         closes = follows(self._follows, buffer, at + 1) if self._follows is not None else True
+        if closes is False and not self._inner and not self._bracket and self._around is not None:
+            closes = follows(self._around.shut, buffer, at + 1) if self._around.shut is not None else False
         if closes is None:
             return at
         if closes:
@@ -333,8 +342,8 @@ class StringReader:
             self._pass_plain()
             return at + 2
         refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
-        if refused is False and not self._inner and char == '"':
-            refused = follows(_ANOTHER, buffer, at + 1)
+        if refused is False and not self._inner and char in _ANOTHER:
+            refused = follows(_ANOTHER[char], buffer, at + 1)
         if refused is False and not self._inner % 2:
             refused = follows(COMMA, buffer, at + 1)
         if refused is None:
@@ -424,6 +433,7 @@ class StringReader:
             return at
         if RUN_DOUBLE.fullmatch(piece) or not (opened or may_be_kept(piece)):
             return at
+        self._bracket = self._bracket or "[" in piece
         text, places = literal_path(piece, whole=not opened)
         for place in places:
             self._repair("literal-backslash", base + at + place, base + at + place + 1)
