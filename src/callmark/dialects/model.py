@@ -46,6 +46,7 @@ CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling t
 )
 _VALUE_TAG = "</(?:param(?:eter)?s?|arg_(?:key|value)|value)>"  # behind a value, in one dialect or another
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
+_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _BRACE = r"(?=\{)"  # what stands behind the heads of many forms
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
 
@@ -206,7 +207,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """As `tolerated_tail`, without `next_marker`."""
         ways = [self.loose_tail]
         if self.body in ("json", "envelope") and self.tail.startswith("{ws}</"):
-            ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY}{anonymous(self.tail)})")
+            ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_FENCE}|{_STRAY}{anonymous(self.tail)})")
         other = respelled(self.tail.removeprefix("{ws}")) if self.body == "parameters" else ""
         if other:
             ways.append("{ws}" + other if "(?P<wrong>" in self.loose_tail else f"{{ws}}(?P<wrong>{other})")

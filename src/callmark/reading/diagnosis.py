@@ -72,6 +72,8 @@ def said(expected: Iterable[str]) -> str:
     words = set(expected)
     if "a value" in words or {"a number", "a string"} <= words:
         words = words - _VALUES | {"a value"}
+    elif words <= {"a string", '"}"'}:  # where no value can stand, it is a key
+        words = words - {"a string"} | {"a key in quotes"}
     keys = {word for word in words if word.startswith("'")}
     if len(keys) > _FEW:
         words = words - keys - {"a string", '"id" or "type"'} | {'a key, such as "name"'}

@@ -256,7 +256,7 @@ class Grammar:
 def _begins(pattern: str) -> str:
     """Return with what a match of `pattern` begins, the shortest way; "" where that is not known."""
     ways = literals(pattern)
-    return _quoted(min(ways, key=len)) if all(ways) else ""
+    return _quoted(min(ways, key=lambda way: (len(way), not way.endswith(">")))) if all(ways) else ""
 
 
 class _Reading:

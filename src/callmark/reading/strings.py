@@ -130,9 +130,9 @@ class StringReader:
     """Reads one string after another: `begin` says what comes, `read` is called behind the opening quote.
 
     `status` is OPEN, DONE behind the closing quote, or DEAD. Then `code` and `expected` say why; no code where the
-    string ended at `doubt`, the position behind the first quote that was taken for a character of it, and something
-    wrong stands there, or behind it where there is a `comma`. `stops` finds in a chunk what does not pass as it is;
-    None where all must be looked at.
+    string ended before `doubt`, the position behind the first quote that was taken for a character of it, and something
+    wrong stands there; where there is a `comma`, that position is behind it. `stops` finds in a chunk what does not pass
+    as it is; None where all must be looked at.
     """
 
     __slots__ = (
@@ -351,8 +351,9 @@ class StringReader:
         if self.doubt < 0:
             blanks = _BLANK.match(buffer, at + 1)
             behind = at + 1 if blanks is None else blanks.end()
-            self.doubt = base + behind
             self.comma = buffer[behind : behind + 1] in _COMMAS
+            blanks = _BLANK.match(buffer, behind + 1) if self.comma else None
+            self.doubt = base + (behind + self.comma if blanks is None else blanks.end())
             self.stops = None
         if refused:
             return self._die("", "", at)
