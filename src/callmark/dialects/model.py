@@ -107,7 +107,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 the group `tool` of the head where the body is an envelope, and of the opener of a section; a section
                 with the opener of one of the forms is read only where that form is not listened for
     loose_heads patterns of heads that tolerant reading takes too, as a repair: `opener-spelling`; where a group `wide`
-                is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place
+                is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place;
+                where a group `escaped`, `markdown-escape`: the name holds backslashes before underscores
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
                 `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;

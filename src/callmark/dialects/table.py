@@ -30,6 +30,7 @@ _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: ev
 _K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
 _KEY = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"  # in any quotes
 _NAME = r"[\"']?{name}[\"']?"
+_MARKED_NAME = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"  # as Markdown escapes it
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
@@ -132,6 +133,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
                 loose_heads=(
                     r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
+                    r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}" + _MARKED_NAME + r"{ws}\(",
                     r"\[{ws}[Cc]alling[ \t]{1,8}+tools?{ws}:{ws}{name}{ws}\(",  # as hosts show calls of the past
                     r"\[" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                     "【" + _CALL + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
@@ -1082,10 +1084,13 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 begins="Aa*",
                 head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
-                loose_heads=tuple(
-                    rf"{stars}{word}:{stars}[ \t]{{0,16}}+{{name}}[ \t]{{0,16}}+\r?\n"
-                    rf"[ \t]{{0,16}}+{stars}(?i:action input):{stars}{{ws}}(?=\{{)"
-                    for stars, word in (("", "Action"), ("", "action"), (r"\*\*", "(?i:action)"))
+                loose_heads=(
+                    *(
+                        rf"{stars}{word}:{stars}[ \t]{{0,16}}+{{name}}[ \t]{{0,16}}+\r?\n"
+                        rf"[ \t]{{0,16}}+{stars}(?i:action input):{stars}{{ws}}(?=\{{)"
+                        for stars, word in (("", "Action"), ("", "action"), (r"\*\*", "(?i:action)"))
+                    ),
+                    r"Action:[ \t]{0,16}+" + _MARKED_NAME + r"[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
                 ),
                 body="json",
                 line_start=True,

@@ -129,6 +129,8 @@ class CallReading:
         self._name = found["name"] if entry.has_name else None
         self._id = found["id"] if entry.has_id else None
         self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
+        if self._repairs and self._name and "\\" in self._name:
+            self._name = self._name.replace("\\", "")
         self._begun = False
         self._at = at
         if entry.has_empty and found["empty"] is not None:

@@ -167,6 +167,7 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
         r'[CALL: find({"pattern": "\d+"})]',
         {},
     ),
+    "markdown-escape": (_READ, r"[CALL: look\_around()]", {}),
     "inner-quotes": (_READ, """[CALL: measure({"size": "5" tall"})]""", {}),
     "missing-opener": (_READ, '[CALL: look{"at": 1})]', {}),
     "missing-closer": (
@@ -251,6 +252,7 @@ WANTED: Final[Mapping[str, str]] = {
     "comment": "no comment",
     "raw-control-character": r"an escape, such as \n",
     "literal-backslash": r"a backslash that is doubled: \\",
+    "markdown-escape": "the name without backslashes",
     "inner-quotes": r'an escaped quote: \"',
     "missing-opener": "what opens the marker or its arguments",
     "missing-closer": "what closes the value or the marker",

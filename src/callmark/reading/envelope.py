@@ -16,7 +16,7 @@ from typing import Final
 
 from callmark.dialects import Form
 from callmark.dialects.model import ID_KEYS
-from callmark.events import Span
+from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.schemas import Parameters
@@ -292,7 +292,7 @@ class EnvelopeReader(ValueReader):
             self._key = text
             return at
         if "\\" in text:
-            text = json.loads(f'"{text}"')
+            text = self._unmarked(json.loads(f'"{text}"'))
         if self._role == "other name":
             self._other_name = (text, self._key_span) if 0 < len(text) <= 128 else None
         elif self._role == "id":
@@ -302,6 +302,19 @@ class EnvelopeReader(ValueReader):
         else:
             return self._die_in_role(at - 1)
         return at
+
+    def _unmarked(self, text: str) -> str:
+        """Return the name or id that ends without the backslashes that Markdown wants before underscores.
+
+        They are no escapes of JSON, and no tool's name holds any; one that is written as JSON wants it stays.
+        """
+        places = [n for n, repair in enumerate(self.repairs) if repair.span.start > self.sound]
+        kept = {self.repairs[n].code for n in places} != {"literal-backslash"}
+        if self._role == "id" or kept or not len(places) == text.count("\\") == text.count("\\_"):
+            return text
+        for n in places:
+            self.repairs[n] = Repair("markdown-escape", self.repairs[n].span)
+        return text.replace("\\", "")
 
     def _end_key_word(self, word: str, at: int, base: int) -> None:
         super()._end_key_word(word, at, base)

@@ -106,6 +106,10 @@ class Entry:
         if "missing" in groups:
             place = base + found.start("missing")
             return (Repair("missing-opener", Span(place, place)),)
+        if "escaped" in groups:
+            first = base + found.start("name")
+            places = [first + at for at, char in enumerate(found["name"]) if char == "\\"]
+            return tuple(Repair("markdown-escape", Span(place, place + 1)) for place in places)
         return (Repair("full-width-punctuation" if "wide" in groups else "opener-spelling", head),)
 
 

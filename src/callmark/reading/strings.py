@@ -131,8 +131,8 @@ class StringReader:
 
     `status` is OPEN, DONE behind the closing quote, or DEAD. Then `code` and `expected` say why; no code where the
     string ended before `doubt`, the position behind the first quote that was taken for a character of it, and something
-    wrong stands there; where there is a `comma`, that position is behind it. `stops` finds in a chunk what does not pass
-    as it is; None where all must be looked at.
+    wrong stands there; where there is a `comma`, that is behind it. `stops` finds in a chunk what does not pass as it
+    is; None where all must be looked at.
     """
 
     __slots__ = (
@@ -352,8 +352,11 @@ class StringReader:
             blanks = _BLANK.match(buffer, at + 1)
             behind = at + 1 if blanks is None else blanks.end()
             self.comma = buffer[behind : behind + 1] in _COMMAS
-            blanks = _BLANK.match(buffer, behind + 1) if self.comma else None
-            self.doubt = base + (behind + self.comma if blanks is None else blanks.end())
+            if self.comma and self._around is not None and self._follows is not self._around.key:
+                # What ends a value was asked for behind the comma too, so it is there; not what ends a key.
+                blanks = _BLANK.match(buffer, behind + 1)
+                behind = behind + 1 if blanks is None else blanks.end()
+            self.doubt = base + behind
             self.stops = None
         if refused:
             return self._die("", "", at)
