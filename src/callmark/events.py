@@ -70,7 +70,7 @@ REPAIR_CODES: dict[str, str] = {
     "missing-closer": "a bracket or closer was supplied where nothing else fits",
     "extra-closer": "a bracket too many was dropped",
     "doubled-braces": "two braces were read as one, as templates write it",
-    "equals-for-colon": "an equals sign was read where the dialect wants a colon",
+    "equals-for-colon": "an equals sign or `=>` was read where the dialect wants a colon",
     "wrong-closer": "a closer of another kind was read as the one that was due",
     "string-arguments": "arguments given as a JSON string were decoded once more",
     "null-arguments": "arguments given as null were read as none",

@@ -187,6 +187,8 @@ class EnvelopeReader(ValueReader):
             one_more = follows(doubled, buffer, at)
             if one_more is None and not self.final:
                 return at
+            if one_more and self._beside:  # what stands beside the arguments was perhaps meant to stand in them
+                return self._die("bad-arguments", "all arguments in one object", at)
             if one_more:
                 self._repair("extra-closer", base + at, base + at + 1)
                 return at + 1

@@ -117,7 +117,7 @@ class Lookahead:
         least = 1 if form.body == "arguments" else 0
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"
-        sign = rf"{_BLANKS}(?:[:：＝]|=[^=>])"
+        sign = rf"{_BLANKS}(?:[:：＝]|=[^=])"
         remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
         self.key = Pattern(rf"{sign}|{_BLANKS}(?:{remark}){sign}|{_MANY}")
         behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{KEY_PATTERN}{_BLANKS}[:：])|{_MANY}"
@@ -133,7 +133,7 @@ class Lookahead:
         pair = rf"[),，）]|{KEY_PATTERN}{_BLANKS}="
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
-        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_SCALAR}{_BLANKS}[,}}\]]")
+        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_SCALAR}{_BLANKS}[,}}\]]|{KEY_PATTERN}:")
         self.no_string = Pattern(
             rf"{_BLANKS}\+{_BLANKS}[\"']|{_BLANKS}:{_BLANKS}(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,}}\]])|{_MEMBER}"
         )

@@ -27,7 +27,9 @@ _NO_STRINGS = frozenset(
 )
 """Words that are no strings, in lower case: values of other languages, what a typing error makes of them, and
 [TOOL_CALLS], which opens a marker."""
-_BARE_VALUE: Final = re.compile(r"[^\W\d][\w\-]{0,127}+")
+_BARE_VALUE: Final = re.compile(  # `2d6` is a word, but not what may be meant as a number: `1e5x`, `0b12`, `10L`, `1O0`
+    r"[^\W\d][\w\-]{0,127}+|(?!0[BOXbox])[0-9]{1,8}+[A-DF-HJKMNP-TV-Za-df-hjkmnp-tv-z][0-9A-Za-z]{1,31}+"
+)
 
 
 def is_bare_value(word: str) -> bool:

@@ -41,11 +41,11 @@ _LONE = Pattern(r"[\ud800-\udfff]")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
-_BEGINS = r'[ \t\r\n]{0,64}+(?:;[ \t\r\n]{0,64}+%s|:[ \t\r\n]{0,64}+(?:[%s{\[]|' + (
+_BEGINS = r'[ \t\r\n]{0,64}+(?:(?:;|[}\])][ \t\r\n]{0,64}+,)[ \t\r\n]{0,64}+%s|:[ \t\r\n]{0,64}+(?:[%s{\[]|' + (
     r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)[ \t\r\n]{0,64}+[,}\])]))"
 )
 _ANOTHER = {'"': Pattern(r'[ \t\r\n]{1,64}+"|' + _BEGINS % ('"', '"')), "'": Pattern(_BEGINS % ("'", "'"))}
-"""A string behind a string, or a member in a list; no pair of quotes was inside the string so far."""
+"""A string behind a string, a member in a list, or a closer of another kind; no quotes were inside so far."""
 _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
 _LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
 _MENDED: Final = {

@@ -258,10 +258,12 @@ class ValueReader:
             if char == "=" and self._tolerant:
                 if at + 1 == len(buffer):
                     return at
-                if buffer[at + 1] not in "=>":
-                    self._repair("equals-for-colon", base + at, base + at + 1)
-                    self._equals = True
+                arrow = buffer[at + 1] == ">"  # of Ruby, PHP and Perl
+                if arrow or buffer[at + 1] != "=":
+                    self._repair("equals-for-colon", base + at, base + at + 1 + arrow)
+                    self._equals = not arrow
                     char = ":"
+                    at += arrow
             return self._colon(frame, at, base) if char == ":" else self._die("unexpected-text", '":"', at)
         is_key = state in (KEY, FIRST_KEY)
         if char == "," and self._tolerant and is_key:
