@@ -66,6 +66,8 @@ COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{KEY_PATTERN}{_BLANKS}[=�
 COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 """A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
 
+QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_BLANKS}[:：]")
+"""What stands behind a key without quotes that has the second of them."""
 COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")

@@ -33,6 +33,7 @@ from callmark.reading.lookahead import (
     NEXT_ITEM,
     NEXT_MEMBER,
     NEXT_PAIR,
+    QUOTE_AND_COLON,
     WIDE,
     follows,
     lookahead,
@@ -755,6 +756,11 @@ class ValueReader:
             at = end
             if at == len(buffer):
                 return at
+        if self._is_key and self._tolerant and keys is _KEY_WORD and buffer[at] in "\"'":
+            half_quoted = follows(QUOTE_AND_COLON, buffer, at)
+            if half_quoted is None:
+                return at
+            at += half_quoted
         word = "".join(self._word)
         if not self._is_key and self._tolerant and self._flavour != "python" and is_bare_value(word):
             ends = follows(BEHIND_BARE, buffer, at)
