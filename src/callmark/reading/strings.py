@@ -41,7 +41,7 @@ _LONE = Pattern(r"[\ud800-\udfff]")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
-_BEGINS = r'[ \t\r\n]{0,64}+(?:(?:;|[}\])][ \t\r\n]{0,64}+,)[ \t\r\n]{0,64}+%s|:[ \t\r\n]{0,64}+(?:[%s{\[]|' + (
+_BEGINS = r'[ \t\r\n]{0,64}+(?:(?:[;|]|[}\])][ \t\r\n]{0,64}+,)[ \t\r\n]{0,64}+%s|:[ \t\r\n]{0,64}+(?:[%s{\[]|' + (
     r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)[ \t\r\n]{0,64}+[,}\])]))"
 )
 _ANOTHER = {'"': Pattern(r'[ \t\r\n]{1,64}+"|' + _BEGINS % ('"', '"')), "'": Pattern(_BEGINS % ("'", "'"))}
