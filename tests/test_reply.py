@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import msgspec
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callmark import Call, Registry, Session, Text, Tool
 from callmark.errors import CallmarkError
+from callmark.running.invented import HEADER_LIMIT
 from callmark.serving.chat import handed, taught
 from callmark.serving.deltas import StreamWriter, event, whole
-from callmark.serving.reply import BLANKS_LIMIT, HEADER_LIMIT, Begun
+from callmark.serving.reply import BLANKS_LIMIT, Begun
 from callmark.serving.upstreams import ModelSettings
 from upstreams import joined, wire
 
@@ -203,6 +206,22 @@ MESSAGES = [
 @pytest.mark.parametrize(("text", "expected"), MESSAGES)
 def test_what_a_text_becomes(text, expected):
     assert seen(text) == expected
+
+
+@pytest.mark.parametrize("text", [text for text, (_, calls, _) in MESSAGES if calls])
+def test_a_session_ends_a_message_where_the_proxy_does(text):
+    offered = [Tool(name=each["function"]["name"], function=lambda *_: 1, mode="read") for each in TOOLS]
+    session = Session(Registry(offered))
+
+    async def called():
+        answers = [text, "Done."]
+        return [event async for event in session.run(lambda request: answers.pop(0), "Hi")]
+
+    events = asyncio.run(called())
+    content, calls, _ = seen(text)
+    assert [event.name for event in events if isinstance(event, Call)] == [name for name, _ in calls]
+    shown = "".join(event.text for event in events[: len(events) - 2] if isinstance(event, Text))
+    assert "".join(shown.split()) == "".join(content.split())
 
 
 def test_a_call_that_the_limit_cuts_never_becomes_one():

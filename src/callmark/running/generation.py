@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
-from callmark.dialects import selected
+from callmark.dialects import select, selected
 from callmark.errors import UsageError
-from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Span, Text
+from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Notice, Span, Text
 from callmark.reading.parser import Parser
 from callmark.reading.whole import parse
+from callmark.running.invented import Invented
 from callmark.running.models import Model, Request, chunks_of
 from callmark.running.native import DROPPED, WHOLE, Assembler
 from callmark.running.repetition import Repetition
@@ -32,10 +33,12 @@ _ID_LENGTH: Final = 9  # letters and digits: Mistral's servers take no other ids
 class Generation:
     """Reads one message, which may come in several parts where it was cut.
 
-    text       all that the model wrote, markers included
+    text       all that the model wrote, markers included; up to where the message ends
     place      where the message stands, unlike any other's
     calls, problems   what was read so far
     native     whether tools are the server's affair; then text is read for calls too, unless the mode is "native"
+    over       whether the message ends before the model does: before a result that it invents, which may be what later
+               calls come from, or behind its first call where that is to be the only one
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Generation:
     ) -> None:
         self.native = native
         self.place = place
+        self.over = False
         self.aliases: Aliases | None = None
         self.calls: list[Call] = []
         self.problems: list[Malformed] = []
@@ -52,6 +56,8 @@ class Generation:
         self._settings = settings
         self._spellings = registry.spellings(offered)
         self._options = {**settings.reading_options(), "tools": self._spellings}
+        rows = select(self._options["dialects"] or settings.dialect)
+        self._invented = Invented(settings.language, (each.name for each in self._spellings), rows)
         self._parser = Parser(**self._options)
         self._assembler = Assembler()
         self._parts: list[str] = []
@@ -59,6 +65,7 @@ class Generation:
         self._length = 0
         self._read = 0  # up to where the text is in events
         self._told = 0  # the same, without the openers of sections behind which a call begins
+        self._certain = 0  # up to where content is shown, but for what may begin an invented result
         self._repetition = Repetition("")  # of what was cut, in what goes on with it
         self._indexes: dict[tuple[bool, int], int] = {}  # one numbering for calls of both kinds
 
@@ -74,13 +81,15 @@ class Generation:
 
     @property
     def cut_by(self) -> str:
-        """Why the server did not send all of the message, in its word; "" where it did, or said nothing of it."""
+        """Why the message is not all there, in the server's word for it, if it has one; "" where it is."""
+        if self._invented.found:
+            return "invented result"
         reason = self._assembler.stop_reason
         return "" if reason.lower() in WHOLE or DROPPED in reason.lower() else reason
 
     def cut(self) -> Malformed | None:
         """Return what would be wrong if the text, which ends inside a call, were over; None where it would be read."""
-        if not self._reads_text or self._told >= self._length:
+        if not self._reads_text or self.over or self._told >= self._length:
             return None
         problems = parse(self.text, **self._options).problems
         found = (problem for problem in problems if isinstance(problem, Malformed))
@@ -127,14 +136,16 @@ class Generation:
             async for chunk in chunks:
                 for event in self._fed(chunk):
                     yield event
-                if self.calls and not self._parallel:
+                if self.over:
                     return
         for event in self._written(self._repetition.finish()):
             yield event
 
     def finish(self) -> list[Event]:
         """Say that the message is over and return the last events."""
-        rest = self._kept(self._parser.finish(), native=False)
+        rest = [*self._kept(self._parser.finish(), native=False), *self._line_end()]
+        if self.over:  # so nothing of what is open was cut by its server
+            self._assembler.stop_reason = WHOLE[0]
         return [*rest, *self._kept(self._assembler.finish(), native=True)]
 
     def message(self) -> dict[str, Any]:
@@ -171,37 +182,74 @@ class Generation:
         return self._written(self._repetition.feed(text))
 
     def _written(self, text: str) -> list[Event]:
-        if not text:
+        if not text or self.over:
             return []
         self._parts.append(text)
         self._length += len(text)
         self._assembler.position = self._length
         if self._reads_text:
             return self._kept(self._parser.feed(text), native=False)
+        start, self._read = self._read, self._length
         self._shown.append(text)
-        return [Text(Span(self._length - len(text), self._length), text)]
+        return [Text(Span(start, self._read), text)]
 
     def _kept(self, events: Iterable[Event], *, native: bool) -> list[Event]:
         """Keep what the session must know of events, and give all calls of the message one numbering."""
         made: list[Event] = []
         for event in events:
+            is_content = isinstance(event, Text) and event.channel == "content"
+            if not (is_content or isinstance(event, ArgumentsDelta | Notice)):
+                made += self._line_end()
+            if not self._is_wanted(event, native):
+                continue
             if isinstance(event, CallStart | ArgumentsDelta | Call | Malformed) and event.index is not None:
                 number = self._indexes.setdefault((native, event.index), len(self._indexes))
                 event = msgspec.structs.replace(event, index=number)
             if native and isinstance(event, CallStart | Call) and self.aliases is not None:
                 event = msgspec.structs.replace(event, name=self.aliases.name(event.name))
+            if not native and isinstance(event, Text | Call | Malformed | Markup):
+                self._read = event.span.end
+                self._told = self._told if isinstance(event, Markup) else self._read
+            if isinstance(event, CallStart):
+                self._invented.call(event.name)
             if isinstance(event, Call):
                 self.calls.append(event)
                 if native:
                     made_up = sha256(f"{self.place} {event.index}".encode()).hexdigest()[:_ID_LENGTH]
                     taken = event.id in self._ids.values()  # servers repeat them, and refuse to be told so
                     self._ids[event.index] = made_up if taken else event.id or made_up
+                if not self._parallel:
+                    self._end(self._read)
             if isinstance(event, Malformed):
                 self.problems.append(event)
-            if isinstance(event, Text) and event.channel == "content":
-                self._shown.append(event.text)
-            if not native and isinstance(event, Text | Call | Malformed | Markup):
-                self._read = event.span.end
-                self._told = self._told if isinstance(event, Markup) else self._read
-            made.append(event)
+            if isinstance(event, Text) and is_content:
+                self._certain = self._certain if self._invented.held else event.span.start
+                made += self._content(self._invented.feed(event.text))
+            else:
+                made.append(event)
         return made
+
+    def _is_wanted(self, event: Event, native: bool) -> bool:
+        """Return whether an event counts: where the message is over, only of a native call that was begun before."""
+        if not self.over:
+            return True
+        begun = native and (native, getattr(event, "index", None)) in self._indexes
+        return begun and (self._parallel or not self.calls)
+
+    def _line_end(self) -> list[Event]:
+        return [] if self.over else self._content(self._invented.end())
+
+    def _content(self, text: str) -> list[Event]:
+        """Show content that is no beginning of an invented result; before one the message ends."""
+        start, self._certain = self._certain, self._certain + len(text)
+        if self._invented.found:
+            self._end(self._certain)
+        if not text:
+            return []
+        self._shown.append(text)
+        return [Text(Span(start, self._certain), text)]
+
+    def _end(self, position: int) -> None:
+        self.over = True
+        self._parts = [self.text[:position]]
+        self._assembler.position = self._length = position

@@ -50,7 +50,8 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
     "generation"    a model is asked; `text` are the system messages
     "continuation"  it is asked to go on with a message that was cut off inside a call
     "cut"           its server did not send all of the message; `text` is the reason in its word ("length", say), or
-                    "cut" where the connection was lost. What came is taken as it is
+                    "cut" where the connection was lost. What came is taken as it is. "invented result" where the
+                    session ended it: what follows a call there claims to be its result, or another's turn
     "results"       it is told results
     "retry"         it is told what was wrong
     "no-tools"      a guard said no (any: the loop guard, a tool's breaker, the bulkhead): it answers without tools

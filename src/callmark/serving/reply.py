@@ -15,24 +15,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from callmark.dialects import dialects
-from callmark.dialects.model import anonymous
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Text
-from callmark.languages import language_of
 from callmark.reading.parser import Parser
+from callmark.running.invented import Invented
 from callmark.running.native import WHOLE, Assembler
 from callmark.serving.texts import Halves, encoded
 from callmark.serving.upstreams import ModelSettings
-from callmark.writing.neutral import SPECIAL_TOKENS
 
-HEADER_LIMIT: Final = 600
-"""Characters of a line behind a call in which the beginning of a result is looked for: a name and an id fit."""
 BLANKS_LIMIT: Final = 4096
 """White space that is held back, since it goes where a call follows: far more than stands between two paragraphs."""
 _CUT: Final = ("length", "max_tokens", "model_length")
@@ -40,8 +34,6 @@ _CUT: Final = ("length", "max_tokens", "model_length")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _TAG: Final = re.compile("think|thought|reasoning", re.IGNORECASE)
 """In markup that opens or closes thinking, whatever brackets its model has."""
-_BEGUN: Final = re.compile(r"[ \t]*+(?:```\w{0,16}+[ \t]*+(?:\n[\[{\s]*+)?|[\[{][\[{\s]*+)")
-"""A line of nothing but what opens a block or an object: right behind a call, what it is shows in the next one."""
 
 
 class Said(NamedTuple):
@@ -113,16 +105,13 @@ class ChoiceReader:
         self._tail = ""  # what is not
         self._before = "stream" if names is not None and not names else settings.before_calls
         self._thinking = settings.thinking
-        self._results = _results(settings, names or frozenset())
+        self._invented = Invented(settings.language, names or (), (settings.row,))
         self._cut = False  # whether the text ended inside a call
         self._parts: list[Part] = []
-        self._line = ""  # behind a call: the line that may become a result
-        self._long = False  # whether the line is too long for one already
         self._blanks = ""  # white space that goes where a call follows
         self._said = False  # whether there is content
         self._thought = False  # whether text before a call went into the reasoning
         self._bare = False  # whether blanks before any content stood behind something else: a call, or thinking
-        self._open = False  # whether there is text behind the last call
         self._held: list[str] = []  # text that waits for what follows
         self._section: list[str] = []  # markup that goes with the call that follows
         self._refused = False  # whether the last call stayed text: what closes its section does too
@@ -149,6 +138,7 @@ class ChoiceReader:
         """Say that the message is over, and why the upstream says it is; return the last parts and the true reason."""
         reason = "length" if str(reason).lower() in _CUT else reason
         cut = bool(reason) and str(reason).lower() not in WHOLE
+        told: list[Mapping[str, str]] = []
         if not self.stopped:
             self._write(self._halves.rest())
         if not self.stopped and self._parser is not None:
@@ -163,14 +153,16 @@ class ChoiceReader:
             others = [event for event in events if isinstance(event, Call) and not self._offers(event.name)]
             functions = [{"name": call.name, "arguments": call.raw_arguments} for call in others]
             if not self.stopped:
-                self._tell([*functions, *self._assembler.unread])
+                told = [*functions, *self._assembler.unread]
+                self._tell(told)
         if not self.calls:
             self._emit(self._blanks)
         self._release(Said)
         if self.stopped:  # whatever the upstream says of what is behind it
             return self._taken(), "tool_calls"
         self.stopped = True
-        if cut and reason and (reason == "content_filter" or self._cut or self._open or not self.calls):
+        ends_early = self._cut or self._invented.open or bool(told) or not self.calls
+        if cut and reason and (reason == "content_filter" or ends_early):
             return self._taken(), reason
         if self.calls:
             return self._taken(), "tool_calls"
@@ -267,7 +259,8 @@ class ChoiceReader:
         self._refused = False
         self._parts.append(Argued(self.calls, self._tail if self._argued else _arguments_of(call)))
         self.calls += 1
-        self._begun, self._bare, self._open = False, True, False
+        self._begun, self._bare = False, True
+        self._invented.call(call.name)
         self.stopped = not self._parallel
 
     def _tell(self, functions: Iterable[Mapping[str, str]]) -> None:
@@ -288,41 +281,13 @@ class ChoiceReader:
         self._refused = False
         self._section.clear()
 
-    # Behind a call: line by line, so that a result that the model invents is seen before any of it is out.
-
     def _text(self, text: str) -> None:
-        if not self.calls:
-            self._content(text)
-            return
-        *lines, rest = (self._line + text).split("\n")
-        begun = ""
-        for line in lines:
-            line, begun = begun + line, ""
-            if not self._long and not self._open and len(line) <= HEADER_LIMIT and _BEGUN.fullmatch(line):
-                begun = line + "\n"
-                continue
-            self._end_line(line)
-            if self.stopped:
-                return
-            self._content("\n")
-            self._long = False
-        if self._long:
-            self._content(rest)
-            self._line = ""
-            return
-        self._line = begun + rest
-        if len(self._line) > HEADER_LIMIT:
-            self._end_line()
-            self._long = not self.stopped
+        self._content(self._invented.feed(text))
+        self.stopped = self.stopped or self._invented.found
 
-    def _end_line(self, line: str | None = None) -> None:
-        """Take the line as it is: content, unless a result begins with it."""
-        line, self._line = self._line if line is None else line, ""
-        pattern = self._results.anywhere if self._open else self._results.at_once
-        if self.calls and not self._long and pattern.match(line[:HEADER_LIMIT]) is not None:
-            self.stopped = True
-            return
-        self._content(line)
+    def _end_line(self) -> None:
+        self._content(self._invented.end())
+        self.stopped = self.stopped or self._invented.found
 
     # White space, and text that waits.
 
@@ -338,7 +303,6 @@ class ChoiceReader:
     def _emit(self, text: str) -> None:
         if not text:
             return
-        self._open = True
         if self._before == "stream":
             self._said = True
             self._parts.append(Said(text))
@@ -365,50 +329,3 @@ def _arguments_of(call: Call) -> str:
 
 def _is_fragment(piece: Any) -> bool:
     return isinstance(piece, Mapping) and isinstance(piece.get("function"), Mapping | None)
-
-
-class _Results(NamedTuple):
-    """How models begin a result that they invent, at the beginning of a line: patterns."""
-
-    anywhere: re.Pattern[str]  # behind a call
-    at_once: re.Pattern[str]  # right behind it, where words are enough that prose may hold elsewhere
-
-
-def _results(settings: ModelSettings, names: frozenset[str]) -> _Results:
-    own = {pattern for dialect in (*dialects(), settings.row) for pattern in dialect.results}
-    return _patterns_of(settings.language, tuple(sorted(names)), tuple(sorted(own)))
-
-
-@lru_cache(maxsize=64)
-def _patterns_of(language: str, names: tuple[str, ...], own: tuple[str, ...]) -> _Results:
-    name = rf"""[`*_"']{{0,3}}(?:{"|".join(map(re.escape, names))})[`*_"']{{0,3}}"""
-    own_id = r"(?:[ ]?\([^()\n]{1,255}\))?"
-    colon = r"""[ `*_"']{0,4}[:：]"""
-    header = re.escape(language_of(language).header.rstrip(":："))
-    of = rf"(?:[ ](?:(?:of|for|from)[ ])?{name})?{own_id}"
-    result = "(?:response|result|output)s?"
-    keys = rf"(?:(?:tool_|function_)?(?:{result}|returns?)(?:_value)?|observation|status|success|error|data|content)"
-    anywhere = (
-        header.replace(r"\{name\}", name).replace(r"\{id\}", own_id) + "[ ]?[:：]",
-        rf"\[/?(?:(?:tool|function|call)[ _])?results?{of}[ ]?[\]:=]",
-        rf"</?\|?(?:tool|functions?|call)_?{result}\b",
-        rf"(?<=```)(?:tool|function|call)_{result}\b",
-        rf"(?:tool|function|call)[ _]?{result}{of}{colon}",
-        rf"(?:工具|函[数數])(?:[调調]用)?[ ]?(?:{name})?[ ]?的?(?:[执執]行|返回)?[结結]果{own_id}{colon}",
-        *SPECIAL_TOKENS,
-        *map(anonymous, own),
-    )
-    at_once = (
-        *anywhere,
-        rf"(?:{result}|return(?:ed|s)?(?:[ ]value)?|error|[结結]果|返回值?|[输輸]出){of}{colon}",
-        rf"{name}(?:\([^()\n]{{0,255}}\))?[ ]?(?:[:：]|(?:[-=]>|→)|(?:returned|{result})[ :：])",
-        r"(?:[-=]{1,2}>|→|⇒)[ ]",
-        rf"</?(?:{result}|observation)>",
-        rf"""(?:(?<=```)\w{{0,16}}[ \t]*\n)?[\s\[]{{0,64}}\{{\s{{0,64}}["'](?:{keys}|tool_call_id)["'][ ]?:""",
-    )
-    says = r"(?:(?:user|human|system|tool|function)[ ]?[:：][ \t*_]{0,4})?"  # as models that continue a chat write it
-
-    def at_the_beginning(patterns: Iterable[str]) -> re.Pattern[str]:
-        return re.compile(rf"""[ \t>*_#`(\["'+-]{{0,16}}{says}(?:{"|".join(patterns)})""", re.IGNORECASE)
-
-    return _Results(at_the_beginning(anywhere), at_the_beginning(at_once))
