@@ -7,6 +7,8 @@ import gc
 import http.server
 import json
 import re
+import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -1716,8 +1718,42 @@ def test_of_a_call_no_beginning_is_another_call(tolerance):
 
 def test_a_server_that_hangs_up_is_not_reached(server):
     Handler.answers.append(b"")
-    with pytest.raises(OSError, match="closed connection"):
+    with pytest.raises(ModelError, match=r"/v1/chat/completions: expected a model's server .* closed connection"):
         play(Session(Registry()), OpenAIModel(server, "tiny"))
+
+
+@pytest.mark.parametrize("lost", [b"", b"30\r\ndata: {", "reset"])
+def test_a_connection_that_is_lost_behind_its_first_event_cuts_the_answer(lost):
+    """As proxies and killed servers lose it: in the middle of a chunk, or by a reset."""
+    line = data(content=CALL).encode() + b"\n\n"
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(line), line)
+
+    def answer() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(head + (b"" if lost == "reset" else lost))
+            if lost == "reset":
+                read.wait(5)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    read = threading.Event()
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=answer)
+    thread.start()
+    model = OpenAIModel(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", "tiny")
+
+    def first(request: Request) -> Iterator[Any]:
+        for event in model(request):
+            yield event
+            read.set()
+
+    answers = [first, Script("3.")]
+    events = play(Session(Registry([add])), lambda request: answers.pop(0)(request))
+    thread.join()
+    listening.close()
+    assert steps(events) == ["generation", "cut", "results", "generation", "answer"]
+    assert of(Result, events)[0].data == 3
 
 
 @pytest.mark.parametrize(
@@ -1731,7 +1767,7 @@ def test_a_server_that_hangs_up_is_not_reached(server):
         ((200, []), "expected JSON from the model's server, found ''"),
         ((200, ["[]"]), "sent an error"),
         (b"ICY 200 OK", "expected HTTP from the model's server, found BadStatusLine"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30\r\ndata: {}", "found IncompleteRead"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30\r\nda", "found IncompleteRead"),
     ],
 )
 def test_what_a_server_refuses_is_an_error(server, answer, said):
@@ -1766,7 +1802,7 @@ def test_a_url_that_is_none_is_misuse():
     for url in ("ftp://x", "x", "http://", "http://x:y/v1", "http://x:70000"):
         with pytest.raises(UsageError, match="expected an http or https URL"):
             OpenAIModel(url, "tiny")
-    with pytest.raises(OSError, match=r".+"):
+    with pytest.raises(ModelError, match=r"^https://127.0.0.1:1/v1/chat/completions: .* see that it runs"):
         list(OpenAIModel("https://127.0.0.1:1/v1", "tiny")(Request(messages=[])))
 
 

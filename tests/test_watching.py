@@ -196,7 +196,9 @@ def test_files_without_tools_and_servers_that_are_not_there_are_failures(tools, 
     assert (done.returncode, "expected tools" in done.stderr) == (2, True)
     done = command("run", "Hi", *there, "--tools", str(tools))
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    assert "http://127.0.0.1:9/v1/chat/completions: expected a model's server that answers" in done.stderr
+    assert "see that it runs" in done.stderr
+    assert done.stderr.count("\n") == 1
     done = command("run", "Hi", *there, "--tools", str(Path(tmp_path, "missing.py")))
     assert (done.returncode, "missing.py" in done.stderr) == (2, True)
 

@@ -146,8 +146,9 @@ class OpenAIModel:
     options   whatever else goes into the request: `temperature`, say
 
     A server that does not stream, and answers with one JSON object, is read too. A stream that ends without saying so,
-    by a reason or by `[DONE]`, was cut: it gets an event more, with the reason "cut". Raises ModelError for what the
-    server refuses and for what is neither, OSError where it cannot be reached.
+    by a reason or by `[DONE]`, was cut, also where the connection is lost behind its first event: it gets one more,
+    with the reason "cut". Raises ModelError for what the server refuses, for what is neither, and where it cannot be
+    reached or hangs up.
     """
 
     def __init__(
@@ -171,6 +172,7 @@ class OpenAIModel:
         if not key.isprintable() or not key.isascii():  # http.client would quote it in what it raises
             raise UsageError("OpenAIModel: expected a key of printable ASCII, such as one without a line break")
         self._parts = parts
+        self._asked = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/chat/completions"
         self._model = model
         self._key = key
         self._timeout_seconds = timeout_seconds
@@ -189,16 +191,18 @@ class OpenAIModel:
         connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = connect(str(self._parts.hostname), self._parts.port, timeout=self._timeout_seconds)
         try:
-            path = self._parts.path.rstrip("/") + "/chat/completions"
-            connection.request("POST", path, json.dumps(body).encode(), headers)
+            connection.request("POST", urlsplit(self._asked).path, json.dumps(body).encode(), headers)
             with connection.getresponse() as response:
                 if response.status != 200:
                     words = self._words(response.read(_WORDS + len(self._key)))
-                    raise ModelError(f"the model's server answered {response.status}: {words}")
+                    raise ModelError(f"{self._asked}: the model's server answered {response.status}: {words}")
                 yield from _events(response, self._words)
+        except OSError as error:
+            raise ModelError(
+                f"{self._asked}: expected a model's server that answers, found: {error.strerror or error}; see that it "
+                "runs, and that the URL is that of its API's root, such as http://127.0.0.1:8080/v1"
+            ) from error
         except http.client.HTTPException as error:
-            if isinstance(error, OSError):
-                raise
             raise ModelError(f"expected HTTP from the model's server, found {type(error).__name__}") from None
         finally:
             connection.close()
@@ -215,20 +219,25 @@ class OpenAIModel:
 def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[Chunk]:
     """Yield the decoded `data` of server-sent events, until `[DONE]` or the end; where there is none, the whole."""
     other: list[bytes] = []
-    streamed = ended = False
-    for line in lines:
-        if not line.startswith(b"data:"):
-            streamed = streamed or line.startswith(_FIELDS)
-            if not streamed:
-                other.append(line)
-            continue
-        streamed = True
-        data = line[5:].strip()
-        if data == b"[DONE]":
-            return
-        event = _event(data, words)
-        ended = ended or _is_last(event)
-        yield event
+    streamed = came = ended = False
+    try:
+        for line in lines:
+            if not line.startswith(b"data:"):
+                streamed = streamed or line.startswith(_FIELDS)
+                if not streamed:
+                    other.append(line)
+                continue
+            streamed = True
+            data = line[5:].strip()
+            if data == b"[DONE]":
+                return
+            event = _event(data, words)
+            ended = ended or _is_last(event)
+            yield event
+            came = True
+    except (OSError, http.client.HTTPException):  # a connection that is lost, or silent for too long
+        if not came:
+            raise
     if not streamed:
         yield _event(b"".join(other).strip(), words)
     elif not ended:
