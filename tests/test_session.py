@@ -1583,7 +1583,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.asked.append((body, dict(self.headers)))
+        self.asked.append((body, {**self.headers, ":path": self.path}))
         answer: Any = self.answers.pop(0)
         if isinstance(answer, bytes):
             self.wfile.write(answer and answer + b"\r\n\r\n")
@@ -1648,7 +1648,8 @@ def test_a_session_with_a_server(server):
 def test_a_server_with_native_tools(server):
     piece = {"index": 0, "id": "c1", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
     Handler.answers += [(200, [data(tool_calls=[piece]), "data: [DONE]"]), (200, [data(content="3.")])]
-    events = play(Session(Registry([add])), OpenAIModel(server, "tiny", native=True))
+    events = play(Session(Registry([add])), OpenAIModel(f"{server}/?api-version=1", "tiny", native=True))
+    assert Handler.asked[0][1][":path"] == "/v1/chat/completions?api-version=1"
     assert of(Result, events)[0].data == 3
     assert Handler.asked[0][0]["tools"][0]["function"]["name"] == "add"
     assert "Authorization" not in Handler.asked[0][1]
@@ -1799,9 +1800,14 @@ def test_secrets_of_a_connection_are_in_no_exception_and_no_representation(serve
 
 
 def test_a_url_that_is_none_is_misuse():
-    for url in ("ftp://x", "x", "http://", "http://x:y/v1", "http://x:70000"):
-        with pytest.raises(UsageError, match="expected an http or https URL"):
+    for url in (
+        *("ftp://x", "x", "http://", "http://x:y/v1", "http://x:70000", "http://a..b/v1", "http://[::1/v1"),
+        *("http://x/v\xe9", "http://x/v 1", "http://x/v1?a=\xe9canary", f"http://{'x' * 70}.org/v1"),
+        *("http://me:can/ary@x/v1", "http://me:canary@[::1/v1"),
+    ):
+        with pytest.raises(UsageError, match="expected an http or https URL") as raised:
             OpenAIModel(url, "tiny")
+        assert "ary" not in str(raised.value)
     with pytest.raises(ModelError, match=r"^https://127.0.0.1:1/v1/chat/completions: .* see that it runs"):
         list(OpenAIModel("https://127.0.0.1:1/v1", "tiny")(Request(messages=[])))
 

@@ -163,16 +163,21 @@ class OpenAIModel:
     ) -> None:
         require("OpenAIModel", str, "a text", url=url, model=model, key=key)
         require("OpenAIModel", (int, float), "a number of seconds", timeout_seconds=timeout_seconds)
-        parts = urlsplit(url)
+        parts = attempt(urlsplit, url).value or urlsplit("")
         if parts.username or parts.password:  # said without the URL, which holds them
             raise UsageError("OpenAIModel: expected a URL without a name and a password; hand a key over as `key`")
-        port = attempt(lambda: parts.port)  # it raises where it is no number
-        if parts.scheme not in ("http", "https") or not parts.hostname or port.error is not None:
-            raise UsageError(f"OpenAIModel: expected an http or https URL, found {url!r:.80}")
+        place = attempt(lambda: (parts.port, str(parts.hostname).encode("idna")))  # raises where there is none
+        path = parts.path.rstrip("/") + "/chat/completions"
+        target = f"{path}?{parts.query}" if parts.query else path
+        is_one = parts.scheme in ("http", "https") and parts.hostname and place.error is None
+        if not is_one or not target.isascii() or not target.isprintable() or " " in target:
+            found = "another" if {"@", "?"} & set(url) else f"{url!r:.80}"  # it may hold secrets all the same
+            raise UsageError(f"OpenAIModel: expected an http or https URL, found {found}")
         if not key.isprintable() or not key.isascii():  # http.client would quote it in what it raises
             raise UsageError("OpenAIModel: expected a key of printable ASCII, such as one without a line break")
         self._parts = parts
-        self._asked = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/chat/completions"
+        self._target = target
+        self._asked = f"{parts.scheme}://{parts.netloc}{path}"
         self._model = model
         self._key = key
         self._timeout_seconds = timeout_seconds
@@ -191,7 +196,7 @@ class OpenAIModel:
         connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = connect(str(self._parts.hostname), self._parts.port, timeout=self._timeout_seconds)
         try:
-            connection.request("POST", urlsplit(self._asked).path, json.dumps(body).encode(), headers)
+            connection.request("POST", self._target, json.dumps(body).encode(), headers)
             with connection.getresponse() as response:
                 if response.status != 200:
                     words = self._words(response.read(_WORDS + len(self._key)))
