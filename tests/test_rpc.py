@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 import callmark
 from callmark.events import Call, Markup, Notice, Span, Text
+from callmark.running.halves import Halves
 from callmark.running.signals import Cancel
 from callmark.serving import methods
 from callmark.serving.bounds import Bounds
 from callmark.serving.hosting import Host
 from callmark.serving.problems import KINDS
 from callmark.serving.rpc import Connection
-from callmark.serving.texts import Halves, Tiles, Units
+from callmark.serving.texts import Tiles, Units
 
 WAIT_SECONDS = 30
 

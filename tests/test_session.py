@@ -431,6 +431,22 @@ def test_a_rest_that_only_begins_to_repeat_is_kept():
     assert session.messages[-1]["content"] == '[CALL: add({"a[CALL'
 
 
+def test_a_character_that_a_server_cuts_in_two_is_one():
+    """As those do whose strings are UTF-16: a call is whole then, and what is shown has a wire form."""
+    noted = []
+    registry = Registry([tool(lambda text: noted.append(text), name="note", mode="read")])
+    text = 'Hm \U0001f600. [CALL: note({"text": "\U0001f600"})]'
+    units = [*"".join(chr(unit) for unit in memoryview(text.encode("utf-16-le")).cast("H"))]
+    for pieces, native in ((units, None), ([said(unit) for unit in units], "openai")):
+        events = play(Session(registry), Script(pieces, "Done.", native_tools=native))
+        assert "".join(event.text for event in of(Text, events)).startswith("Hm \U0001f600. ")
+        assert b"\xf0\x9f\x98\x80" in msgspec.json.encode(events)
+    assert noted == ["\U0001f600"] * 2
+    thought = [{"choices": [{"delta": {"reasoning_content": half}}]} for half in ("\ud83d", "\ude00")]
+    (first, *_) = of(Text, play(Session(registry), Script(thought, native_tools="openai")))
+    assert first.text == "\U0001f600"
+
+
 # Guards.
 
 
@@ -1449,6 +1465,10 @@ def test_tools_see_the_conversation():
 
 
 # Native streams.
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"choices": [{"delta": {"content": text}}]}
 
 
 def fragment(index: int, own_id: str | None, name: str | None, arguments: str, **delta: Any) -> dict[str, Any]:

@@ -136,6 +136,14 @@ def test_a_model_behind_a_server_calls_tools_of_a_file(server, tools, tmp_path):
     assert 'result    apart: "tools"\n' in command("run", "Where?", *options).stdout
 
 
+def test_what_is_no_text_is_asked_and_shown_all_the_same(server, tools):
+    """A shell hands over any bytes, and a server half a character."""
+    Handler.call = "[CALL: add(a=1, b=2)] \ud83d"
+    for options in ((), ("--json",)):
+        done = command("run", b"\xff", "--model-url", server, "--tools", str(tools), "--system", b"\xfe", *options)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
 def test_a_file_of_tools_imports_its_neighbours_and_may_name_a_tool_twice(server, tools):
     Handler.call = "[CALL: add(a=1, b=2)]"
     path = tools.with_name("more.py")

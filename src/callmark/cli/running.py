@@ -75,6 +75,7 @@ def run(
     from callmark.running.executor import Executor
     from callmark.running.models import OpenAIModel
     from callmark.running.observing import AuditLog
+    from callmark.running.rendering import clean
     from callmark.running.session import Session
     from callmark.running.settings import Settings
     from callmark.tools.registry import Registry
@@ -96,15 +97,16 @@ def run(
         output = opened.enter_context(lone_output() if as_json else standard_output())
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
         executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
-        session = Session(executor, settings=settings, system=system)
+        session = Session(executor, settings=settings, system=clean(system))  # a shell hands over any bytes
         native = mode != "text"
-        _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), question, output, as_json)
+        _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), clean(question), output, as_json)
 
 
 def _watch(session: Session, model: Model, question: str, output: BinaryIO, as_json: bool) -> None:
     """Do one turn of a session, and show what happens."""
     import asyncio
 
+    from callmark.serving.texts import encoded
     from callmark.watching import Watching
 
     colours = os.isatty(1) and "NO_COLOR" not in os.environ
@@ -114,7 +116,7 @@ def _watch(session: Session, model: Model, question: str, output: BinaryIO, as_j
         output.write(b"" if as_json else watching.say("user", question).encode())
         async for event in session.run(model, question):
             if as_json:
-                output.write(msgspec.json.encode(event) + b"\n")
+                output.write(encoded(event) + b"\n")
             else:
                 output.write(watching.show(event).encode(errors="replace"))
             output.flush()

@@ -15,6 +15,7 @@ from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Notice, Span, Text
 from callmark.reading.parser import Parser
 from callmark.reading.whole import parse
+from callmark.running.halves import Halves
 from callmark.running.invented import Invented
 from callmark.running.models import Model, Request, chunks_of
 from callmark.running.native import DROPPED, WHOLE, Assembler
@@ -60,6 +61,7 @@ class Generation:
         self._invented = Invented(settings.language, (each.name for each in self._spellings), rows)
         self._parser = Parser(**self._options)
         self._assembler = Assembler()
+        self._halves = Halves()
         self._parts: list[str] = []
         self._shown: list[str] = []
         self._length = 0
@@ -138,7 +140,7 @@ class Generation:
                     yield event
                 if self.over:
                     return
-        for event in self._written(self._repetition.finish()):
+        for event in self._written(self._repetition.feed(self._halves.rest()) + self._repetition.finish()):
             yield event
 
     def finish(self) -> list[Event]:
@@ -179,7 +181,7 @@ class Generation:
         return events
 
     def _text(self, text: str) -> list[Event]:
-        return self._written(self._repetition.feed(text))
+        return self._written(self._repetition.feed(self._halves.whole(text)))
 
     def _written(self, text: str) -> list[Event]:
         if not text or self.over:

@@ -17,6 +17,7 @@ from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Span, Text
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.options import Limits
+from callmark.running.halves import Halves
 from callmark.running.models import ModelError
 from callmark.running.partial import PartialArguments
 
@@ -52,7 +53,7 @@ class _Pending:
         self.started = False  # told of: its name is all there
         self.closed = False  # said to be over, which servers also say of what is cut
         self.pieces: list[str] = []
-        self.half = ""  # of a character that the next fragment may complete: node's servers cut emoji in two
+        self.halves = Halves()
         self._size = 0  # of these
         self._seen = 0  # so many pieces were looked at for what is open:
         self._depth = 0  # braces
@@ -84,11 +85,7 @@ class _Pending:
             if "null".startswith(arguments.strip()):
                 self.null = arguments
                 return ""
-        if self.half:
-            units = (self.half + arguments).encode("utf-16-le", "surrogatepass")
-            arguments, self.half = units.decode("utf-16-le", "surrogatepass"), ""
-        if "\ud800" <= arguments[-1] < "\udc00":
-            arguments, self.half = arguments[:-1], arguments[-1]
+        arguments = self.halves.whole(arguments)
         if arguments:
             self.pieces.append(arguments)
             self._size += len(arguments)
@@ -143,6 +140,7 @@ class Assembler:
         self._last: Any = None
         self._begun = 0
         self._said = False
+        self._thoughts = Halves()
         self._dropped = False  # whether the server said so of a call, which is not told of yet
         self._dialect = "native"
 
@@ -389,7 +387,9 @@ class Assembler:
     def _say(self, text: Any, made: list[str | Event], *, reasoning: bool = False) -> None:
         if isinstance(text, str) and text:
             self._said = True
-            made.append(Text(self._here(), text, "reasoning") if reasoning else text)
+            text = self._thoughts.whole(text) if reasoning else text
+            if text:
+                made.append(Text(self._here(), text, "reasoning") if reasoning else text)
 
     def _piece(self, key: Any, own_id: Any, name: Any, arguments: Any, made: list[str | Event]) -> None:
         call = self._pending.get(key)
@@ -442,7 +442,7 @@ class Assembler:
             value = call.partial.value
             self._piece(key, None, None, "{" if value is None else value, made)
         del self._pending[key]
-        raw = "".join(call.pieces) + call.half + ("" if call.null.strip() == "null" else call.null)
+        raw = "".join(call.pieces) + call.halves.rest() + ("" if call.null.strip() == "null" else call.null)
         name = call.name or None
         ends_early = cut
         try:

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
+from callmark.running.halves import Halves
 from callmark.running.native import said_in
 from callmark.serving.chat import Body, Exchange
 from callmark.serving.reply import Argued, Begun, ChoiceReader, Part, Said, Thought
-from callmark.serving.texts import Halves, encoded
+from callmark.serving.texts import encoded
 from callmark.writing.prompt import estimate_tokens
 
 DONE: Final = b"data: [DONE]\n\n"

@@ -30,7 +30,7 @@ from callmark.serving import sessions as wire
 from callmark.serving.methods import State, fields
 from callmark.serving.problems import ServingError
 from callmark.serving.rpc import Connection, RemoteError
-from callmark.serving.texts import Halves, Tiles
+from callmark.serving.texts import Tiles
 from callmark.tools.context import Invocation, flat_content
 from callmark.tools.registry import Registry
 from callmark.tools.results import Result
@@ -294,7 +294,6 @@ class Hosted:
     async def _model(self, request: Request) -> AsyncGenerator[str, None]:
         host = self._host
         generation = Generation(host.state.bounds.stream_characters)
-        halves = Halves()
         id = host.connection.new_id("model/generate")  # noqa: A001
         host.generation(id, generation)
         try:
@@ -309,9 +308,8 @@ class Hosted:
                     raise ModelError(f"the client's model was silent for {seconds:g} seconds") from silence
                 if error is not None:
                     raise ModelError(error)
-                whole = halves.whole(text) + (halves.rest() if last else "")
-                if whole:
-                    yield whole
+                if text:
+                    yield text
         finally:
             host.generation(id, None)
             if host.connection.forget(id):

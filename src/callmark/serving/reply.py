@@ -22,9 +22,10 @@ import msgspec
 
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Text
 from callmark.reading.parser import Parser
+from callmark.running.halves import Halves
 from callmark.running.invented import Invented
 from callmark.running.native import WHOLE, Assembler
-from callmark.serving.texts import Halves, encoded
+from callmark.serving.texts import encoded
 from callmark.serving.upstreams import ModelSettings
 
 BLANKS_LIMIT: Final = 4096

@@ -8,9 +8,10 @@ from typing import Any
 from callmark.events import Event
 from callmark.reading.parser import Parser
 from callmark.reading.whole import SnapshotFeeder
+from callmark.running.halves import Halves
 from callmark.serving.bounds import Bounds
 from callmark.serving.problems import ServingError
-from callmark.serving.texts import Halves, Positions, Units
+from callmark.serving.texts import Positions, Units
 
 
 class Stream:

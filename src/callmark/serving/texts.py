@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -19,8 +19,6 @@ from callmark.serving.problems import ServingError
 
 Positions = Literal["code-points", "utf-16"]
 T = TypeVar("T")
-
-_HIGH: Final = range(0xD800, 0xDC00)  # first halves of surrogate pairs
 
 
 def encoded(value: Any) -> bytes:
@@ -69,33 +67,6 @@ def _finite(number: str) -> float:
     if value - value != 0.0:
         raise ValueError(number)
     return value
-
-
-class Halves:
-    """Puts characters together that were cut into halves of a surrogate pair between two chunks.
-
-    >>> halves = Halves()
-    >>> [halves.whole("a\\ud83d"), halves.whole("\\ude00b"), halves.rest()]
-    ['a', '😀b', '']
-    """
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def whole(self, chunk: str) -> str:
-        """Return the text up to what may still be half of a character."""
-        if self._held and chunk:
-            pair = self._held + chunk[0]
-            chunk = pair.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") + chunk[1:]
-            self._held = ""
-        if chunk and ord(chunk[-1]) in _HIGH:
-            chunk, self._held = chunk[:-1], chunk[-1]
-        return chunk
-
-    def rest(self) -> str:
-        """Return the half that no other half followed."""
-        held, self._held = self._held, ""
-        return held
 
 
 class Units:
