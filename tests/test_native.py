@@ -538,6 +538,8 @@ def test_what_is_no_call_is_malformed():
         ({"a": float("nan")}, "bad-arguments"),
         ({"a": {1, 2}}, "bad-arguments"),
         ({"a": "\ud800"}, "bad-arguments"),
+        ([1], "bad-arguments"),
+        (7, "bad-arguments"),
     ):
         events, _ = assembled([openai(piece(0, "c1", "f", arguments)), DONE])
         assert isinstance(events[-1], Malformed)
@@ -617,6 +619,28 @@ def test_a_call_that_its_server_could_not_read_is_malformed():
         over = [event for event in events if isinstance(event, Call | Malformed)]
         assert [(type(event), getattr(event, "code", None), event.index) for event in over] == expected
         assert assembler.finish() == []
+
+
+def test_what_the_responses_api_does_not_stream_it_tells_at_the_end():
+    """Also a server that copies it, and tells arguments once, or all of the answer."""
+    item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": ""}
+    full = {**item, "arguments": '{"a": 1}', "status": "completed"}
+    text = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
+    begun = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    told = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"a": 1}'}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": full}
+    over = {"type": "response.completed", "response": {"status": "completed", "output": [full, text]}}
+    for chunks, texts in (
+        ([over], ["Hi"]),
+        ([begun, told, over], ["Hi"]),
+        ([begun, told, done, over], ["Hi"]),
+        ([begun, done, {"type": "response.output_text.delta", "output_index": 1, "delta": "Hi"}, over], ["Hi"]),
+        ([begun, told, {"type": "response.completed", "response": {}}], []),
+    ):
+        events, assembler = assembled(chunks)
+        calls = [(call.name, call.arguments, call.id) for call in events if isinstance(call, Call)]
+        assert (calls, [event for event in events if isinstance(event, str)]) == ([("f", {"a": 1}, "c")], texts)
+        assert assembler.stop_reason == "completed"
 
 
 def test_old_and_other_spellings_are_read():

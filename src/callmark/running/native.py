@@ -248,6 +248,9 @@ class Assembler:
             self._item(key, chunk.get("item"), made)
         elif kind == "response.function_call_arguments.delta" and key in self._pending:
             self._piece(key, None, None, chunk.get("delta"), made)
+        elif kind == "response.function_call_arguments.done" and key in self._pending:
+            if not self._pending[key].pieces:  # they came whole
+                self._piece(key, None, None, chunk.get("arguments"), made)
         elif kind == "response.output_item.done" and key not in self._ended:
             pending = self._pending.get(key)
             if pending is None or not pending.pieces:  # its arguments came whole, or it did
@@ -257,16 +260,17 @@ class Assembler:
                 self._end(key, made, whole=_object(chunk.get("item")).get("status") != "incomplete")
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             self._stopped(kind.removeprefix("response."))
-            self._say_why(_object(chunk.get("response")))
-            made.extend(self.finish())
+            self._response(_object(chunk.get("response")), made)
 
     def _response(self, whole: Mapping[str, Any], made: list[str | Event]) -> None:
-        """Read an answer of the Responses API that was not streamed."""
+        """Read an answer of the Responses API: what of it was not streamed."""
         self._dialect = "openai-responses"
+        said, begun = self._said, self._begun
         for key, item in enumerate(_objects(whole.get("output"))):
-            for part in _objects(item.get("content")):
+            for part in [] if said else _objects(item.get("content")):
                 self._say(part.get("text"), made, reasoning=item.get("type") == "reasoning")
-            self._item(key, item, made)
+            if not begun:
+                self._item(key, item, made)
         self._say_why(whole)
         made.extend(self.finish())
 
@@ -405,9 +409,9 @@ class Assembler:
             call.name = name if name.startswith(call.name) else call.name + name  # some tell all of it, each time
         if call.pieces or arguments or self._dialect != "openai":  # there a name may come in pieces
             self._start(call, made)
-        if isinstance(arguments, Mapping):
+        if arguments is not None and not isinstance(arguments, str):
             arguments = _text_of(arguments)
-        if not isinstance(arguments, str) or not arguments or (again and call.is_told(arguments)):
+        if not arguments or (again and call.is_told(arguments)):
             return
         arguments = call.take(arguments)
         if arguments and call.started:
@@ -490,7 +494,7 @@ def _key(value: Any) -> int | str | None:
     return value if isinstance(value, int | str) else None
 
 
-def _text_of(arguments: Mapping[str, Any]) -> str:
+def _text_of(arguments: Any) -> str:
     """Return arguments as the text that they would have been; what JSON has no text for becomes no JSON."""
     try:
         return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
