@@ -199,8 +199,11 @@ class Generation:
         """Keep what the session must know of events, and give all calls of the message one numbering."""
         made: list[Event] = []
         for event in events:
-            is_content = isinstance(event, Text) and event.channel == "content"
-            if not (is_content or isinstance(event, ArgumentsDelta | Notice)):
+            if isinstance(event, Text) and event.channel == "content" and not self.over:
+                self._read = self._told = event.span.end
+                made += self._content(event)
+                continue
+            if not isinstance(event, ArgumentsDelta | Notice):
                 made += self._line_end()
             if not self._is_wanted(event, native):
                 continue
@@ -224,11 +227,7 @@ class Generation:
                     self._end(self._read)
             if isinstance(event, Malformed):
                 self.problems.append(event)
-            if isinstance(event, Text) and is_content:
-                self._certain = self._certain if self._invented.held else event.span.start
-                made += self._content(self._invented.feed(event.text))
-            else:
-                made.append(event)
+            made.append(event)
         return made
 
     def _is_wanted(self, event: Event, native: bool) -> bool:
@@ -238,11 +237,19 @@ class Generation:
         begun = native and (native, getattr(event, "index", None)) in self._indexes
         return begun and (self._parallel or not self.calls)
 
-    def _line_end(self) -> list[Event]:
-        return [] if self.over else self._content(self._invented.end())
+    def _content(self, event: Text) -> list[Event]:
+        """Show content but for what may begin an invented result; before one the message ends."""
+        if not self._invented.behind:
+            self._shown.append(event.text)
+            return [event]
+        if not self._invented.held:
+            self._certain = event.span.start
+        return self._given_back(self._invented.feed(event.text))
 
-    def _content(self, text: str) -> list[Event]:
-        """Show content that is no beginning of an invented result; before one the message ends."""
+    def _line_end(self) -> list[Event]:
+        return [] if self.over else self._given_back(self._invented.end())
+
+    def _given_back(self, text: str) -> list[Event]:
         start, self._certain = self._certain, self._certain + len(text)
         if self._invented.found:
             self._end(self._certain)

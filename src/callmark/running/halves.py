@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-_HIGH: Final = range(0xD800, 0xDC00)  # first halves of surrogate pairs
-
 
 class Halves:
     """Puts characters together that were cut into halves of a surrogate pair between two chunks.
@@ -24,7 +20,7 @@ class Halves:
             pair = self._held + chunk[0]
             chunk = pair.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") + chunk[1:]
             self._held = ""
-        if chunk and ord(chunk[-1]) in _HIGH:
+        if "\ud800" <= chunk[-1:] < "\udc00":  # the first half of a surrogate pair
             chunk, self._held = chunk[:-1], chunk[-1]
         return chunk
 

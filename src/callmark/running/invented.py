@@ -30,9 +30,9 @@ class Invented:
     tools      names of the tools; what is called counts too
     rows       dialects of one's own, whose results count too
 
-    `found` says that there is such a result: the message ends before it. `open` says that there is text behind the last
-    call, `held` how many characters wait for the rest of their line. What is given back depends on where calls and ends
-    of lines are, and not on how the text is cut.
+    `behind` says that there was a call, `found` that there is such a result behind it: the message ends there. `open`
+    says that there is text behind the last call, `held` how many characters wait for the rest of their line. What is
+    given back depends on where calls and ends of lines are, and not on how the text is cut.
 
     >>> text = Invented("en", ["look"], ())
     >>> text.feed("Result of look: 1")
@@ -43,13 +43,11 @@ class Invented:
     """
 
     def __init__(self, language: str | Language, tools: Iterable[str], rows: Iterable[Dialect]) -> None:
-        self.found = False
-        self.open = False
+        self.behind = self.found = self.open = False
         self._language = language
         self._rows = tuple(rows)
         self._tools = frozenset(tools)
         self._others: frozenset[str] = frozenset()  # what was called and is none of them
-        self._behind = False  # whether there was a call
         self._line = ""
         self._long = False  # whether the line is too long already to begin a result
 
@@ -62,12 +60,12 @@ class Invented:
         """Say that a call of `name` stands here; what was before it is at its `end`."""
         if name not in self._tools:
             self._others |= {name}
-        self._behind = True
+        self.behind = True
         self.open = self._long = False
 
     def feed(self, text: str) -> str:
         """Take the next piece of text, and give back what is certain now."""
-        if not self._behind or self.found:
+        if not self.behind or self.found:
             return "" if self.found else text
         *lines, rest = (self._line + text).split("\n")
         certain: list[str] = []
@@ -95,7 +93,7 @@ class Invented:
         return line if self._keeps(line) else ""
 
     def _keeps(self, line: str) -> bool:
-        if self._behind and line.strip():
+        if self.behind and line.strip():
             self.found = not self._long and self._begins_a_result(line[:HEADER_LIMIT])
             self.open = self.open or not self.found
         return not self.found
