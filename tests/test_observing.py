@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -32,6 +34,7 @@ from callmark import (
     UsageError,
     parse,
 )
+from callmark.running import observing
 from callmark.running.jobs import Approval
 from callmark.running.ledger import Claim, Row
 from callmark.running.models import OpenAIModel, Request
@@ -246,6 +249,30 @@ def test_the_audit_log_survives_a_torn_line(tmp_path):
     log(record(tool="c"))
     log.close()
     assert [each["tool"] for each in read_audit_log(path)] == ["a", "b", "c"]
+
+
+def test_a_full_disk_tears_one_line_of_the_audit_log_and_no_more(tmp_path, monkeypatch):
+    path = tmp_path / "audit.jsonl"
+    room = [10, 10_000]
+    writing = {**vars(os), "write": lambda file, data: os.write(file, data[: room.pop(0)])}
+    monkeypatch.setattr(observing, "os", SimpleNamespace(**writing))
+    with AuditLog(path) as log:
+        with pytest.raises(OSError, match="torn"):
+            log(record(tool="a"))
+        log(record(tool="b"))
+    assert [each["tool"] for each in read_audit_log(path)] == ["b"]
+
+
+def test_a_closed_audit_log_writes_into_nobody_elses_file(tmp_path):
+    """Its number may be that of another file by then, or of a connection; a call that was given up ends late."""
+    log = AuditLog(tmp_path / "audit.jsonl")
+    log.close()
+    with open(tmp_path / "other", "w+b", buffering=0) as other:
+        with pytest.raises(OSError, match="closed"):
+            log(record(tool="late"))
+        log.close()
+        assert (other.read(), other.closed) == (b"", False)
+    assert list(read_audit_log(tmp_path / "audit.jsonl")) == []
 
 
 def test_spans_follow_the_conventions():

@@ -130,11 +130,12 @@ class AuditLog:
     >>> [record["tool"] for record in read_audit_log(path)]
     ['look']
 
-    Each line is written whole and at once, so that several processes may share a file and a crash tears at most one
-    line, which `read_audit_log` leaves out. Raises OSError where the file cannot be opened.
+    Each line is written whole and at once, so that several processes may share a file and a crash or a full disk tears
+    at most one line, which `read_audit_log` leaves out. Raises OSError where the file cannot be opened or written.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
+        self._torn = b""  # or what ends the line that a full disk tore
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         if os.fstat(self._file).st_size:
             os.lseek(self._file, -1, os.SEEK_END)
@@ -143,11 +144,18 @@ class AuditLog:
 
     def __call__(self, record: Record) -> None:
         """Append a record."""
-        os.write(self._file, msgspec.json.encode(record) + b"\n")
+        if self._file < 0:
+            raise OSError("the audit log was closed")
+        line = self._torn + msgspec.json.encode(record) + b"\n"
+        self._torn = b"\n" if os.write(self._file, line) < len(line) else b""
+        if self._torn:
+            raise OSError("a line of the audit log was torn: the disk is full")
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        file, self._file = self._file, -1  # whose number is soon that of another one
+        if file >= 0:
+            os.close(file)
 
     def __enter__(self) -> AuditLog:
         return self
