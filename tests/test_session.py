@@ -399,23 +399,34 @@ WORD = st.sampled_from(["abcd", "efgh ", "ab", "x", "abcdefgh", "山里有一座
 WORDS = st.lists(WORD, max_size=8).map("".join)
 
 
-@given(WORDS, WORDS, st.integers(0, 60), st.lists(st.integers(1, 9), min_size=1))
-def test_a_repetition_is_the_same_however_it_is_cut(cut, more, again, sizes):
-    rest = cut[len(cut) - min(again, len(cut)) :] + more
+@given(WORDS, WORDS, WORDS, st.integers(0, 60), st.lists(st.integers(1, 9), min_size=1))
+def test_a_repetition_is_the_same_however_it_is_cut(before, cut, more, again, sizes):
+    whole = before + cut
+    rest = whole[len(whole) - min(again, len(whole)) :] + more
 
     def new(pieces):
-        repetition = Repetition(cut)
+        repetition = Repetition(cut, before)
         return "".join(map(repetition.feed, pieces)) + repetition.finish()
 
-    whole = new([rest])
-    assert rest.endswith(whole)
-    assert cut.endswith(rest[: len(rest) - len(whole)])
+    kept = new([rest])
+    assert rest.endswith(kept)
+    assert whole.endswith(rest[: len(rest) - len(kept)])
     at = 0
     pieces = []
     while at < len(rest):
         pieces.append(rest[at : at + sizes[len(pieces) % len(sizes)]])
         at += len(pieces[-1])
-    assert new(pieces) == whole
+    assert new(pieces) == kept
+
+
+@pytest.mark.parametrize("size", [1, 7, 999])
+def test_a_model_that_begins_its_message_again_calls_nothing_twice(size):
+    cut = f"{CALL} [CALL: add(a=3, "
+    whole = f"{cut}b=4)]"
+    pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+    session = Session(Registry([add]))
+    assert [result.data for result in of(Result, play(session, Script(cut, pieces, "Done.")))] == [3, 7]
+    assert session.messages[1]["content"] == whole
 
 
 def test_a_rest_that_is_all_repetition_changes_nothing():

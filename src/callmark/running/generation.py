@@ -132,7 +132,8 @@ class Generation:
 
     async def read(self, model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Event, None]:
         """Ask the model, and yield the events of what it answers. A second time, its answer goes on with the first."""
-        self._repetition = Repetition(self._withheld())
+        withheld = self._withheld()
+        self._repetition = Repetition(withheld, self.text.removesuffix(withheld))
         self._assembler.stop_reason = ""
         async with aclosing(chunks_of(model, request, cancel)) as chunks:
             async for chunk in chunks:

@@ -1,8 +1,8 @@
 """`Repetition`: what a model that goes on with a message says again of what it wrote before it was cut off.
 
-It is asked to repeat nothing, and often does: the whole call that was begun, or the last words. Taken as they come
-these would stand twice in a text that a tool gets. What is no clear repetition is kept: a tool that gets too little is
-no better off.
+It is asked to repeat nothing, and often does: the whole message, the whole call that was begun, or the last words.
+Taken as they come, these would stand twice in a text that a tool gets, and calls of the message would run twice. What
+is no clear repetition is kept: a tool that gets too little is no better off.
 """
 
 from __future__ import annotations
@@ -19,29 +19,32 @@ REFRAIN: Final = 3
 
 
 class Repetition:
-    """Leaves out of what comes what repeats the end of `cut`. Work is linear, and what is held is at most as long.
+    """Leaves out of what comes what repeats the end of `cut`, or all of it, or that and what stood `before` it.
+
+    Work is linear, and what is held is at most as long.
 
     >>> repetition = Repetition('[CALL: note({"text": "Once upon a time')
     >>> [repetition.feed(piece) for piece in ("upon a", " time there", " was")], repetition.finish()
     (['', ' there', ' was'], '')
     """
 
-    def __init__(self, cut: str) -> None:
+    def __init__(self, cut: str, before: str = "") -> None:
         self._cut = cut
+        self._wholes = [before + cut, cut]
+        self._likely = self._wholes  # those that begin, as far as it goes, with what is held
         self._near = cut[-REACH:]
-        self._over = not cut
+        self._over = not self._wholes[0]
         self._held: list[str] = []
         self._length = 0
-        self._is_whole = True  # as far as it goes, what is held is the beginning of `cut`
 
     def feed(self, text: str) -> str:
         """Take the next piece and return what is new."""
         if self._over:
             return text
         self._held.append(text)
-        self._is_whole = self._is_whole and self._cut.startswith(text, self._length)
+        self._likely = [whole for whole in self._likely if whole.startswith(text, self._length)]
         self._length += len(text)
-        if self._is_whole or (self._length <= REACH and "".join(self._held) in self._near):
+        if self._likely or (self._length <= REACH and "".join(self._held) in self._near):
             return ""
         return self.finish()
 
@@ -49,9 +52,10 @@ class Repetition:
         """Return what is held and no repetition: nothing more comes, or what comes decides it."""
         held = "".join(self._held)
         over, self._over = self._over, True
-        if over or held.startswith(self._cut):
-            return "" if over else held[len(self._cut) :]
-        return held[self._repeated(held) :]
+        if over:
+            return ""
+        again = next((len(whole) for whole in self._wholes if held.startswith(whole)), None)
+        return held[self._repeated(held) if again is None else again :]
 
     def _repeated(self, held: str) -> int:
         """Return how many characters of `held` stand at the end of what was cut, and nowhere else in it."""
