@@ -48,6 +48,7 @@ class Invented:
         self._rows = tuple(rows)
         self._tools = frozenset(tools)
         self._others: frozenset[str] = frozenset()  # what was called and is none of them
+        self._made: tuple[_Patterns, ...] = ()  # once they are asked for
         self._line = ""
         self._long = False  # whether the line is too long already to begin a result
 
@@ -58,8 +59,9 @@ class Invented:
 
     def call(self, name: str) -> None:
         """Say that a call of `name` stands here; what was before it is at its `end`."""
-        if name not in self._tools:
+        if name not in self._tools and name not in self._others:
             self._others |= {name}
+            self._made = ()
         self.behind = True
         self.open = self._long = False
 
@@ -99,14 +101,11 @@ class Invented:
         return not self.found
 
     def _begins_a_result(self, line: str) -> bool:
-        own = frozenset(pattern for row in (*dialects(), *self._rows) for pattern in row.results)
-        header = language_of(self._language).header
-        for tools in filter(None, (self._tools, self._others)):
-            patterns = _patterns(header, tools, own)
-            pattern = patterns.anywhere if self.open else patterns.at_once
-            if pattern.match(line) is not None:
-                return True
-        return False
+        if not self._made:
+            own = frozenset(pattern for row in (*dialects(), *self._rows) for pattern in row.results)
+            header = language_of(self._language).header
+            self._made = tuple(_patterns(header, tools, own) for tools in (self._tools, self._others) if tools)
+        return any((made.anywhere if self.open else made.at_once).match(line) is not None for made in self._made)
 
 
 class _Patterns(NamedTuple):
