@@ -75,6 +75,10 @@ def codes_of(events):
         ({"contexts": {"fences": "text"}}, "contexts: expected one of fence, code, quote, reasoning, found 'fences'"),
         ({"contexts": {"fence": "alone"}}, "contexts.fence: expected one of text, allow, sole, found 'alone'"),
         ({"contexts": {"code": "sole"}}, "contexts.code: expected one of text, allow, found 'sole'"),
+        ({"contexts": "allow"}, "contexts: expected a mapping of fence, code, quote, reasoning, found 'allow'"),
+        ({"contexts": []}, r"contexts: expected a mapping of fence, code, quote, reasoning, found \[\]"),
+        ({"limits": {"calls": 3}}, "limits: expected Limits, found {'calls': 3}"),
+        ({"limits": 0}, "limits: expected Limits, found 0"),
         ({"dialects": []}, "expected at least one dialect, found none"),
         ({"dialects": "hermse"}, "hermse"),
         ({"dialects": ["call", "nope"]}, "expected a registered dialect .*call.*, found 'nope'"),
@@ -94,6 +98,8 @@ def test_a_wrong_option_is_the_callers_mistake(options, message):
 def test_a_tolerance_of_another_type_is_too(make):
     with pytest.raises(MISUSE, match="None"):
         make(tolerance=None)
+    with pytest.raises(MISUSE, match="yes"):
+        make(starts_in_reasoning="yes")
 
 
 def test_options_are_keyword_only_and_known():
@@ -110,6 +116,9 @@ def test_options_are_keyword_only_and_known():
         ({"nesting": 257}, "limits.nesting"),
         ({"arguments": 0}, "arguments of at least 1"),
         ({"calls": -1}, "calls of at least 0"),
+        ({"nesting": "8"}, "limits.nesting: expected an int, found '8'"),
+        ({"calls": None}, "limits.calls: expected an int, found None"),
+        ({"arguments": 1e6}, "limits.arguments: expected an int, found 1000000.0"),
     ],
 )
 def test_limits_have_bounds(fields, message):
@@ -673,6 +682,8 @@ def test_options_that_are_none_are_told(wrong, told):
 def test_only_a_str_can_be_parsed(text):
     with pytest.raises(UsageError, match="parse: expected a str, found " + type(text).__name__):
         parse(text)
+    with pytest.raises(UsageError, match="detect: expected a str, found " + type(text).__name__):
+        detect(text)
 
 
 def test_a_pattern_of_an_unusual_kind_is_looked_for_in_small_chunks_too():

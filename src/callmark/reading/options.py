@@ -29,6 +29,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     calls: int = 64
 
     def __post_init__(self) -> None:
+        for field in self.__struct_fields__:
+            bound = getattr(self, field)
+            if type(bound) is not int:
+                raise UsageError(f"limits.{field}: expected an int, found {bound!r:.80}")
         if not 1 <= self.nesting <= 256:
             raise UsageError(f"limits.nesting: expected 1 to 256, found {self.nesting}")
         if self.arguments < 1 or self.calls < 0:
@@ -50,8 +54,17 @@ NOTICES: Final = {
 }
 
 
+def checked_limits(limits: object) -> Limits:
+    """Return the option `limits` where it is one. Raises UsageError that says what was expected."""
+    if not isinstance(limits, Limits):
+        raise UsageError(f"limits: expected Limits, found {limits!r:.80}")
+    return limits
+
+
 def checked_policies(contexts: Mapping[str, str]) -> Mapping[str, str]:
     """Return the option `contexts` where it is one. Raises UsageError that says what was expected."""
+    if not isinstance(contexts, Mapping):
+        raise UsageError(f"contexts: expected a mapping of {', '.join(_POLICIES)}, found {contexts!r:.80}")
     for name, policy in contexts.items():
         if name not in _POLICIES:
             raise UsageError(f"contexts: expected one of {', '.join(_POLICIES)}, found {name!r}")

@@ -47,6 +47,7 @@ from callmark.reading.options import (
     Dialects,
     Limits,
     Tolerance,
+    checked_limits,
     checked_policies,
 )
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
@@ -105,8 +106,11 @@ class Parser(SectionReading):
         tolerant = tolerance != "strict"
         if nonce is not None and not (isinstance(nonce, str) and re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce)):
             raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r}")
-        super().__init__(plan(dialects, tolerance), tolerant, known_tools(tools), limits or DEFAULT_LIMITS)
-        self._policies: Mapping[str, str] = checked_policies(contexts) if contexts else {}
+        if type(starts_in_reasoning) is not bool:
+            raise UsageError(f"starts_in_reasoning: expected True or False, found {starts_in_reasoning!r:.80}")
+        bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
+        super().__init__(plan(dialects, tolerance), tolerant, known_tools(tools), bounds)
+        self._policies: Mapping[str, str] = {} if contexts is None else checked_policies(contexts)
         self._nonce = nonce
         self._salvages = tolerance == "salvage"
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely

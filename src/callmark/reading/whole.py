@@ -94,6 +94,8 @@ def detect(text: str) -> tuple[str, ...]:
     >>> detect('<tool_call>{"name": "f", "arguments": {}}</tool_call>')
     ('hermes',)
     """
+    if not isinstance(text, str):
+        raise UsageError(f"detect: expected a str, found {type(text).__name__}")
     everywhere: dict[str, ContextPolicy] = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
     parsed = parse(text, dialects=registered(), contexts=everywhere, limits=Limits(calls=1000))
     found: Counter[str] = Counter()
