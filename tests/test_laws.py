@@ -407,6 +407,25 @@ def test_what_broke_a_law_once_breaks_none(text, chosen):
         laws.check_grammar(dialect, text)
 
 
+@pytest.mark.parametrize("size", [4096, 4097])
+@pytest.mark.parametrize(
+    "marker",
+    [
+        '<invoke name="f"><parameter name="a">{}</parameter></invoke>',
+        '<]minimax[>[<invoke name="f">]<]minimax[>[<a>]<]minimax[>[<item>{}]<]minimax[>[</item>]<]minimax[>[</a>]<]minimax[>[</invoke>',
+        '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">{}</｜DSML｜parameter></｜DSML｜invoke>',
+    ],
+)
+def test_a_long_value_without_a_type_is_text_unless_its_tag_says_otherwise(marker, size):
+    """Without a tag that tells it, what is held back must end within 4,096 characters to be taken for JSON."""
+    value = '["' + "x" * (size - 4) + '"]'
+    text = marker.replace("{}", value)
+    laws.check_all(text)
+    arguments = parse(text).calls[0].arguments
+    read = arguments["a"][0] if "item" in marker else arguments["a"]
+    assert read == (value if size > 4096 and "DSML" not in marker else json.loads(value))
+
+
 def test_every_marker_of_the_strategies_is_a_member():
     for name, markers in MARKERS.items():
         for marker in markers:

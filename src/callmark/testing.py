@@ -425,8 +425,10 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
     """Check a call against what the grammar says of it; `typed`: schemas may have changed the types of values."""
     arguments: JsonValue = said.arguments
     if said.untyped:
+        read = call.arguments
         arguments = {
-            key: value if key in said.texts else _typed(value, nesting - 1) for key, value in said.arguments.items()
+            key: value if key in said.texts else _typed(value, read.get(key), nesting - 1)
+            for key, value in said.arguments.items()
         }
     same = call.name == said.name
     if call.id is not None or "\\" not in call.raw:  # an id that is empty, or written with escapes, may count as none
@@ -438,12 +440,19 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
         raise AssertionError(f"{law}: expected {said!r}, found {call!r}")
 
 
-def _typed(value: JsonValue, nesting: int) -> JsonValue:
-    """Return what a raw value, or one that holds elements, means where nothing is declared."""
+def _typed(value: JsonValue, read: JsonValue, nesting: int) -> JsonValue:
+    """Return what a raw value, or one that holds elements, means where nothing is declared.
+
+    `read` is what was made of it: the text, where it is too long to be held until it has shown to be something else.
+    """
     if isinstance(value, dict):
-        return {key: _typed(member, nesting - 1) for key, member in value.items()}
+        members = read if isinstance(read, dict) else {}
+        return {key: _typed(member, members.get(key), nesting - 1) for key, member in value.items()}
     if isinstance(value, list):
-        return [_typed(member, nesting - 1) for member in value]
+        items = read if isinstance(read, list) and len(read) == len(value) else [None] * len(value)
+        return [_typed(item, other, nesting - 1) for item, other in zip(value, items, strict=True)]
+    if len(value) > HOLD and read == value:
+        return value
     return plain_value(value, None, nesting)[1]
 
 
