@@ -412,7 +412,7 @@ def test_what_broke_a_law_once_breaks_none(text, chosen):
     "marker",
     [
         '<invoke name="f"><parameter name="a">{}</parameter></invoke>',
-        '<]minimax[>[<invoke name="f">]<]minimax[>[<a>]<]minimax[>[<item>{}]<]minimax[>[</item>]<]minimax[>[</a>]<]minimax[>[</invoke>',
+        '<M<invoke name="f">]<M<a>]<M<item>{}]<M</item>]<M</a>]<M</invoke>'.replace("<M", "<]minimax[>["),
         '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">{}</｜DSML｜parameter></｜DSML｜invoke>',
     ],
 )

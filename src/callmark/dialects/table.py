@@ -51,7 +51,7 @@ _OBJECTS_END = r"</function_call>|<\|message_sep\|>"
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
-_HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>)?(?:json)?{ws}<\|message\|>{ws}(?=\{)"
+_HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}(?=\{)"
 
 
 def _list_of(opener: str, closer: str, **more: Any) -> Form:
@@ -683,13 +683,16 @@ BUILTIN: tuple[Dialect, ...] = (
         + ": jamba, hunyuan_a13b, nemotron_deci, cohere_command, granite, pangu, minimax_m1, phi4_mini_json, xlam",
         forms=(
             _list_of(
-                r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>){ws}\[{ws}(?=\{)",
-                r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
+                r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}\[{ws}(?=\{)",
+                r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
             ),
             _list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?"),
-            _objects(r"<(?:tool_calls>|\|START_ACTION\|>){ws}(?=\{)", r"<(?:/tool_calls>|\|END_ACTION\|>)"),
+            _objects(
+                r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>){ws}(?=\{)",
+                r"<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
+            ),
             _list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
-            _list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\]"),
+            _list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}<\|/tool_call\|>)?"),
             _list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
             _list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
         ),
@@ -1058,10 +1061,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 explicit=False,
             ),
             Form(
-                opener=r"```json[ \t]{0,16}+\r?\n{ws}\[{ws}" + _FENCED_FIRST,
+                opener=r"(?:Action:[ \t]{0,16}+)?```json[ \t]{0,16}+\r?\n{ws}\[{ws}" + _FENCED_FIRST,
                 head=r"(?=\{)",
                 body="envelope",
-                begins="`",
+                begins="A`",
                 separator=r"{ws},{ws}",
                 closer=r"{ws}\]{ws}```",
                 alone=False,
