@@ -19,7 +19,21 @@ from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from callmark import Call, CallStart, Limits, Malformed, Markup, Notice, Parser, Span, Text, UsageError, parse
+from callmark import (
+    Call,
+    CallStart,
+    DialectError,
+    Limits,
+    Malformed,
+    Markup,
+    Notice,
+    Parser,
+    Span,
+    Text,
+    UsageError,
+    Writing,
+    parse,
+)
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
@@ -195,12 +209,13 @@ def test_little_is_withheld(text, chosen):
 
 
 def may_begin(text: str, *, in_section: bool) -> bool:
-    """Return whether `text` may become an opener, a head or a reasoning tag: asked of `regex`, by each pattern.
+    """Return whether `text` may become an opener, a head or a tag: asked of `regex`, by each pattern.
 
     Behind an opener a call may also begin with a head that is none elsewhere.
     """
     forms = [form for dialect in select(None) for form in (*dialect.forms, *dialect.variants) if not form.salvage]
     wanted = [r"<(?:/)?(?i:think|thinking|thought|reasoning)>"]
+    wanted += [tag for dialect in select(None) for tag in dialect.tags]
     wanted += [text for form in forms for text in (form.opener, form.head * (form.alone or in_section)) if text]
     wanted += [text for form in forms for text in (*form.loose_heads, *form.loose_openers)]
     found = (regex.match(expand(pattern), text, partial=True) for pattern in wanted)
@@ -1249,3 +1264,45 @@ def test_a_sound_row_is_found_sound(fields):
 def test_a_row_that_breaks_laws_is_told(fields, message):
     with pytest.raises(AssertionError, match=message):
         laws.check_dialect(row(**fields))
+
+
+TAGS = {
+    "head": "<own {name}>",
+    "begins": "<",
+    "body": "parameters",
+    "parameter": r"{ws}<(?P<key>[a-z]{1,16}+) (?:(?P<text>string)|(?P<json>number|boolean|null|array|object))>",
+    "value_end": "</>",
+    "tail": "</own>",
+}
+LISTED = {"opener": "<", "alone": False, "begins": "<"}
+OWN = {"call": "<own {name}>{arguments}</own>", "parameter": "<{key} {type}>{value}</>"}
+
+
+@pytest.mark.parametrize(
+    ("form", "writing", "message"),
+    [
+        (TAGS, OWN, ""),
+        ({}, {"call": "=> {name} {arguments}"}, ""),
+        ({}, {"call": "=> {name}{arguments}"}, "cannot express this call of 'look': expected a template of calls that"),
+        ({}, {"call": "-> {name} {arguments}"}, "that begins with the form's head, found '-> look '"),
+        ({"tail": ";"}, {"call": "=> {name} {arguments}."}, 'one that is not: expected the end .*, found "\\."'),
+        ({"tail": ";"}, {"call": "=> {name} {arguments};", "closer": "!"}, "found the text '!' beside the calls"),
+        ({}, {"call": "=> {name} {arguments}", "separator": " and "}, "found the text 'and' beside the calls"),
+        (LISTED, {"call": "=> {name} {arguments}", "opener": "<", "separator": "+"}, "found 1 of 2 calls"),
+        (TAGS, OWN | {"parameter": "<{key}>{value}</>"}, "that the form's `parameter` reads, found '<.*>'"),
+        (TAGS | {"parameter": TAGS["parameter"].replace("null|", "")}, OWN, "reads, found '<null null>'"),
+        (TAGS, OWN | {"parameter": "<{key} {type}>{value}<>"}, "that ends a value as `value_end` says, found '<>'"),
+    ],
+)
+def test_templates_that_the_forms_do_not_read_are_told(form, writing, message):
+    own = replace(row(**form), writing=Writing(**writing))
+    if not message:
+        laws.check_dialect(own)
+        return
+    with pytest.raises(AssertionError, match=f"dialect own, writing: .*{message}"):
+        laws.check_dialect(own)
+
+
+def test_a_template_of_calls_has_a_place_for_arguments():
+    with pytest.raises(DialectError, match=r"writing\.call: expected a place for {arguments}, found none in '<f>"):
+        Writing(call="<f>{args}")

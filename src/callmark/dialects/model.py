@@ -266,6 +266,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     nonce: str = ""
     pairs: bool = False
 
+    def __post_init__(self) -> None:
+        if "{arguments}" not in self.call:
+            raise DialectError(f"writing.call: expected a place for {{arguments}}, found none in {self.call!r:.80}")
+
     @property
     def typed(self) -> bool:
         """Whether the tag of a parameter says of what kind its value is."""

@@ -33,6 +33,7 @@ DeclaredOf: TypeAlias = Callable[[str], Declared]
 
 _PLACE: Final = re.compile(r"\{([a-z_]+)\}")
 _LONE: Final = re.compile(r"[\ud800-\udfff]")
+_WORD: Final = re.compile(r"[A-Za-z_]{1,64}")  # a name that every head takes
 _NONCE: Final = re.compile(r"[0-9A-Za-z_\-]{1,64}")
 
 
@@ -101,6 +102,8 @@ def _written(
             raise Unwritable(f"expected arguments of at most {LENGTH_LIMIT} characters, found {len(body)}")
         if _is_named(form, before, body + after, call.name, nonce):
             return before + body + after
+    if form.body != "envelope" and _WORD.fullmatch(call.name):
+        raise Unwritable(f"expected a template of calls that begins with the form's head, found {before!r:.80}")
     allowed = "1 to 128 characters" if form.body == "envelope" else "a letter or `_`, then letters, digits and `_-./:`"
     raise Unwritable(f"expected a name that is read as it is ({allowed}), found one that is not")
 

@@ -151,8 +151,10 @@ def in_parameters(
             begun = before + (escape(text, quote=False) if form.encoding == "xml" else text) + line_break
             written = begun + after + result
             closing = ended.search(after)
+            if closing is None:
+                raise Unwritable(f"expected a template that ends a value as `value_end` says, found {after!r:.80}")
             found = stop.search(written, len(before.rstrip("\r\n")))  # the line break before a value can belong to one
-            if closing and found and found.start() == len(begun) + closing.start() and found["end"] is not None:
+            if found and found.start() == len(begun) + closing.start() and found["end"] is not None:
                 break
         else:
             raise Unwritable(f"expected no end of a value and no marker in the value of {key!r:.40}, found one")
@@ -167,6 +169,8 @@ def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callab
     named = {"key": shown, "is_text": "true" if kind == "string" else "false", "type": kind}
     before = fill(head, named)
     found = re.fullmatch(expand(form.parameter), before.rstrip("\r\n"))
+    if found is None and _BARE_KEY.fullmatch(key):
+        raise Unwritable(f"expected a template of parameters that the form's `parameter` reads, found {before!r:.80}")
     if found is None or found["key"] != shown or _LONE.search(key):
         raise Unwritable(f"expected keys of 1 to 256 characters that the tag can hold, found {key!r:.80}")
     return before, fill(tail, named)

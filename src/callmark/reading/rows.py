@@ -14,9 +14,13 @@ from typing import Any, Final
 
 from callmark.dialects import Dialect, Form, expand, selected
 from callmark.dialects.model import anonymous
-from callmark.errors import DialectError
+from callmark.dialects.rendering import WrittenCall, written
+from callmark.errors import DialectError, UsageError
+from callmark.events import Malformed
+from callmark.reading.begun import EVERYWHERE
 from callmark.reading.grammar import load
 from callmark.reading.patterns import Pattern
+from callmark.reading.whole import parse
 
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 
@@ -29,6 +33,7 @@ def check_dialect(dialect: str | Dialect) -> None:
       one wants: what repeats possessively gives nothing back.
     - `begins` holds the characters with which an opener, a head that stands alone or a loose head begins, and no other.
     - Its grammar compiles and has the start rules `marker` and `call`.
+    - What its templates write, if it has any, is read back: calls with values of every type, and with none.
 
     Patterns are tried with texts made from them; what looks behind or back refers to a group is not tried.
 
@@ -47,6 +52,34 @@ def check_dialect(dialect: str | Dialect) -> None:
         for field, pattern in _patterns(form):
             _check_end(f"{where}.{field}", pattern)
         _check_begins(where, form)
+    if row.writing is not None:
+        _check_writing(row)
+
+
+def _check_writing(row: Dialect) -> None:
+    where = f"dialect {row.name}, writing"
+    calls = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
+    for some in (calls[:1], calls):
+        try:
+            text = written(some, row)
+        except UsageError as error:
+            raise AssertionError(f"{where}: {error}") from None
+        parsed = parse(text, dialects=row, contexts=EVERYWHERE, tolerance="strict")
+        problem = next((problem for problem in parsed.problems if isinstance(problem, Malformed)), None)
+        found = ""
+        if problem is not None:
+            found = f"one that is not: {problem.message}"
+        elif [(call.name, call.arguments) for call in parsed.calls] != [(call.name, call.arguments) for call in some]:
+            found = f"{len(parsed.calls)} of {len(some)} calls, or others" if parsed.calls else "no call"
+        elif parsed.text.strip():
+            found = f"the text {parsed.text.strip()!r} beside the calls"
+        if found:
+            raise AssertionError(f"{where}: expected calls that the forms read as they are, found {found}, in {text!r}")
+
+
+_OF_EVERY_TYPE: Final = {
+    "text": "some words", "number": 2.5, "integer": 2, "boolean": True, "null": None, "array": [1], "object": {"a": 1},
+}  # fmt: skip
 
 
 def _patterns(form: Form) -> Iterator[tuple[str, str]]:
