@@ -243,6 +243,10 @@ def test_exit_code_is_one_where_there_is_no_call() -> None:
         (["parse", "--dialect", "no-such.toml"], "no-such.toml: No such file or directory"),
         (["parse", "--tools", "no-such.json"], "no-such.json: No such file or directory"),
         (["parse", "--json", "--text"], "expected one of them, found both"),
+        (["parse", "--calls", "--text"], "--calls prints calls and --text prints text: expected one of them"),
+        (["parse", "--strict", "--salvage"], "--strict reads less and --salvage more: expected one of them"),
+        (["explain", "--strict", "--salvage"], "expected one of them, found both"),
+        (["parse", ""], "expected a file, found an empty name"),
         (["parse", "--follow"], "--follow wants a file"),
         (["parse", "--allow", "everything"], "everything"),
         (["grammar", "klingon"], "call, hermes, qwen_xml"),
@@ -397,6 +401,22 @@ def test_follow_stops_where_a_file_is_cut_short(tmp_path: Path) -> None:
         path.write_text("Hi")
         _, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert errors.decode() == f"{path}: was cut short while it was followed; stopped\n"
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("behind", ["replace", "unlink"])
+def test_follow_stops_where_another_file_takes_the_name(tmp_path: Path, behind: str) -> None:
+    path, other = tmp_path / "growing.txt", tmp_path / "other.txt"
+    path.write_text("Hello, this is text.\n")
+    with start("parse", "--follow", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        next_record(process, "text")
+        if behind == "replace":
+            other.write_text("Hello, this is text. And more.\n")
+            other.replace(path)
+        else:
+            path.unlink()
+        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert errors.decode() == f"{path}: was replaced or removed while it was followed; stopped\n"
     assert process.returncode == 1
 
 

@@ -60,12 +60,22 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
                 stopped.wait(_POLL_SECONDS)
             elif not follow:
                 break
-            elif source.seekable() and os.fstat(source.fileno()).st_size < source.tell():
-                click.echo(f"{click.format_filename(path)}: was cut short while it was followed; stopped", err=True)
+            elif why := _lost(source, path):
+                click.echo(f"{click.format_filename(path)}: was {why} while it was followed; stopped", err=True)
                 break
             else:
                 stopped.wait(_POLL_SECONDS)
     yield decoder.decode(b"", final=True)
+
+
+def _lost(source: BinaryIO, path: str) -> str:
+    """Return what became of a file that was read to its end, where it cannot grow any more; else ""."""
+    status = os.fstat(source.fileno())
+    if source.seekable() and status.st_size < source.tell():
+        return "cut short"
+    with suppress(OSError):
+        return "" if os.path.samestat(status, os.stat(path)) else "replaced or removed"
+    return "replaced or removed"
 
 
 def standard_output() -> BinaryIO:
@@ -88,6 +98,8 @@ def lone_output() -> Iterator[BinaryIO]:
 
 def open_named(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:
     """Open a file or a descriptor, which stays open; an error names it."""
+    if file == "":
+        raise Failure("expected a file, found an empty name")
     try:
         return cast(BinaryIO, open(file, mode, buffering, closefd=isinstance(file, str)))
     except OSError as error:

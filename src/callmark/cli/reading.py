@@ -20,10 +20,8 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option(
         "--dialect", "names", multiple=True, metavar="NAME|FILE.toml", help="Listen for this dialect. Repeatable."
     ),
-    click.option("--strict", "tolerance", flag_value="strict", help="Read only what is in a dialect's grammar."),
-    click.option(
-        "--salvage", "tolerance", flag_value="salvage", help="Also read what is a call only by its tool's name."
-    ),
+    click.option("--strict", is_flag=True, help="Read only what is in a dialect's grammar."),
+    click.option("--salvage", is_flag=True, help="Also read what is a call only by its tool's name."),
     click.option("--tools", metavar="TOOLS.json", help="The tools that may be called, in any usual shape."),
     click.option(
         "--allow",
@@ -43,17 +41,20 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
     def with_options(
         *arguments: Any,
         names: tuple[str, ...],
-        tolerance: str | None,
+        strict: bool,
+        salvage: bool,
         tools: str | None,
         allow: tuple[str, ...],
         nonce: str | None,
         starts_in_reasoning: bool,
         **others: Any,
     ) -> None:
+        if strict and salvage:
+            raise click.UsageError("--strict reads less and --salvage more: expected one of them, found both")
         options = {
             "dialects": [named_dialect(name) for name in names] or None,
             "tools": None if tools is None else load_tools(tools),
-            "tolerance": tolerance or "lenient",
+            "tolerance": "strict" if strict else "salvage" if salvage else "lenient",
             "contexts": dict.fromkeys(allow, "allow") or None,
             "nonce": nonce,
             "starts_in_reasoning": starts_in_reasoning,
@@ -68,8 +69,8 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(short_help="Print the calls and the text of model output.")
 @click.argument("file", default="-", metavar="[FILE|-]")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON Lines, also on a terminal.")
-@click.option("--calls", "shown", flag_value="calls", help="Print only the calls.")
-@click.option("--text", "shown", flag_value="text", help="Print only the visible text, without markers and reasoning.")
+@click.option("--calls", is_flag=True, help="Print only the calls.")
+@click.option("--text", is_flag=True, help="Print only the visible text, without markers and reasoning.")
 @click.option("--follow", is_flag=True, help="Go on reading as the file grows, until Ctrl-C.")
 @_reading_options
 @click.pass_context
@@ -77,7 +78,8 @@ def parse(
     ctx: click.Context,
     file: str,
     as_json: bool,
-    shown: str | None,
+    calls: bool,
+    text: bool,
     follow: bool,
     options: dict[str, Any],
 ) -> None:
@@ -91,13 +93,14 @@ def parse(
     """
     from callmark import Parser
 
-    if as_json and shown == "text":
-        raise click.UsageError("--json prints events and --text prints text: expected one of them, found both")
+    if text and (as_json or calls):
+        other = "--json prints events" if as_json else "--calls prints calls"
+        raise click.UsageError(f"{other} and --text prints text: expected one of them, found both")
     if follow and file == "-":
         raise click.UsageError("--follow wants a file that grows; standard input is read to its end anyway")
     parser = Parser(**options)
     found = False
-    with _output(as_json, shown) as show:
+    with _output(as_json, "text" if text else "calls" if calls else None) as show:
         for chunk in chunks(file, follow=follow):
             events = parser.feed(chunk)
             found = found or any(isinstance(event, Call) for event in events)
