@@ -606,6 +606,7 @@ def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_pa
     assert (call.name, call.arguments) == ("f", {"arguments": 1})
     assert not load(dialect).accepts('<own>{"name": "f", "arguments": {}}</own>', "marker")
     check_grammar(dialect, '<own>{"name": "f", "arguments": {}}</own>')
+    check_grammar(dialect, '<own>{"tool_call_id": {}, "fn": "f"}</own>')
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

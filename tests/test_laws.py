@@ -542,7 +542,7 @@ def read_fast(dialect: Dialect, text: str) -> int:
 
 
 def has_fast_path(form: Form) -> bool:
-    return form.alone and form.body != "braces"
+    return form.alone and (form.body == "parameters" or patterns(form).begin is not None)  # not with keys of its own
 
 
 @pytest.mark.parametrize("name", [dialect.name for dialect in dialects() if any(map(has_fast_path, dialect.forms))])

@@ -30,13 +30,9 @@ from callmark.reading.schemas import Parameters
 from callmark.testing import check_grammar, check_inverse
 from callmark.toolshapes import declared_types
 from callmark.writing.toolset import tool_specs
-from writing import CLOSERS, hostile_objects, hostile_strings, json_values, names, objects, schemas
+from writing import CLOSERS, RAW, hostile_objects, hostile_strings, json_values, names, objects, schemas
 
 each_dialect = pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
-RAW = {
-    *("qwen_xml", "glm", "hunyuan", "dsml", "invoke", "minimax_m3", "minicpm5", "kimi_k3", "gemma4", "functiongemma"),
-    *("beam", "solar_open2"),
-}
 EXPRESS_ALL = {dialect.name for dialect in dialects()} - RAW
 
 

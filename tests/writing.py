@@ -9,6 +9,11 @@ from hypothesis import strategies as st
 from callmark import dialects, render_call
 from strategies import HOSTILE
 
+RAW = {
+    row.name for row in dialects() if row.writing.parameter or row.forms[row.writing.form].body == "braces"
+}
+"""The dialects whose values stand as they are, between tags or delimiters of their own: they refuse to write some."""
+
 _SHOWN = [render_call("f", {"a": "§"}, dialect).split("§") for dialect in dialects()]
 CLOSERS = (
     *(text for before, behind in _SHOWN for text in (behind, behind + "\n" + before)),
