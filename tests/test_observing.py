@@ -18,17 +18,25 @@ import pytest
 
 import callmark
 from callmark import (
+    ArgumentsDelta,
     AuditLog,
     Breaker,
+    Call,
+    CallStart,
     Cancel,
     Executor,
     Failure,
     Invocation,
     Ledger,
     LoopGuard,
+    Malformed,
+    Markup,
+    Notice,
     Registry,
+    Result,
     Session,
     Settings,
+    Text,
     Tool,
     ToolError,
     UsageError,
@@ -64,6 +72,7 @@ TOOLS = [
 TEXT = " ".join(
     f'[CALL: {name}({{"key": "{CANARY}", "{CANARY}": 1}})]' for name in ("gives", "fails", "refuses", "unknown")
 )
+MORE = f"<think>[CALL: f({CANARY}=1)]</think> {CANARY} [CALL: f({CANARY}"
 
 
 def record(**fields: Any) -> Record:
@@ -153,8 +162,9 @@ def test_no_secret_is_in_logs_representations_or_exceptions(tmp_path, caplog, ca
         Approval(TOOLS[0], {"key": CANARY}, CANARY, context), Step("answer", CANARY),
         Request(messages=[{"content": CANARY}]),
         OpenAIModel("http://127.0.0.1/v1", "m", key=CANARY, password=CANARY), Failure(kind="denied", message=CANARY),
-        *[event for event in events if isinstance(event, Step)], session.stats, *TOOLS,
+        *events, *parse(MORE).events, session.stats, *TOOLS,
     ]  # fmt: skip
+    assert {Text, CallStart, ArgumentsDelta, Call, Malformed, Markup, Notice, Step, Result} <= set(map(type, shown))
     assert len(shown) > 30
     assert [repr(value) for value in shown if CANARY in repr(value).replace(f"({CANARY}, unknown-tool)", "")] == []
     assert CANARY not in path.read_text()

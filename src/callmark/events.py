@@ -6,8 +6,8 @@ remark; they own no text. Only a `Call` may be run.
 
 Everything here is a frozen `msgspec.Struct`, tagged by the key `type`; `msgspec.json.encode(event)` is the wire form
 everywhere (command line, stdio, HTTP, cases), and `event.to_dict()` gives the same as builtins. Positions are code
-points from the start of the stream, half-open. What an event's `repr` shows is all of it, texts and arguments included;
-what runs calls shows names and sizes in its own, and logs neither.
+points from the start of the stream, half-open. An event's `repr` shows names, places and codes, but `...` for what a
+model wrote or would be told, as it stands in logs and tracebacks in the end; `to_dict` gives all of it.
 
 `gc=False` keeps the cycle collector from tracking events (80 ns to build one instead of 400 for a frozen dataclass);
 it is safe because an event never refers to itself.
@@ -99,7 +99,22 @@ class Repair(msgspec.Struct, frozen=True, gc=False):
     span: Span
 
 
+_CONTENTS = frozenset({"text", "raw", "json", "arguments", "raw_arguments", "message"})
+
+
+class _Hidden:
+    def __repr__(self) -> str:
+        return "..."
+
+
 class _Event(msgspec.Struct, frozen=True, gc=False, tag_field="type"):
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        names = self.__struct_fields__
+        return [(name, _Hidden() if name in _CONTENTS else getattr(self, name)) for name in names]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the wire form as builtins."""
         result: dict[str, Any] = msgspec.to_builtins(self)

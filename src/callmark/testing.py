@@ -89,8 +89,8 @@ def joined(events: Iterable[Event]) -> list[Event]:
 
     Two readings of one text are the same if and only if these lists are equal.
 
-    >>> joined([Text(Span(0, 1), "a"), Text(Span(1, 3), "bc")])
-    [Text(span=Span(start=0, end=3), text='abc', channel='content')]
+    >>> joined([Text(Span(0, 1), "a"), Text(Span(1, 3), "bc")]) == [Text(Span(0, 3), "abc")]
+    True
     """
     result: list[Event] = []
     texts: list[str] = []  # of the last event, so that joining many pieces costs no more than reading them
@@ -581,7 +581,7 @@ def _two_sides(law: str, text: str, one: str, left: list[Event], other: str, rig
     """Return a message that shows where two lists of events differ."""
     at = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
     sides = "".join(
-        f"\n{name}: {'no more events' if at >= len(events) else repr(events[at])}"
+        f"\n{name}: {'no more events' if at >= len(events) else events[at].to_dict()}"
         for name, events in ((one, left), (other, right))
     )
     return f"{law}: {other}: event {at} differs{sides}\ntext: {text!r}"

@@ -120,7 +120,7 @@ class Assembler:
     >>> assembler = Assembler()
     >>> piece = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": '{"at": 1}'}}
     >>> assembler.feed({"choices": [{"delta": {"content": "Hm. ", "tool_calls": [piece]}}]})
-    ['Hm. ', CallStart(index=0, name='look', dialect='openai'), ArgumentsDelta(index=0, json='{"at": 1}')]
+    ['Hm. ', CallStart(index=0, name='look', dialect='openai'), ArgumentsDelta(index=0, json=...)]
     >>> assembler.finish()[0].arguments
     {'at': 1}
 

@@ -75,7 +75,7 @@ class Units:
     >>> units = Units()
     >>> units.see("😀 Hi ")
     >>> units.events([Markup(Span(0, 5), "😀 Hi ")])
-    [Markup(span=Span(start=0, end=6), raw='😀 Hi ')]
+    [Markup(span=Span(start=0, end=6), raw=...)]
     """
 
     def __init__(self) -> None:
