@@ -175,7 +175,7 @@ def check_nothing_is_lost(text: str, **options: Any) -> None:
                 if not piece or event.span != expected or text[end : expected.end] != piece:
                     raise AssertionError(
                         f"law 2, nothing is lost: {name}, at {end}: expected {text[end : end + max(len(piece), 1)]!r} "
-                        f"with {expected}, found {event!r}\ntext: {text!r}"
+                        f"with {expected}, found {event.to_dict()}\ntext: {text!r}"
                     )
                 end = expected.end
         if end != len(text):
@@ -272,10 +272,10 @@ def check_previews(text: str, **options: Any) -> None:
         index = event.index
         if isinstance(event, CallStart):
             if index != len(names):
-                raise AssertionError(f"{law}: expected index {len(names)}, found {event!r}\ntext: {text!r}")
+                raise AssertionError(f"{law}: expected index {len(names)}, found {event.to_dict()}\ntext: {text!r}")
             names[index], previews[index] = event.name, ""
         elif index not in names or index in over:
-            raise AssertionError(f"{law}: expected a CallStart before it, found {event!r}\ntext: {text!r}")
+            raise AssertionError(f"{law}: expected a CallStart before it, found {event.to_dict()}\ntext: {text!r}")
         elif isinstance(event, ArgumentsDelta):
             previews[index] += event.json
         else:
@@ -289,17 +289,17 @@ def _check_preview(law: str, text: str, event: Call | Malformed, name: str, prev
     if isinstance(event, Malformed):
         if event.name != name or not _begins_json(preview):
             raise AssertionError(
-                f"{law}: expected name {name!r} and the beginning of a JSON text, found {preview!r} before {event!r}"
-                f"\ntext: {text!r}"
+                f"{law}: expected name {name!r} and the beginning of a JSON text, found {preview!r} before "
+                f"{event.to_dict()}\ntext: {text!r}"
             )
     else:
         try:
             value = json.loads(preview, object_pairs_hook=_once, parse_constant=_refuse)
             exact = _exactly(event.arguments)
         except ValueError as error:  # of either side: no JSON, a key twice, what is not finite, half a surrogate pair
-            raise AssertionError(f"{law}: {error}: {preview!r}, before {event!r}\ntext: {text!r}") from error
+            raise AssertionError(f"{law}: {error}: {preview!r}, before {event.to_dict()}\ntext: {text!r}") from error
         if event.name != name or _exactly(value) != exact:
-            raise AssertionError(f"{law}: expected {preview!r} of {name!r}, found {event!r}\ntext: {text!r}")
+            raise AssertionError(f"{law}: expected {preview!r} of {name!r}, found {event.to_dict()}\ntext: {text!r}")
 
 
 def _exactly(value: JsonValue) -> bytes:
@@ -403,15 +403,16 @@ def _check_members(text: str, options: dict[str, Any]) -> None:
         if not isinstance(event, Call):
             continue
         if event.repairs and options.get("tolerance") == "strict":
-            raise AssertionError(f"{law}: expected no repairs in strict reading, found {event!r}\ntext: {text!r}")
+            found = event.to_dict()
+            raise AssertionError(f"{law}: expected no repairs in strict reading, found {found}\ntext: {text!r}")
         if event.repairs:
             continue
         try:
             (said,) = load(rows[event.dialect]).read(event.raw, "call")
         except Mismatch as mismatch:
             raise AssertionError(
-                f"{law}: expected a member of {event.dialect}, found {event!r}: {mismatch} at {mismatch.position}"
-                f"\ntext: {text!r}"
+                f"{law}: expected a member of {event.dialect}, found {event.to_dict()}: "
+                f"{mismatch} at {mismatch.position}\ntext: {text!r}"
             ) from None
         _check_meaning(law, event, said, nesting, typed=options.get("tools") is not None)
 
@@ -437,7 +438,7 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
         same = same and not said.positional and _exactly(call.arguments) == _exactly(arguments)
         same = same and call.raw_arguments == said.raw_arguments.strip(" \t\r\n")
     if not same:
-        raise AssertionError(f"{law}: expected {said!r}, found {call!r}")
+        raise AssertionError(f"{law}: expected {said!r}, found {call.to_dict()}")
 
 
 def _typed(value: JsonValue, read: JsonValue, nesting: int) -> JsonValue:
