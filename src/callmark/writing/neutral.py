@@ -28,13 +28,18 @@ WINDOW: Final = 1024
 """Characters: no opener is longer, or reading would not hold it back."""
 
 SPECIAL_TOKENS: Final = (
-    r"<\|[^<>|\s]{1,64}\|>",
+    r"<\|[^<>|\s]{1,64}\|?>",
+    r"<[^<>|\s]{1,64}\|>",
     r"<｜[^<>｜\s]{1,64}｜>",
     r"</?s>",
-    r"<(?:bos|eos|pad|unk)>",
+    r"<(?:seed:)?(?:bos|eos|pad|unk|sop|eop)>",
     r"<(?:start|end)_of_turn>",
+    r"<(?:SPECIAL|extra_id)_[0-9]{1,4}>",
     r"<</?SYS>>",
-    r"\[/?(?:INST|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT)\]",
+    r"\[/?(?:INST|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT|MODEL_SETTINGS)\]",
+    r"\[(?:TOOL_CALLS|TOOL_CONTENT|ARGS|CALL_ID|gMASK)\]",
+    r"\[\|[^\[\]|\s]{1,64}\|\]",
+    r"\[e~\[|\]~(?:b\]|!b\[)",
 )
 """What chat templates write between messages, in the families of models that are in use."""
 
@@ -202,6 +207,6 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         else:
             starts += [opener + "{ws}" + head for opener in openers for head in heads]
     if special_tokens:
-        patterns += [("<[", pattern, False) for pattern in SPECIAL_TOKENS]
+        patterns += [("<[]", pattern, False) for pattern in SPECIAL_TOKENS]
         starts += SPECIAL_TOKENS
     return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
