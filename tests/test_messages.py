@@ -51,13 +51,36 @@ def test_a_second_merge_replaces_the_first(chat, first, second, depth):
 def test_system_comes_behind_the_leading_messages():
     merged = merge_into_messages(CHAT, PROMPT)
     assert merged[:2] == CHAT[:2]
-    assert merged[2]["role"] == "system"
+    assert merged[2]["role"] == "developer"  # OpenAI: not both in one request, but for a caller who has both
     assert PROMPT.text in merged[2]["content"]
     assert tuple(merged[3:9]) == PROMPT.turns
     assert merged[9:] == CHAT[2:]
     assert merge_into_messages([], PLAIN)[0]["content"] == (
         "<tool-protocol>\nCall f <\\/tool-protocol> now.\n</tool-protocol>"
     )
+
+
+@pytest.mark.parametrize("where", ["system", "depth", "both"])
+@pytest.mark.parametrize(("leading", "role"), [("system", "system"), ("developer", "developer"), (None, "system")])
+def test_a_message_of_its_own_has_the_role_of_the_leading_ones(where, leading, role):
+    chat = [*([{"role": leading, "content": "Be kind."}] if leading else []), *CHAT[2:]]
+    merged = merge_into_messages(chat, PLAIN, where, depth=1)
+    own = next(message for message in merged if "Call f" in str(message["content"]))
+    assert own["role"] == role
+
+
+def test_depth_parts_no_call_from_its_result():
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": [call, {**call, "id": "c2"}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "1"},
+        {"role": "tool", "tool_call_id": "c2", "content": "2"},
+    ]
+    for depth, at in ((0, 4), (1, 1), (2, 1), (3, 1), (4, 0)):
+        merged = merge_into_messages(chat, PLAIN, "depth", depth=depth)
+        assert "Call f" in merged[at]["content"]
+        assert [*merged[:at], *merged[at + 1 :]] == chat
 
 
 def test_merged_goes_into_the_last_leading_message():

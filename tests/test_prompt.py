@@ -528,6 +528,7 @@ def test_misuse_raises():
         ({"budget": "x"}, "budget: expected an integer, found 'x'"),
         ({"budget": True}, "budget: expected an integer, found True"),
         ({"count": 5}, "count: expected a function that counts the tokens of a text, found 5"),
+        ({"count": str}, "count: expected a function that gives an integer, found one that gives '# Tools"),
         ({"template": 5}, "template: expected a text, found int"),
         ({"template": "{tool}"}, r"template: expected the places \{title\} \{tools\} \{how\} .*, found \{tool\}"),
     ):

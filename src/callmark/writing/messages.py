@@ -14,6 +14,7 @@ Message: TypeAlias = dict[str, Any]
 
 PLACES: Final = ("system", "merged", "user", "depth", "both")
 _LEADING: Final = ("system", "developer")
+_RESULTS: Final = ("tool", "function")
 _OURS = re.compile(
     r'\n{0,2}<tool-protocol(?: examples="(?P<count>[0-9]{1,4})-(?P<sum>[0-9a-f]{8})")?>\n(?:(?!</?tool-protocol).)*+'
     r"</tool-protocol>\n{0,2}",
@@ -30,10 +31,12 @@ def merge_into_messages(
     >>> merge_into_messages([{"role": "user", "content": "Hi"}], prompt)[0]["content"]
     '<tool-protocol>\\nCall f.\\n</tool-protocol>'
 
-    where   "system"  a message of its own behind the leading system and developer messages
+    where   "system"  a message of its own behind the leading system and developer messages, with the role of the last:
+                      backends that know developers refuse or advise against both roles in one request
             "merged"  at the end of the last of these; a new one where there is none, or it is empty
             "user"    before the text of the last user message, for templates that know no system
-            "depth"   a system message of its own, with `depth` messages behind it
+            "depth"   a message of its own in the same role, with `depth` messages behind it, or as many more as keep
+                      results of tools behind their calls
             "both"    as "system", and the prompt's reminder at the end of the last user message, for long chats
 
     Example turns come behind the leading messages. A second merge replaces the first, whatever the place. Content that
@@ -50,6 +53,7 @@ def merge_into_messages(
     lead = next((n for n, message in enumerate(result) if message.get("role") not in _LEADING), len(result))
     turns = [dict(turn) for turn in prompt.turns]
     text = _wrapped(prompt.text, turns)
+    own = {"role": result[lead - 1]["role"] if lead else "system", "content": text}
     if where in ("user", "both"):
         last = next((n for n in reversed(range(len(result))) if result[n].get("role") == "user"), None)
         if last is None:
@@ -62,10 +66,12 @@ def merge_into_messages(
         result[lead - 1] = _with_text(result[lead - 1], text, first=False)
     elif where == "depth":
         at = max(len(result) - depth, lead)
-        result.insert(at, {"role": "system", "content": text})
+        while lead < at < len(result) and result[at]["role"] in _RESULTS:
+            at -= 1
+        result.insert(at, own)
         lead += at == lead
     elif where != "user":
-        result.insert(lead, {"role": "system", "content": text})
+        result.insert(lead, own)
         lead += 1
     result[lead:lead] = turns
     return result
@@ -82,8 +88,8 @@ def checked_message(message: Any) -> Mapping[str, Any]:
     """Return a message of a conversation. Raises UsageError where it is none."""
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
-    of_a_tool = message["role"] in ("tool", "function")  # whose result may be any JSON
-    if not of_a_tool and not isinstance(message.get("content"), str | list | None):
+    # The result of a tool may be any JSON.
+    if message["role"] not in _RESULTS and not isinstance(message.get("content"), str | list | None):
         raise UsageError(f"messages: expected content that is text or a list of parts, found {message!r:.80}")
     return message
 

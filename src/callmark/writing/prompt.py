@@ -230,7 +230,11 @@ class _Writer:
         places = re.findall(r"\{(how|examples)\}", self._template)
         told = [call for place in places for call in (first if place == "how" else looped)]
         calls = (*told, *(self._calls if self._examples == "turns" else ()), *first) if wanted else ()
-        tokens = count(text) + sum(count(turn["content"]) for turn in shown)
+        counts = [count(content) for content in (text, *(turn["content"] for turn in shown))]
+        odd = [tokens for tokens in counts if not isinstance(tokens, int)]
+        if odd:
+            raise UsageError(f"count: expected a function that gives an integer, found one that gives {odd[0]!r:.80}")
+        tokens = sum(counts)
         return Prompt(text, shown, reminder, calls, style, tokens)
 
     def _rules(self, style: Style) -> list[str]:
