@@ -76,6 +76,16 @@ def test_free_text_around_calls_holds_no_others(llama, dialect):
                 assert call.name in SCHEMAS
 
 
+@pytest.mark.parametrize("dialect", NAMES)
+def test_llama_cpp_takes_what_no_schema_bounds(llama, dialect):
+    text, any_value = {"type": "string"}, {}
+    rows = {"type": "array", "items": {"type": "object", "properties": {"path": text, "content": text}}}
+    tools = {"push": {"type": "object", "properties": {"a": text, "rows": rows, "more": any_value}}}
+    for free_text in (False, True):
+        grammar = export_grammar(tools, dialect, "gbnf", free_text=free_text).text
+        assert list(llama.stream(grammar, seed=1, most=1))
+
+
 def test_a_broken_grammar_is_refused(llama):
     with pytest.raises(AssertionError, match="failed to parse grammar"):
         list(llama.stream("root ::= nowhere", 0))

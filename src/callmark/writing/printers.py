@@ -76,6 +76,9 @@ class _Gbnf(_Printer):
                 return _class(ranges, negated, _gbnf_in_class)
             case Free(until):
                 return f"t0 {self.text(Lit(until))}" if until else "t0"
+            case Rep(item, least, most) if most > 1 and "(" in self.text(item):
+                # llama.cpp refuses 2,000 rules: each group counts as one, as often as what it stands in is repeated.
+                return _repeated(self._named(self.text(item)), least, most)
         return self._joined(node)
 
     def _inner(self, node: Node) -> str:
