@@ -75,7 +75,9 @@ COMMA: Final = Pattern(rf"{_BLANKS}[,，]")
 BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
 
 _OPENERS: Final = (
-    r"\[[ \t\r\n]{0,8}+(?:CALL|Call|call|TOOL_CALLS)|<tool_call|<\|tool|<｜tool|<function|<Function_|```(?:json|tool)"
+    r"\[[ \t\r\n]{0,8}+(?:CALL|Call|call|TOOL_CALLS)|<tool_call|<\|tool|<｜(?:tool|DSML)"
+    r"|<(?:function|Function_|start_function|TOOLCALL|invoke)|```(?:json|tool)"
+    r"|<\|(?:open\|>(?:tools|call)|start\|>assistant|(?:action_start|START_ACTION|python_tag)\|>)"
 )
 
 
