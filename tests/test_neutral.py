@@ -178,7 +178,7 @@ def test_special_tokens_are_broken_on_request():
 
 @pytest.mark.parametrize(
     "token",
-    ["<|turn>", "<turn|>", "<channel|>", "[|endofturn|]", "]~!b[", "]~b]", "[e~[", "[gMASK]", "<sop>", "<seed:eos>",
+    ["<|turn>", "<turn|>", "<channel|>", "[|endofturn|]", "[e~[", "[gMASK]", "<sop>", "<seed:eos>",
      "<SPECIAL_11>", "<extra_id_1>", "[MODEL_SETTINGS]", "[/MODEL_SETTINGS]", "[TOOL_CALLS]", "[TOOL_CONTENT]",
      "[ARGS]", "<|im_end|>", "<｜end▁of▁sentence｜>", "<end_of_turn>"],
 )  # fmt: skip

@@ -39,9 +39,12 @@ SPECIAL_TOKENS: Final = (
     r"\[/?(?:INST|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT|MODEL_SETTINGS)\]",
     r"\[(?:TOOL_CALLS|TOOL_CONTENT|ARGS|CALL_ID|gMASK)\]",
     r"\[\|[^\[\]|\s]{1,64}\|\]",
-    r"\[e~\[|\]~(?:b\]|!b\[)",
+    r"\[e~\[",
 )
-"""What chat templates write between messages, in the families of models that are in use."""
+"""What chat templates write between messages, in the families of models that are in use.
+
+Not MiniMax's `]~b]`: each text that ends in a bracket would end in a backslash, as a text behind it may go on so.
+"""
 
 _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
 _APART: Final = ("", "\n", "\n" + " " * 65, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
@@ -207,6 +210,6 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         else:
             starts += [opener + "{ws}" + head for opener in openers for head in heads]
     if special_tokens:
-        patterns += [("<[]", pattern, False) for pattern in SPECIAL_TOKENS]
+        patterns += [("<[", pattern, False) for pattern in SPECIAL_TOKENS]
         starts += SPECIAL_TOKENS
     return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
