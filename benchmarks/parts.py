@@ -104,7 +104,7 @@ def full(seed: int) -> Scale:
         text_lengths=tuple(4**power * 1024 for power in range(7)),
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
         chunked_characters=1_048_576,
-        attack_lengths=(16_384, 131_072),
+        attack_lengths=(16_384, 262_144),
         attack_every=1,
         prose_memory=2_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
