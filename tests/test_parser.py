@@ -98,7 +98,7 @@ def test_a_wrong_option_is_the_callers_mistake(options, message):
 def test_a_tolerance_of_another_type_is_too(make):
     with pytest.raises(MISUSE, match="None"):
         make(tolerance=None)
-    with pytest.raises(MISUSE, match="bool|True or False"):
+    with pytest.raises(MISUSE, match=r"bool|True or False"):
         make(starts_in_reasoning="yes")
 
 
