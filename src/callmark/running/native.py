@@ -9,14 +9,15 @@ means is left out; what a server calls an error is one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Span, Text
 from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.embedded import Embedded
 from callmark.reading.options import Limits
+from callmark.reading.values import JSON, ValueReader
 from callmark.running.halves import Halves
 from callmark.running.models import ModelError
 from callmark.running.partial import PartialArguments
@@ -38,8 +39,6 @@ DROPPED: Final = "malformed_function_call"
 _OF_FUNCTION: Final = ("index", "function", "name", "arguments")
 _TEXTS: Final = ("content", "reasoning_content", "reasoning")
 _CALLS: Final = ("tool_calls", "function_call")
-_SIGNS: Final = re.compile(r'\\.?|["{}]', re.DOTALL)
-_DEPTHS: Final = {"{": 1, "}": -1}
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
@@ -55,10 +54,8 @@ class _Pending:
         self.pieces: list[str] = []
         self.halves = Halves()
         self._size = 0  # of these
-        self._seen = 0  # so many pieces were looked at for what is open:
-        self._depth = 0  # braces
-        self._quoted = False  # a string
-        self._escaped = False  # a backslash, which the next piece goes on with
+        self._read = 0  # so many of them were read by:
+        self._object = Embedded(ValueReader(JSON, 0, depth_limit=Limits().nesting, tolerant=False))
         self.null = ""  # or the beginning of it, before any other: how Python's servers write that there are none
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
 
@@ -92,26 +89,18 @@ class _Pending:
         return arguments
 
     def is_full(self) -> bool:
-        """Return whether its arguments are an object already."""
-        if not self.pieces or not self.pieces[-1].rstrip().endswith("}") or self._is_open():
+        """Return whether its arguments are an object already. Each is read once, however often this is asked."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        for piece in self.pieces[self._read :]:
+            self._object.take(piece, 0, [])
+        self._read = len(self.pieces)
+        if not self._object.whole:
             return False
         try:
             return isinstance(decode("".join(self.pieces), Limits().nesting), dict)
         except Undecodable:
             return False
-
-    def _is_open(self) -> bool:
-        """Return whether a brace is open still; each fragment is looked at once, however often this is asked."""
-        for piece in self.pieces[self._seen :]:
-            begin, self._escaped = int(self._escaped), False
-            for sign in _SIGNS.findall(piece, begin):
-                self._escaped = sign == "\\"
-                if sign == '"':
-                    self._quoted = not self._quoted
-                elif not self._quoted:
-                    self._depth += _DEPTHS.get(sign, 0)
-        self._seen = len(self.pieces)
-        return self._depth > 0
 
 
 class Assembler:
