@@ -52,7 +52,6 @@ _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk 
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 may_be_closer: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
 """Matches where a closer too many may stand: this is asked behind every call, and its pattern is a long one."""
-_ARGUMENTS_FIRST: Final = re.compile(r"\{[ \t\r\n]*+[\"'](?:arguments|parameters)").match
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
@@ -426,12 +425,9 @@ class CallReading:
         return True
 
     def _goes_on(self, reader: Reader, at: int) -> bool:
-        """Whether another call stands at index `at` of a marker; where it has but its name, salvage tells.
-
-        Behind a name without arguments, arguments are those that are missing there.
-        """
-        if isinstance(reader, EnvelopeReader) and reader.wants_arguments:
-            return _ARGUMENTS_FIRST(self._buffer, at) is None
+        """Whether another call stands at index `at` of a marker; where it has but its name, salvage tells."""
+        if isinstance(reader, EnvelopeReader):
+            return not reader.lacks(self._buffer, at)
         if self._entry.form.body != "arguments":
             return True
         found = further(self._entry).pattern.match(self._buffer, at)

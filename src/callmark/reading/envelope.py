@@ -10,6 +10,7 @@ that name was given, has a parameter for each, and wants no other.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from json.encoder import encode_basestring as quoted
 from typing import Final
@@ -28,6 +29,7 @@ _OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
 """The same for the name."""
+_FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
 
@@ -95,10 +97,10 @@ class EnvelopeReader(ValueReader):
             self.out = self._aside
         super().close(at, base)
 
-    @property
-    def wants_arguments(self) -> bool:
-        """Whether it has ended, or is to end, without a member that holds arguments."""
-        return "arguments" not in self._roles
+    def lacks(self, buffer: str, at: int) -> bool:
+        """Whether it has no arguments, and the object behind it, at index `at`, begins with them: they are its own."""
+        first = _FIRST_KEY.match(buffer, at) if "arguments" not in self._roles else None
+        return first is not None and first[1] in self._arguments_keys
 
     def _put_aside(self, sink: list[str]) -> None:
         """The value that comes now is written to `sink`: it may turn out to be no arguments."""

@@ -66,6 +66,17 @@ COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{KEY_PATTERN}{_BLANKS}[=�
 COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 """A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
 
+_STRING_ENDED: Final = {
+    quote: rf"{_BLANKS}(?:(?:[;|]|[}}\])]{_BLANKS},){_BLANKS}{quote}"
+    rf"|:{_BLANKS}(?:[{quote}{{\[]|{_SCALAR}{_BLANKS}[,}}\])]))"
+    for quote in "\"'"
+}
+ANOTHER: Final = {
+    '"': Pattern(r'[ \t\r\n]{1,64}+"|' + _STRING_ENDED['"']),
+    "'": Pattern(_STRING_ENDED["'"]),
+}
+"""What shows behind a quote, where none was inside the string so far, that something is wrong: a string behind it, a
+member in a list, or a closer of another kind. Python puts single-quoted strings together without a sign."""
 QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_BLANKS}[:：]")
 """What stands behind a key without quotes that has the second of them."""
 COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")

@@ -16,7 +16,7 @@ from typing import Final
 
 from callmark.events import Repair, Span
 from callmark.reading.embedded import DEAD, DONE, OPEN
-from callmark.reading.lookahead import COMMA, Alarm, Lookahead, follows
+from callmark.reading.lookahead import ANOTHER, COMMA, Alarm, Lookahead, follows
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
 
@@ -41,11 +41,6 @@ _LONE = Pattern(r"[\ud800-\udfff]")
 _BLANK = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
-_BEGINS = r'[ \t\r\n]{0,64}+(?:(?:[;|]|[}\])][ \t\r\n]{0,64}+,)[ \t\r\n]{0,64}+%s|:[ \t\r\n]{0,64}+(?:[%s{\[]|' + (
-    r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)[ \t\r\n]{0,64}+[,}\])]))"
-)
-_ANOTHER = {'"': Pattern(r'[ \t\r\n]{1,64}+"|' + _BEGINS % ('"', '"')), "'": Pattern(_BEGINS % ("'", "'"))}
-"""A string behind a string, a member in a list, or a closer of another kind; no quotes were inside so far."""
 _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
 _LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
 _MENDED: Final = {
@@ -342,8 +337,8 @@ class StringReader:
             self._pass_plain()
             return at + 2
         refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
-        if refused is False and not self._inner and char in _ANOTHER:
-            refused = follows(_ANOTHER[char], buffer, at + 1)
+        if refused is False and not self._inner and char in ANOTHER:
+            refused = follows(ANOTHER[char], buffer, at + 1)
         if refused is False and not self._inner % 2:
             refused = follows(COMMA, buffer, at + 1)
         if refused is None:
