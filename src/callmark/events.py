@@ -103,6 +103,8 @@ _CONTENTS = frozenset({"text", "raw", "json", "arguments", "raw_arguments", "mes
 
 
 class _Hidden:
+    """What is shown in place of contents."""
+
     def __repr__(self) -> str:
         return "..."
 

@@ -255,7 +255,7 @@ class Grammar:
 
 def _begins(pattern: str) -> str:
     """Return with what a match of `pattern` begins, the shortest way; "" where that is not known."""
-    ways = literals(pattern)
+    ways = literals(pattern)  # of those that are equally short a whole tag says more
     return _quoted(min(ways, key=lambda way: (len(way), not way.endswith(">")))) if all(ways) else ""
 
 

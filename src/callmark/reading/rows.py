@@ -22,6 +22,9 @@ from callmark.reading.grammar import load
 from callmark.reading.patterns import Pattern
 from callmark.reading.whole import parse
 
+_OF_EVERY_TYPE: Final = {
+    "text": "some words", "number": 2.5, "integer": 2, "boolean": True, "null": None, "array": [1], "object": {"a": 1},
+}  # fmt: skip
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 
 
@@ -75,11 +78,6 @@ def _check_writing(row: Dialect) -> None:
             found = f"the text {parsed.text.strip()!r} beside the calls"
         if found:
             raise AssertionError(f"{where}: expected calls that the forms read as they are, found {found}, in {text!r}")
-
-
-_OF_EVERY_TYPE: Final = {
-    "text": "some words", "number": 2.5, "integer": 2, "boolean": True, "null": None, "array": [1], "object": {"a": 1},
-}  # fmt: skip
 
 
 def _patterns(form: Form) -> Iterator[tuple[str, str]]:

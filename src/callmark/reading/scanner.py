@@ -167,7 +167,7 @@ class Plan:
         self._near: Callable[[str, int], re.Match[str] | None] | None = None
         self._beginnings: dict[str, _Beginnings] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
-        self.ascii = tuple(it for it in self.searched if it[0].isascii())
+        self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
 
     def entries_at(self, begin: str) -> list[Entry]:
         """Return the entries that can match a text that begins with `begin`, in their order."""
@@ -339,7 +339,7 @@ class Search:
         rows = self._rows
         if rows is None:
             plan = self.plan
-            searched = plan.ascii if buffer.isascii() else plan.searched
+            searched = plan.searched_in_ascii if buffer.isascii() else plan.searched
             places = [(place, it) for it in searched if (place := buffer.find(it[0], at)) >= 0]
             if len(places) > 1:
                 places.sort(key=itemgetter(0))
