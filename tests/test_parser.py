@@ -133,6 +133,15 @@ def test_mistakes_of_the_caller_have_one_base_and_two_kinds():
     assert issubclass(UnknownDialectError, UsageError)
 
 
+@pytest.mark.parametrize(
+    ("dialects", "message"),
+    [(5, "expected names or Dialects, found 5"), ([5], r"expected a registered dialect \(call, .*found 5")],
+)
+def test_dialects_are_names_or_dialects(dialects, message):
+    with pytest.raises(UnknownDialectError, match=message):
+        select(dialects)
+
+
 @pytest.mark.parametrize("chunk", [b"x", None, 1, ["x"]])
 def test_a_chunk_is_a_text(chunk):
     with pytest.raises(MISUSE, match=r"expected a str|str object expected"):
@@ -1007,3 +1016,23 @@ def test_long_values_that_their_tags_call_json(long):
 
 def calls_in_pieces(text):
     return [event for event in in_chunks(text[at : at + 7] for at in range(0, len(text), 7)) if isinstance(event, Call)]
+
+
+def test_repairs_are_told_in_the_order_of_their_places():
+    text = "<tool_call>\n<function=f>\n<parameter=a>\n{'x': 1}\n<parameter=b>\n1\n</parameter>\n</function>\n</tool_call>"
+    types = {"a": {"type": "object"}, "b": {"type": "integer"}}
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": types}}]
+    (call,) = parse(text, tools=tools).calls
+    assert call.arguments == {"a": {"x": 1}, "b": 1}
+    # That the value's closer is missing is known before it is read as the object that it was meant to be.
+    assert [repair.code for repair in call.repairs] == ["single-quotes", "missing-closer"]
+    check_chunking(text, tools=tools)
+
+
+@pytest.mark.parametrize("sign", ['\\"', "&quot;"])
+def test_an_escaped_body_may_be_longer_than_what_is_decoded_at_first(sign):
+    text = '<tool_call>{"name": "f", "arguments": {"a": "' + "y" * 9000 + '"}}</tool_call>'
+    text = text.replace('"', sign)
+    (call,) = parse(text).calls
+    assert call.arguments == {"a": "y" * 9000}
+    assert {repair.code for repair in call.repairs} == {"escaped-entities" if sign[0] == "&" else "string-arguments"}

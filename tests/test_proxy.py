@@ -833,6 +833,7 @@ def test_events_are_decoded_however_they_are_cut():
         for at in range(0, len(data), size):
             found += decoder.feed(data[at : at + size])
         assert found + decoder.finish() == expected
+    assert EventDecoder().feed(b"\xef\xbb\xbfdata: 1\n\n") == [b"1"]  # a mark of UTF-8 is no part of the first line
     decoder = EventDecoder()
     assert all(decoder.feed(b"x" * (EVENT_LIMIT // 16)) == [] for _ in range(16))
     with pytest.raises(UpstreamError):
