@@ -1036,3 +1036,11 @@ def test_an_escaped_body_may_be_longer_than_what_is_decoded_at_first(sign):
     (call,) = parse(text).calls
     assert call.arguments == {"a": "y" * 9000}
     assert {repair.code for repair in call.repairs} == {"escaped-entities" if sign[0] == "&" else "string-arguments"}
+
+
+def test_a_good_call_is_read_behind_hundreds_whose_values_die_at_once():
+    text = "<function=f><parameter=a>\ud800" * 300 + "</parameter></function>[CALL: g()]"
+    parsed = parse(text)
+    assert [call.name for call in parsed.calls] == ["g"]
+    assert len(parsed.problems) == 300
+    assert joined(parsed.events) == joined(by_characters(text))
