@@ -1019,7 +1019,8 @@ def calls_in_pieces(text):
 
 
 def test_repairs_are_told_in_the_order_of_their_places():
-    text = "<tool_call>\n<function=f>\n<parameter=a>\n{'x': 1}\n<parameter=b>\n1\n</parameter>\n</function>\n</tool_call>"
+    values = "<parameter=a>\n{'x': 1}\n<parameter=b>\n1\n</parameter>\n"
+    text = f"<tool_call>\n<function=f>\n{values}</function>\n</tool_call>"
     types = {"a": {"type": "object"}, "b": {"type": "integer"}}
     tools = [{"name": "f", "parameters": {"type": "object", "properties": types}}]
     (call,) = parse(text, tools=tools).calls
