@@ -15,6 +15,7 @@ import time
 import uuid
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,12 +50,12 @@ from callmark import (
     parse,
     tool,
 )
-from callmark.running import bodies, workers
+from callmark.running import bodies, signals, workers
 from callmark.running.ledger import call_key
 from callmark.running.models import OpenAIModel
 from callmark.running.observing import read_audit_log
 from callmark.running.rendering import cut_text, rendered
-from callmark.running.signals import Bell
+from callmark.running.signals import Bell, leavable_task
 from callmark.running.threads import Threads
 from callmark.running.workers import Delivery, Workers, run_body
 from callmark.tools.results import canonical
@@ -931,6 +932,27 @@ def test_signals_tell_each_listener_once():
     assert heard == ["child", "late"]
     assert (child.is_set(), other.is_set(), Cancel(parent).is_set()) == (True, False, True)
     parent.leave()
+
+
+def test_what_was_given_up_and_has_time_limits_of_its_own_is_not_left_for_them(monkeypatch):
+    monkeypatch.setattr(signals, "_LEAVING_SECONDS", 0.01)
+
+    async def work() -> str:
+        with suppress(asyncio.CancelledError):  # it goes on
+            await asyncio.sleep(30)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(30)
+        await asyncio.sleep(0.1)
+        return "done"
+
+    async def give_up() -> str:
+        task = leavable_task(work(), lambda: True)
+        await asyncio.sleep(0)
+        task.cancel()
+        return await task
+
+    assert asyncio.run(give_up()) == "done"
 
 
 def test_a_bell_rings_once_and_not_at_all_in_a_closed_loop():

@@ -567,6 +567,7 @@ FULL = piece(0, None, "f", '{"a": 1}')
         ([piece(0, None, "f", '{"a"'), piece(0, None, "f", ": 1}"), piece(0, None, "f", ""), FULL], [None]),
         ([piece(0, None, "f", '{"a"'), piece(0, None, "g", ": 1}"), piece(0, None, "f", "\n")], ["f"]),
         ([piece(0, None, "f", '{"a"}'), piece(0, None, "f", "{}")], [None]),
+        ([piece(0, None, "f", '{"a": 1, "a": 2}'), piece(0, None, "f", "{}")], [None]),
         ([FULL, FULL], [None]),  # two, or one that is told twice: who runs it twice cannot take it back
     ],
 )

@@ -23,7 +23,7 @@ import anyio
 import httpx
 import pytest
 from click.testing import CliRunner
-from starlette.responses import JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
 
 from callmark.cli import main
@@ -407,6 +407,39 @@ def test_a_server_that_is_still_loading_is_asked_again():
             return found
 
         assert asyncio.run(asked()) == [False, False, True]
+
+
+def test_a_server_whose_pages_are_no_json_says_nothing_of_itself():
+    async def page(request):
+        return HTMLResponse("<p>I take tools.")
+
+    with chain(lambda _: says("Hi"), routes=[Route("/{path:path}", page, methods=["GET"])]) as (scripted, client):
+        assert post(client, ASK).status_code == 200
+        assert "tools" not in scripted.requests[-1]
+
+
+def test_a_server_that_nobody_reaches_is_asked_again():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and never listens
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        now = 0.0
+
+        async def asked():
+            nonlocal now
+            connection = Connection(Upstream(url=address), clock=lambda: now)
+            requests = []
+            request = connection.request
+            connection.request = lambda *given: requests.append(given) or request(*given)
+            found = []
+            for seconds in (0.0, 1.0, UNSURE_SECONDS):
+                now += seconds
+                found.append((await connection.takes_tools("m"), len(requests)))
+            await connection.close()
+            return found
+
+        (first, asked_first), (soon, asked_soon), (late, asked_late) = asyncio.run(asked())
+        assert (first, soon, late) == (False, False, False)
+        assert 0 < asked_first == asked_soon < asked_late
 
 
 def test_a_server_is_asked_about_itself_with_the_key_of_the_client():

@@ -96,8 +96,7 @@ class Endings:
             for closer, other in spellings.items()
             if not any((closer + due + end).startswith(way) for way in known)
         ]
-        if any(others):
-            self._add(code, due, tail, "".join(others))
+        self._add(code, due, tail, "".join(others))
 
     def _add(self, code: str, due: str, tail: str, other: str = "", missing: int = 0) -> None:
         before = f"{_BLANKS}(?P<other>[{re.escape(other)}])" if other else ""

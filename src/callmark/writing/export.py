@@ -287,14 +287,16 @@ class _Export:
             return Rep(alt(self._parameter(values, _ANY_KEY, schema, behind)), 0, FREE_MEMBERS)
         said = self._in_pairs(values, schema)
         ways = [as_object.object({"additionalProperties": schema}, "")] if said != schema else []
-        if said != {"anyOf": []}:
-            pair = seq(_KEY, "=", values.value(said, ".*"))
-            ways.append(seq(pair, Rep(seq(token(",", maybe(" ")), pair), 0, FREE_MEMBERS - 1)))
+        pair = seq(_KEY, "=", values.value(said, ".*"))
+        ways.append(seq(pair, Rep(seq(token(",", maybe(" ")), pair), 0, FREE_MEMBERS - 1)))
         return alt([Lit(""), *ways])
 
     @staticmethod
     def _in_pairs(values: Values, schema: Any) -> Any:
-        """Return the schema of what pairs can say of a value: a word without quotes may be read as text."""
+        """Return the schema of what pairs can say of a value: a word without quotes may be read as text.
+
+        Something can always be said: where that may be read so, texts are allowed, and they have quotes.
+        """
         types = declared_types(schema, values.root)
         if "string" in types and types & {"integer", "number", "boolean"}:
             return {"anyOf": _said(_kinds(schema, values.root), types)}
@@ -305,7 +307,7 @@ class _Export:
         said: Schema = {}
         for key, inner in ordered.items():
             inner = self._in_pairs(values, inner)
-            if PYTHON_NAME.fullmatch(key) and inner != {"anyOf": []}:
+            if PYTHON_NAME.fullmatch(key):
                 said[key] = inner
         ways = [values.members(said, schema, "", equals=True)] if said.keys() >= set(schema.get("required", ())) else []
         if said != ordered:
