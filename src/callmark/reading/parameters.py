@@ -24,7 +24,7 @@ from callmark.dialects import Form
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern, Patterns
+from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Patterns
 from callmark.reading.schemas import NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
@@ -52,10 +52,10 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_base", "_begins", "_begun", "_breaks", "_declared", "_depth_limit", "_held", "_held_size", "_is_json",
-        "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_state", "_stop", "_tail",
-        "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound",
-        "start", "status",
+        "_base", "_begins", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_held", "_held_size",
+        "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_state", "_stop",
+        "_tail", "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs",
+        "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,7 @@ class ParametersReader:
         self._state = _BETWEEN
         self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
         self._begins = patterns.stop_begins
+        self._between = patterns.between
         self._breaks = patterns.breaks
         self._trim = form.trim
         self._whole = patterns.whole
@@ -107,10 +108,6 @@ class ParametersReader:
         if self._state in (_BEGIN, _VALUE):
             return self._stop.waits
         return self._between.waits if self._state == _BETWEEN else None
-
-    @property
-    def _between(self) -> Pattern:
-        return self._patterns.inner if self._open else self._patterns.between
 
     def _hold(self, chunk: str) -> object:
         if self._breaks(chunk) is not None or self._held_size + len(chunk) > HOLD:
@@ -142,7 +139,13 @@ class ParametersReader:
         while at < size and self.status == OPEN:
             before, state = at, self._state
             if state == _VALUE:
-                at = self._read_value(buffer, at, base)
+                found, end = self._next_stop(buffer, at)
+                if end > at:
+                    at = self._take(buffer[at:end], at)
+                if found is None:
+                    break
+                if self.status == OPEN:
+                    at = self._read_stop(found, buffer, base)
             elif state == _BETWEEN:
                 at = self._read_between(buffer, at, base)
             elif state == _BEGIN:
@@ -177,6 +180,7 @@ class ParametersReader:
         self.sound = base + at
         if found.lastgroup == "tail" and self._open:
             bracket, self._parameters = self._open.pop()
+            self._between = self._patterns.inner if self._open else self._patterns.between
             self.out.append(bracket)
             self._begun = True
             return found.end()
@@ -228,27 +232,33 @@ class ParametersReader:
         begin = buffer[at : at + 2]
         if begin in _LINE_BREAKS and at + len(begin) == len(buffer):
             return at  # what follows tells whether a value is there
-        if begin[0] in "\r\n" and self._stop.match(buffer, at) is None:
-            if self._stop.may_match(buffer, at):
+        stop = self._stop
+        if begin[0] in "\r\n" and (not stop.may_begin(begin) or stop.match(buffer, at) is None):
+            if stop.may_begin(begin) and stop.may_match(buffer, at):
                 return at
             at += 2 if begin == "\r\n" else begin[0] == "\n"
         self._state = _VALUE
         return at
 
-    def _read_value(self, buffer: str, at: int, base: int) -> int:
-        size = len(buffer)
-        found = self._stop.search(buffer, at) if self._begins(buffer, at) is not None else None
-        end = found.start() if found is not None else size
-        here = found is not None and found.lastgroup == "kept"  # it is an end, if the right text comes
-        begin = self._may_stop(buffer, at, end + here)
-        if begin < end + here:
-            found, end = None, begin
-        if end > at:
-            stopped = self._take(buffer[at:end], at)
-            if self.status == DEAD:
-                return stopped
-        if found is None:
-            return end
+    def _next_stop(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+        """Return what stops the value's text from index `at`, and where; None where only more text tells, or none is.
+
+        Up to the index the text is the value's.
+        """
+        begins, stop = self._begins, self._stop
+        found = stop.search(buffer, at) if begins(buffer, at) is not None else None
+        end = found.start() if found is not None else len(buffer)
+        before = end + (found is not None and found.lastgroup == "kept")  # that is an end, if the right text comes
+        place = begins(buffer, max(at, len(buffer) - HOLD_LIMIT), before) if at < before else None
+        while place is not None:
+            if stop.may_match(buffer, place.start()):
+                return None, place.start()
+            place = begins(buffer, place.start() + 1, before)
+        return found, end
+
+    def _read_stop(self, found: re.Match[str], buffer: str, base: int) -> int:
+        """Read what stops the value's text: its end, or data after all. Returns the index where to go on."""
+        end = found.start()
         kind = found.lastgroup
         data = self._whole and self._json is not None and not self._json.whole
         if kind == "kept" or (kind == "unclosed" and data):
@@ -303,19 +313,11 @@ class ParametersReader:
         containers = (self._declared or frozenset()) & {"array", "object"}
         as_list = "array" in containers if len(containers) == 1 else first["key"] == self._patterns.form.item
         self._open.append(("]" if as_list else "}", self._parameters))
+        self._between = self._patterns.inner
         if self._parameters is not None:
             self._parameters = self._parameters.within(self._key, as_list=as_list)
         self._begun = False
         self._state = _BETWEEN
-
-    def _may_stop(self, buffer: str, at: int, end: int) -> int:
-        """Return the first index from `at` where more text could make a stop, `end` for none before it."""
-        found = self._begins(buffer, max(at, len(buffer) - HOLD_LIMIT), end)
-        while found is not None:
-            if self._stop.may_match(buffer, found.start()):
-                return found.start()
-            found = self._begins(buffer, found.start() + 1, end)
-        return end
 
     def _read_cdata(self, buffer: str, at: int) -> int:
         end = buffer.find("]]>", at)

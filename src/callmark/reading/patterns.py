@@ -201,6 +201,7 @@ class Stop(_Waiting):
         self._decided = "|".join(alternatives[:-1])
         self.text: Final = self._which.text
         self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
+        self._told: dict[str, bool] = {}
 
     @cached_property
     def waiting(self) -> Callable[[str], object] | None:
@@ -217,6 +218,15 @@ class Stop(_Waiting):
     def match(self, buffer: str, at: int) -> re.Match[str] | None:
         """Match at index `at`: `re.Pattern.match`."""
         return self._which.match(buffer, at)
+
+    def may_begin(self, begin: str) -> bool:
+        """Return whether it may match where a text begins with `begin`, two characters; of ASCII it is remembered."""
+        told = self._told.get(begin)
+        if told is None:
+            told = self.match(begin, 0) is not None or self.may_match(begin, 0)
+            if begin.isascii():
+                self._told[begin] = told
+        return told
 
     def search(self, buffer: str, at: int) -> re.Match[str] | None:
         """Search from index `at`: `re.Pattern.search`. Linear in the distance of what is found."""
