@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -49,6 +49,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "stdio": ("Through a pipe from node", (), 1),
 }  # fmt: skip
 _ALONE = {"recovery", "growth", "attacks", "import", "stdio"}
+_WITH_COMPILED = {"whole", "stream", "sizes"}
 
 
 class _Parts(click.Group):
@@ -120,13 +121,13 @@ def run(
             progress.console.print(text + "\n", markup=False)
 
         task = progress.add_task("peers", total=None)
-        only = ("none",) if no_peers or set(chosen) <= _ALONE else peers
-        arena = Arena(scale, tell=lambda text: progress.update(task, description=text), only=only)
+        arena = Arena(scale, tell=lambda text: progress.update(task, description=text),
+                      wanted=_wanted(set(chosen), peers, no_peers))  # fmt: skip
         try:
             versions = arena.versions()
             heading = conditions(seed, is_quick, versions, arena.unavailable)
-            lines.add([heading])
-            rows.append(heading)
+            rows += [heading, {"part": "time", "of": "set-up", "seconds": perf_counter() - start}]
+            lines.add(rows)
             tell("\n".join(f"{key:11} {_said(value)}" for key, value in heading.items() if key != "part"))
             own = Parts((quick if is_quick else full)(seed), tell)
             for name in chosen:
@@ -171,6 +172,14 @@ def run(
     parts_spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
     console.print(f"{perf_counter() - start:.0f} s ({parts_spent})", markup=False)
     sys.exit(1 if wrong else 0)
+
+
+def _wanted(parts: set[str], peers: Sequence[str], no_peers: bool) -> list[str]:
+    """Return the names of the processes that some parts take, beside our own; `peers` are beginnings of names."""
+    if no_peers or parts <= _ALONE:
+        return []
+    names = (*([contests.COMPILED] if parts & _WITH_COMPILED else []), *PEERS)
+    return [name for name in names if not peers or name.startswith(tuple(peers))]
 
 
 def _lacking(part: str) -> str:

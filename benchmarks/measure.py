@@ -19,6 +19,7 @@ from typing import Protocol
 
 SHORTEST_SECONDS = 0.002  # a turn lasts at least so long: the clock and a cold cache must not be what is measured
 LONGEST_SECONDS = 20.0  # one turn; beyond this a figure would be of no use to anyone
+LONG_SECONDS = 0.1  # what a first run does for later ones (filling caches, say) is lost in one that lasts so long
 
 Contestant = Callable[[], float]  # one turn; returns the seconds of one run
 
@@ -89,46 +90,44 @@ def _filled(once: Contestant) -> Contestant:
             if seconds < SHORTEST_SECONDS:
                 seconds = once()
             repeats = max(1, math.ceil(SHORTEST_SECONDS / max(seconds, 1e-7)))
+            if seconds > LONG_SECONDS:
+                return seconds
         return sum(once() for _ in range(repeats)) / repeats
 
     return turn
 
 
-def take_turns(contestants: dict[str, Contestant], rounds: int) -> dict[str, list[float]]:
-    """Let each contestant run once per round, in order; return the seconds of each, round by round.
-
-    Raises TooSlowError where one turn takes too long.
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+@contextmanager
+def _out_of_the_collectors_sight() -> Iterator[None]:
+    """Freeze what there is: the collector goes through what a contestant makes, not through our own texts."""
     gc.collect()
-    gc.freeze()  # the collector goes through what a contestant makes, not through our own texts
+    gc.freeze()
     try:
-        for _ in range(rounds):
-            for name, contestant in contestants.items():
-                gc.collect()  # what an earlier contestant left behind is not charged to this one
-                with limited():
-                    seconds[name].append(contestant())
+        yield
     finally:
         gc.unfreeze()
-    return seconds
 
 
+@_out_of_the_collectors_sight()
 def best_by_size(
     contestants: dict[int, dict[str, Contestant]], goal: float, most_seconds: float
 ) -> dict[str, dict[int, float]]:
-    """Return the best time of each contestant at each size, smallest size first.
+    """Let the contestants take turns; return the best time of each at each size, smallest size first.
 
-    Stops before a size where the one before took longer than twice `most_seconds`. All sizes take two more turns, and
-    while an exponent looks worse than `goal` still more, for another `most_seconds`: what disturbs a measurement only
-    ever adds time, so the best of more turns is truer.
+    Stops before a size where the one before took longer than twice `most_seconds`. Sizes that took less than a fourth
+    of it take two more turns, and while an exponent looks worse than `goal` all take still more, for another
+    `most_seconds`: what disturbs a measurement only ever adds time, so the best of more turns is truer.
     """
     best: dict[str, dict[int, float]] = {}
     sizes: list[int] = []
 
     def turn(size: int) -> None:
-        for name, seconds in take_turns(contestants[size], 1).items():
+        for name, contestant in contestants[size].items():
+            gc.collect()  # what an earlier contestant left behind is not charged to this one
+            with limited():
+                seconds = contestant()
             times = best.setdefault(name, {})
-            times[size] = min(seconds[0], times.get(size, math.inf))
+            times[size] = min(seconds, times.get(size, math.inf))
 
     for size in sorted(contestants):
         if sizes and max(times[sizes[-1]] for times in best.values()) > 2 * most_seconds:
@@ -141,12 +140,13 @@ def best_by_size(
             break
         sizes.append(size)
     start = perf_counter()
+    short = [size for size in sizes if max(times[size] for times in best.values()) < most_seconds / 4]
     for extra in range(8):
-        if extra >= 2 and not any(exponent(list(times), list(times.values())) > goal for times in best.values()):
+        looks_worse = any(exponent(list(times), list(times.values())) > goal for times in best.values())
+        due = sizes if looks_worse else short if extra < 2 else []
+        if not due or perf_counter() - start > most_seconds:
             break
-        if perf_counter() - start > most_seconds:
-            break
-        for size in sizes:
+        for size in due:
             turn(size)
     return best
 

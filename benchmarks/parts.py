@@ -103,10 +103,10 @@ def full(seed: int) -> Scale:
         recovery_chunks=corpus.CHUNK_LENGTHS,
         text_lengths=tuple(4**power * 1024 for power in range(7)),
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
-        chunked_characters=1_048_576,
+        chunked_characters=262_144,
         attack_lengths=(16_384, 262_144),
         attack_every=1,
-        prose_memory=2_000_000,
+        prose_memory=1_000_000,
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
         stdio_calls=5000,
@@ -213,8 +213,8 @@ class Parts:
         for read in ("whole", "stream"):
             contestants: dict[int, dict[str, Contestant]] = {}
             for one, jsons in texts:
-                pieces = chunks(one)
                 if read == "stream":
+                    pieces = chunks(one)
                     pair = stream(_parser(OPTIONS), pieces), stream(Emitting, pieces)
                 else:
                     floor = partial(find_and_decode, one, "\0[CALL:", None, jsons)
@@ -229,7 +229,7 @@ class Parts:
             if length * 2 <= len(text):
                 pieces = chunks(text, length)
                 contestants[length] = {"ours": stream(_parser(OPTIONS), pieces), "floor": stream(Emitting, pieces)}
-        best = best_by_size(contestants, GROWTH_EXPONENT, 10 * self.scale.growth_seconds)  # chunks of 1 are slow
+        best = best_by_size(contestants, GROWTH_EXPONENT, 4 * self.scale.growth_seconds)  # chunks of 1 are slow
         per_chunk = {
             who: {length: seconds * length / len(text) for length, seconds in times.items()}
             for who, times in best.items()

@@ -13,11 +13,12 @@ from time import monotonic, sleep
 
 import pytest
 from benchmarks import compare, contests, correctness, environments, figures
-from benchmarks.__main__ import main
+from benchmarks.__main__ import _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.instructions import counting
-from benchmarks.measure import exponent
+from benchmarks.measure import best_by_size, exponent
+from benchmarks.measure import whole as timed
 from benchmarks.peers.worker import Server, Task, merged
 from benchmarks.report import Lines, read_lines
 from benchmarks.workers import FailedError, TooSlowError, Worker
@@ -262,6 +263,53 @@ def test_a_stream_that_grows_too_fast_is_not_tried_on_ten_times_the_text():
     ]  # fmt: skip
 
 
+def test_an_attack_that_growth_says_to_take_long_is_not_run_and_its_row_says_so(fakes, monkeypatch):
+    monkeypatch.setattr(contests, "READ_BY", {"hermes": (Entrant("Right", "fake", "Right"),)})
+    arena = Arena(TINY._replace(hostile=(1000, 2000, 4000, 8000), hostile_seconds=1), {OURS: ours(), "fake": fakes})
+    seconds = {CALLMARK: [0.1, 0.2, 0.4, 0.8], OWN: [0.1, 0.09, 0.1, 0.1], "Right": [0.02, 0.2, 9, 9]}
+
+    def attacked(entrant, key, lengths, row, good):
+        place = sum(row["characters"] >= size for size in arena.scale.hostile) - 1
+        row |= {"verdict": "lost", "best seconds": seconds[entrant.label][place]}
+
+    monkeypatch.setattr(arena, "_attacked", attacked)
+    monkeypatch.setattr(contests, "HOSTILE", (contests.Attack("x", "x"),))
+    made = [row for some in arena.hostile() for row in some if row["way"] == "whole"]
+    said = {name: [row["verdict"] for row in made if row["reader"] == name] for name in seconds}
+    left_out = "not run: about 2 s, as it grows"
+    assert said == {CALLMARK: ["lost"] * 4, OWN: ["lost"] * 4, "Right": ["lost", "lost", left_out]}
+
+
+def test_only_what_a_part_takes_is_made():
+    every = [contests.COMPILED, *PEERS]
+    assert _wanted({"stream", "growth"}, [], False) == every
+    assert _wanted({"batch"}, [], False) == list(PEERS)
+    assert _wanted({"growth", "attacks"}, [], False) == _wanted({"whole"}, [], True) == []
+    assert _wanted({"whole"}, ["sgl", "vllm"], False) == ["sglang", "vllm"]
+
+
+def test_a_size_has_more_turns_where_they_are_short_or_growth_looks_bad():
+    turns: list[int] = []
+
+    def takes(size: int, seconds: float):
+        return lambda: turns.append(size) or seconds
+
+    def best(seconds: dict[int, float]) -> list[int]:
+        turns.clear()
+        best_by_size({size: {"ours": takes(size, time)} for size, time in seconds.items()}, 1.05, 1.0)
+        return [turns.count(size) for size in seconds]
+
+    assert best({1: 0.1, 2: 0.2, 4: 0.4}) == [3, 3, 1]
+    assert best({1: 0.1, 2: 0.4, 4: 1.6}) == [9, 9, 9]
+    assert best({1: 0.1, 2: 2.1, 4: 9.9}) == [9, 9, 0]
+
+
+def test_a_first_run_counts_where_it_is_long():
+    runs: list[int] = []
+    assert timed(lambda: runs.append(sum(range(10_000_000))))() > 0.01
+    assert len(runs) == 1
+
+
 def test_the_collector_goes_through_what_a_turn_makes_and_not_through_what_was_there():
     class Counts:
         def __init__(self, task: Task) -> None:
@@ -287,13 +335,13 @@ def test_a_run_that_is_ended_takes_its_processes_with_it_and_leaves_its_rows(tmp
     command = [sys.executable, "-m", "benchmarks", "stream", "--no-peers", "--no-plots", "--out", out]
     run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = monotonic() + 60
-    while (not out.exists() or len(out.read_bytes().splitlines()) < 2) and monotonic() < deadline:
+    while (not out.exists() or len(out.read_bytes().splitlines()) < 3) and monotonic() < deadline:
         sleep(0.05)
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
     left = [int(pid) for pid in children.read_text().split()] if children.exists() else []
     run.terminate()
     assert run.wait(20) == 143
-    assert {row["part"] for row in read_lines(out)} == {"conditions", "stream"}
+    assert {row["part"] for row in read_lines(out)} == {"conditions", "time", "stream"}
     assert not any(Path(f"/proc/{pid}").exists() for pid in left)
 
 
