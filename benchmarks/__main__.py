@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks [PARTS]`, `python -m benchmarks compare REV`, `readme FILE`, `plot FILE`."""
+"""The command: `python -m benchmarks [PARTS]`; `compare REV`, `profile`, `readme FILE` and `plot FILE` are others."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from benchmarks.correctness import correctness
 from benchmarks.environments import PEERS
 from benchmarks.parts import Parts, full, quick
 from benchmarks.report import ROOT, Lines, Row, conditions, read_lines, table
+from benchmarks.workloads import SPELLINGS
 
 _SPEED = ("workload", "spelling", "reader", "MB/s", "ns/chunk", "x floor", "x callmark", "verdict")
 _STREAMED = ("workload", "spelling", "chunk", *_SPEED[2:5], "x floor", "x empty", "x callmark", "verdict")
@@ -265,6 +266,35 @@ def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
             click.echo(text)
     except RevisionError as error:
         raise click.ClickException(str(error)) from None
+
+
+@main.command()
+@click.option("--spelling", type=click.Choice(list(SPELLINGS)), default="hermes", show_default=True)
+@click.option("--way", type=click.Choice(["whole", "stream"]), help="[default: both]")
+@click.option("--peer", help="This peer instead of callmark (a beginning of its name).")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--characters", default=8000, show_default=True, type=click.IntRange(min=1))
+@click.option("--seconds", default=2.0, show_default=True, help="So much reading of each text.")
+def profile(spelling: str, way: str | None, peer: str | None, seed: int, characters: int, seconds: float) -> None:
+    """Say where the time of reading goes, by function: of callmark, or of a peer."""
+    from benchmarks.profiling import profile as sampled
+    from benchmarks.profiling import readers
+
+    wanted = [name for name in PEERS if peer and name.startswith(peer) and not PEERS[name].npm]
+    if peer and not wanted:
+        raise click.BadParameter(f"{peer!r} begins none of those in Python", param_hint="--peer")
+    arena = Arena(Scale(seed=seed), tell=lambda line: click.echo(line, err=True), wanted=wanted)
+    try:
+        arena.versions()
+        for name, why in arena.unavailable.items():
+            raise click.ClickException(f"{name}: {why}")
+        who = readers(arena, spelling)
+        if peer and who[0].peer not in wanted:
+            raise click.BadParameter(f"{peer} does not read {spelling}", param_hint="--peer")
+        for text in sampled(arena, who, spelling, [way] if way else ["whole", "stream"], characters, seconds):
+            click.echo(text + "\n")
+    finally:
+        arena.close()
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ import gc
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from benchmarks import compare, contests, correctness, environments, figures
+from benchmarks import compare, contests, correctness, environments, figures, profiling
 from benchmarks.__main__ import _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
@@ -97,6 +98,21 @@ class WholeOnly(Right):
         raise NotImplementedError("no streaming")
 
 serve(Server({one.__name__: one for one in (Right, Loses, Cuts, Slow, Raises, Leaves, WholeOnly)}, {"fakes": "1"}))
+'''
+SLOW = '''
+from benchmarks.peers.worker import Server, serve
+
+class Slow:
+    def __init__(self, task):
+        pass
+    def whole(self):
+        return self.find
+    def find(self, text):
+        for _ in range(200):
+            len(text)
+        return sum(range(50_000))
+
+serve(Server({"slow": Slow}, {}))
 '''
 NAMES = ("Right", "Loses", "Cuts", "Slow", "Raises", "Leaves", "WholeOnly")
 TINY = Scale(
@@ -509,6 +525,47 @@ def test_recorded_outputs_are_scored():
     assert {row["reader"] for row in made} == {"callmark", "callmark, own dialect", "callmark, salvage"}
     assert correctness.visible("thinking</think>\nso", "thinking") == "\nso"
     assert correctness.visible("so", None) == correctness.visible("so", "x") == "so"
+
+
+def test_a_profile_tells_functions_their_lines_and_packages():
+    place = str(Path(profiling.__file__))
+    core = str(profiling._OURS / "reading" / "parser.py")
+    installed = "/x/lib/python3.12/site-packages/pydantic/main.py"
+    made, note = profiling.shares([
+        (core, "Parser.feed", 1, 50), (core, "Parser.feed", 2, 10), (installed, "BaseModel.__init__", 3, 20),
+        ("/x/lib/python3.12/json/decoder.py", "decode", 4, 18), (place, "rare", 5, 2),
+    ])  # fmt: skip
+    assert [(row["%"], row["function"], row["% in it"]) for row in made] == [
+        (60, "reading/parser.py: Parser.feed", 50), (20, "pydantic: BaseModel.__init__", 20), (18, "json: decode", 18),
+    ]  # fmt: skip
+    assert made[0]["its longest line"].startswith('1: """')
+    assert note == "reading/parser.py 60%, pydantic 20%, json 18%"
+
+
+def test_a_profile_finds_the_slow_line_of_a_reader(tmp_path):
+    program = tmp_path / "slow.py"
+    program.write_text(SLOW, encoding="utf-8")
+    worker = Worker("slow", Launch((sys.executable, str(program)), {"PYTHONPATH": str(ROOT)}))
+    worker.load("k", text="x")
+    try:
+        samples = worker.ask("profile", key="k", reader="slow", pieces=None, seconds=0.2)["samples"]
+    finally:
+        worker.close()
+    rows, _ = profiling.shares(samples)
+    assert rows[0]["function"] == "slow.py: Slow.find"
+    assert rows[0]["its longest line"].endswith(": return sum(range(50_000))")
+    assert rows[0]["%"] > 80
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the command says so")
+def test_the_profile_command_says_where_callmarks_time_goes():
+    done = CliRunner().invoke(main, ["profile", "--way", "stream", "--seconds", "0.05", "--spelling", "glm"])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("callmark: ") == 3
+    assert "reading/" in done.output
+    for words in (["--peer", "nobody"], ["--peer", "ai-sdk"]):
+        refused = CliRunner().invoke(main, ["profile", *words])
+        assert (refused.exit_code, "begins none" in refused.output) == (2, True)
 
 
 def test_a_change_is_told_from_noise():

@@ -11,6 +11,8 @@
                                                        a chunk of each in turn
     {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls
     {"op": "peak", "key", "reader", "pieces"}          bytes that Python allocates at most during one read
+    {"op": "profile", "key", "reader", "pieces", "seconds"} how often each line ran, of samples taken each millisecond
+                                                       of reading again and again: file, function, line, count
 
 `pieces` are the lengths into which the text is cut; without them it is read whole. Every answer has `"ok"`; a failure
 has `"error"` instead of figures. Only reading is timed: making a parser, and sorting its answer into calls, are not.
@@ -26,13 +28,18 @@ import importlib
 import json
 import math
 import os
+import signal
 import sys
 import traceback
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from time import perf_counter, process_time
+from types import FrameType
 from typing import Any, NamedTuple, Protocol
+
+SAMPLE_SECONDS = 0.001  # between two samples of a profile
 
 Calls = list[tuple[str, Any]]  # name, and arguments as a JSON value, or as the text that should have been JSON
 
@@ -172,22 +179,11 @@ class Server:
 
     def op_turn(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, pieces = self._reader(request)
-        text = task.text
 
         def read(times: int) -> float:
-            if pieces is None:
-                runs = [reader.whole() for _ in range(times)]
-                start = process_time()
-                for run in runs:
-                    run(text)
-                return process_time() - start
-            streams = [reader.stream() for _ in range(times)]
+            again = _made(reader, task.text, pieces, times)
             start = process_time()
-            for stream in streams:
-                feed = stream.feed
-                for piece in pieces:
-                    feed(piece)
-                stream.finish()
+            again()
             return process_time() - start
 
         least = request.get("least", 0.002)
@@ -197,6 +193,34 @@ class Server:
             return {"seconds": first, "repeats": 1}
         repeats = max(1, math.ceil(least / max(read(1), 1e-7)))  # the first read filled caches
         return {"seconds": read(repeats) / repeats, "repeats": repeats}
+
+    def op_profile(self, request: dict[str, Any]) -> dict[str, Any]:
+        if not hasattr(signal, "setitimer"):
+            raise NotImplementedError("this system has no setitimer")
+        reader, task, pieces = self._reader(request)
+        counts: Counter[tuple[str, str, int]] = Counter()
+
+        def sample(signum: int, frame: FrameType | None) -> None:
+            if frame is not None and frame.f_lineno == frame.f_code.co_firstlineno and frame.f_back is not None:
+                frame = frame.f_back  # it has just begun: the signal waited for C to end, which this one had called
+            if frame is not None:
+                counts[frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lineno or 0] += 1
+
+        _made(reader, task.text, pieces, 1)()
+        _tidy()
+        before = signal.signal(signal.SIGPROF, sample)
+        spent, times = 0.0, 1
+        while spent < request["seconds"]:
+            again = _made(reader, task.text, pieces, times)
+            start = process_time()
+            signal.setitimer(signal.ITIMER_PROF, SAMPLE_SECONDS, SAMPLE_SECONDS)
+            again()
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            seconds = process_time() - start
+            spent += seconds
+            times = max(1, min(2 * times, int(times * 0.2 / max(seconds, 1e-7))))
+        signal.signal(signal.SIGPROF, before)
+        return {"samples": [(*place, count) for place, count in counts.items()]}
 
     def op_next(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader({**request, "pieces": None})
@@ -271,6 +295,28 @@ class Server:
             stream.finish()
 
         return {"bytes": _peak(feed_all)}
+
+
+def _made(reader: Reader, text: str, pieces: list[str] | None, times: int) -> Callable[[], None]:
+    """Make the parsers for so many reads; return what reads."""
+    if pieces is None:
+        runs = [reader.whole() for _ in range(times)]
+
+        def whole() -> None:
+            for run in runs:
+                run(text)
+
+        return whole
+    streams = [reader.stream() for _ in range(times)]
+
+    def stream() -> None:
+        for one in streams:
+            feed = one.feed
+            for piece in pieces:
+                feed(piece)
+            one.finish()
+
+    return stream
 
 
 def _sent(call: tuple[str, Any]) -> tuple[str, Any]:
