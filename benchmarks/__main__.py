@@ -107,7 +107,10 @@ def run(
         if not any(name.startswith(peer) for name in (*PEERS, contests.COMPILED)):
             raise click.BadParameter(f"{peer!r} begins none of {', '.join(PEERS)}", param_hint="--peer")
     chosen = [name for name in PARTS if not parts or name in parts]
-    lines = Lines(out or ROOT / "results" / "run.jsonl")
+    try:
+        lines = Lines(out or ROOT / "results" / "run.jsonl")
+    except OSError as error:
+        raise click.BadParameter(f"cannot be written: {error}", param_hint="--out") from None
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -228,7 +231,17 @@ def _draw(path: Path) -> list[Path]:
     except ImportError:
         Console(stderr=True).print("no plots: they need matplotlib (pip install -e '.\\[bench]')")
         return []
-    return draw(read_lines(path), path.with_suffix(""))
+    return draw(_read(path), path.with_suffix(""))
+
+
+def _read(path: Path) -> list[Row]:
+    try:
+        rows = read_lines(path)
+    except ValueError as error:
+        raise click.ClickException(f"{path} holds no results: {error}") from None
+    if not any(row.get("part") == "conditions" for row in rows):
+        raise click.ClickException(f"{path} holds no results: no row says how they were taken")
+    return rows
 
 
 @main.command()
@@ -244,7 +257,7 @@ def plot(path: Path) -> None:
 @click.option("--write", is_flag=True, help="Put it into README.md, between its marks.")
 def readme(path: Path, write: bool) -> None:
     """Print the figures of a results file as the README shows them."""
-    text = figures.readme(read_lines(path))
+    text = figures.readme(_read(path))
     if write:
         figures.write(text)
     else:

@@ -96,7 +96,7 @@ def _bars(
                 _bar(axes, place, row, column, min(figures) / 2.5)
             axes.set_yticks(range(len(mine)), [_short(row["reader"]) for row in mine])
             axes.tick_params(axis="y", length=0)
-            axes.invert_yaxis()
+            axes.set_ylim(len(mine) - 0.4, -0.6)  # the first above; rows without a bar have their place too
     for column_of_axes in grid.T:  # the last panel of each column has the ticks
         last = [axes for axes in column_of_axes if axes.axison][-1]
         last.set_xlabel(label)
@@ -222,7 +222,7 @@ def memory(rows: list[Row]) -> Any:
         axes.set_yticks(range(len(mine)), [_short(row["reader"]) for row in mine])
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
-        axes.invert_yaxis()
+        axes.set_ylim(len(mine) - 0.4, -0.6)
         axes.margins(x=0.12)
         axes.set_title(f"one call of {mine[0]['characters'] // 1000} KB, {way}")
         axes.set_xlabel("times the size of the text")

@@ -121,5 +121,5 @@ class Lines:
 
 
 def read_lines(path: Path) -> list[Row]:
-    """Return the rows of a results file."""
-    return [msgspec.json.decode(line) for line in path.read_bytes().splitlines() if line.strip()]
+    """Return the rows of a results file. Raises ValueError where one is no JSON object."""
+    return [msgspec.json.decode(line, type=Row) for line in path.read_bytes().splitlines() if line.strip()]

@@ -386,6 +386,22 @@ def test_what_cannot_be_meant_is_refused_in_a_line(words, said, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("command", ["plot", "readme"])
+@pytest.mark.parametrize("text", ["", "nonsense", '{"part": "whole"}', "[]", "3"])
+def test_a_file_without_results_is_refused_in_a_line(tmp_path, command, text):
+    path = tmp_path / "run.jsonl"
+    path.write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(main, [command, str(path)])
+    assert (done.exit_code, "holds no results" in done.output) == (1, True)
+
+
+def test_results_that_cannot_be_written_are_refused_in_a_line(tmp_path):
+    tmp_path.joinpath("file").touch()
+    for out in (tmp_path, tmp_path / "file" / "run.jsonl"):
+        done = CliRunner().invoke(main, ["import", "--quick", "--out", str(out)])
+        assert (done.exit_code, "cannot be written" in done.output) == (2, True)
+
+
 def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
     program = "import sys; print('error: subprocess-exited-with-error\\nx.py:1: error: no stubs\\nerror: it failed'," \
               " file=sys.stderr); sys.exit(1)"  # fmt: skip
