@@ -1266,6 +1266,31 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         laws.check_dialect(row(**fields))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"begins": "<"}, "dialect own: begins: expected the characters '=', found '<'"),
+        ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', found 'sS'"),
+        ({"head": "({name}"}, "head: no valid pattern"),
+    ],
+)
+def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, message):
+    with pytest.raises(DialectError, match=message):
+        Parser(dialects=row(**fields))
+
+
+def test_a_variant_may_be_a_section():
+    variant = Form(opener="<", head=r"{name} (?=\{)", body="json", alone=False, closer=">", repairs=("neighbour-body",))
+    own = replace(row(), variants=(variant,))
+    text = 'a < b <f {"a": 1} g {}> c => h {}'
+    laws.check_chunking(text, dialects=own)
+    calls = parse(text, dialects=own).calls
+    assert [(call.name, [repair.code for repair in call.repairs]) for call in calls] == [
+        *(("f", ["neighbour-body"]), ("g", ["neighbour-body"]), ("h", [])),
+    ]
+    assert not parse('<f {"a": 1}>', dialects=own, tolerance="strict").calls
+
+
 TAGS = {
     "head": "<own {name}>",
     "begins": "<",

@@ -75,6 +75,18 @@ def literals(pattern: str) -> list[str]:
         return [""]
 
 
+def first_characters(pattern: str) -> frozenset[str] | None:
+    r"""Return the characters with which a match of `pattern` may begin; None where that is not certain.
+
+    >>> sorted(first_characters(r"<(?:a:)?b|[#@]x"))
+    ['#', '<', '@']
+    """
+    members = _first(list(_parser.parse(pattern)))
+    if members is None or any(member != re.escape(member[-1]) for member in members):
+        return None
+    return frozenset(member[-1] for member in members)
+
+
 def _literals(items: list[Any]) -> list[str]:
     if items and items[0][0] is sre.LITERAL:
         return [chr(items[0][1]) + rest for rest in _literals(items[1:])]

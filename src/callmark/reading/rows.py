@@ -19,7 +19,7 @@ from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
 from callmark.reading.begun import EVERYWHERE
 from callmark.reading.grammar import load
-from callmark.reading.patterns import Pattern
+from callmark.reading.scanner import beginnings, shown
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {
@@ -34,7 +34,7 @@ def check_dialect(dialect: str | Dialect) -> None:
     - Its patterns compile, and end in something that must be there: where a pattern matches, more text behind it
       changes nothing. (Otherwise where a marker ends would depend on how the text was cut.) No part takes what the next
       one wants: what repeats possessively gives nothing back.
-    - `begins` holds the characters with which an opener, a head that stands alone or a loose head begins, and no other.
+    - `begins` holds the characters with which an opener or a head that stands alone begins, loose ones too, and no other.
     - Its grammar compiles and has the start rules `marker` and `call`.
     - What its templates write, if it has any, is read back: calls with values of every type, and with none.
 
@@ -193,14 +193,6 @@ def _is_member(kind: Any, code: Any, char: str) -> bool:
 
 
 def _check_begins(where: str, form: Form) -> None:
-    """Try every character of the basic plane as the first of an opener, a head or a loose head."""
-    texts = [form.opener] * bool(form.opener) + [form.head] * form.alone + list(form.loose_heads)
-    patterns = [Pattern(expand(text)) for text in texts]
-    found = "".join(
-        char
-        for char in map(chr, [*range(0xD800), *range(0xE000, 0x10000)])
-        if any(pattern.match(char) or pattern.may_match(char, 0) for pattern in patterns)
-    )
-    if set(found) != set(form.begins):
-        more = f" and {len(found) - 20} more" if len(found) > 20 else ""
-        raise AssertionError(f"{where}.begins: expected the characters {found[:20]!r}{more}, found {form.begins!r}")
+    found = beginnings(form)
+    if found != set(form.begins):
+        raise AssertionError(f"{where}.begins: expected {shown(found)}, found {form.begins!r}")

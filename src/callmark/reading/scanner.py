@@ -21,6 +21,8 @@ from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form, expand, select
 from callmark.dialects.model import CLOSING_TAG, THOUGHT_TAGS, anonymous, respelled
+from callmark.dialects.table import BUILTIN
+from callmark.errors import DialectError
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
@@ -33,7 +35,7 @@ from callmark.reading.patterns import (
     patterns,
     section,
 )
-from callmark.reading.prefixes import literals
+from callmark.reading.prefixes import first_characters, literals
 
 _NOWHERE: Final = sys.maxsize
 _TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
@@ -125,6 +127,7 @@ class Plan:
         for dialect in dialects:
             openers: set[str] = set()
             for form in dialect.forms:
+                _check_begins(dialect, form)
                 compiled = patterns(form)
                 if compiled.opener is not None and form.opener not in openers:
                     openers.add(form.opener)
@@ -137,14 +140,15 @@ class Plan:
                 if form.alone and tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
             for form in dialect.variants if tolerant else ():
+                _check_begins(dialect, form)
                 compiled = patterns(form)
-                if not form.salvage:
-                    loose.append(Entry("loose", compiled.head, dialect, compiled))
-                elif tolerance == "salvage":  # what none of the grammar's markers begins with, but its heads may
-                    if compiled.opener is None:
-                        salvaged.append(Entry("loose", compiled.head, dialect, compiled))
-                    elif form.opener not in openers:
-                        salvaged.append(Entry("opener", compiled.opener, dialect, compiled, section((form,))))
+                if form.salvage and tolerance != "salvage":
+                    continue
+                found = salvaged if form.salvage else loose  # salvage: what no marker begins with, but its heads may
+                if compiled.opener is None:
+                    found.append(Entry("loose", compiled.head, dialect, compiled))
+                elif form.opener not in openers:
+                    found.append(Entry("opener", compiled.opener, dialect, compiled, section((form,))))
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
@@ -402,6 +406,46 @@ class Search:
         index = buffer.find(literal, at)
         literals[literal] = index = _NOWHERE if index < 0 else index
         return index
+
+
+@cache
+def _shipped() -> frozenset[int]:
+    """The rows that come with callmark, of which a test knows that they begin as they say: by `id`, which is cheap."""
+    return frozenset(id(form) for dialect in BUILTIN for form in (*dialect.forms, *dialect.variants))
+
+
+def _check_begins(dialect: Dialect, form: Form) -> None:
+    """Raise DialectError where a form of one's own may begin with a character that `begins` lacks, or is no pattern."""
+    if id(form) in _shipped():
+        return
+    form.check()
+    found = beginnings(form)
+    if not found <= set(form.begins):
+        raise DialectError(f"dialect {dialect.name}: begins: expected {shown(found)}, found {form.begins!r}")
+
+
+@lru_cache(maxsize=64)
+def beginnings(form: Form) -> frozenset[str]:
+    """Return the characters with which an opener, or a head that stands alone, may begin, loose ones included.
+
+    Where the patterns do not tell, every character of the basic plane is tried.
+    """
+    texts = [form.opener] * bool(form.opener) + [*form.loose_openers, *((form.head, *form.loose_heads) * form.alone)]
+    found: set[str] = set()
+    for text in map(expand, texts):
+        first = first_characters(text)
+        if first is None:
+            pattern = Pattern(text)
+            plane = map(chr, [*range(0xD800), *range(0xE000, 0x10000)])
+            first = frozenset(char for char in plane if pattern.match(char) or pattern.may_match(char, 0))
+        found |= first
+    return frozenset(found)
+
+
+def shown(characters: frozenset[str]) -> str:
+    """Return some of the characters, in words for messages."""
+    some = "".join(sorted(characters))
+    return f"the characters {some[:20]!r}" + (f" and {len(some) - 20} more" if len(some) > 20 else "")
 
 
 def _begins(entry: Entry) -> str:
