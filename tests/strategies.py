@@ -162,6 +162,8 @@ MARKERS: dict[str, tuple[str, ...]] = {
     "pythonic": (
         "[f(a=1, b='x'), g()]",
         '<|tool_call_start|>[f(a="x", b=[1, None]), g({"c": 2})]<|tool_call_end|>',
+        '<|python_tag|>f.call(a="x)", b=2)',
+        '```tool_code\nf(a=1)\nprint(g(b="```"))\n```',
     ),
     "deepseek": (
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n"

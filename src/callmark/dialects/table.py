@@ -12,6 +12,7 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
+_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"(?:\"type\"{ws}:{ws}\"function\"{ws},{ws})?\"name", 1)
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
@@ -46,12 +47,18 @@ _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
     "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
 }
+_DS = r"(?:▁|\\?_|[ ])"  # between the words of a token, as distilled models spell it
+_DS_CALL = rf"<｜tool{_DS}call(?:s|{_DS}begin)｜>{{ws}}"  # the first stands for the section's opener too
+_DS_SEP = rf"<｜tool{_DS}sep｜>{{ws}}"
+_DS_NEXT = rf"(?={{ws}}<｜tool{_DS}call(?:{_DS}begin|s{_DS}end)｜>)"
 _BY_ROLE = r"function call<\|role_sep\|>{ws}(?=\{)"
 _OBJECTS_END = r"</function_call>|<\|message_sep\|>"
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
-_HARMONY_MESSAGE = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}(?=\{)"
+_CHANNEL = r"(?:commentary|analysis)"
+_HARMONY_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}"
+_HARMONY_MESSAGE = _HARMONY_HEADER + r"(?=\{)"
 
 
 def _list_of(opener: str, closer: str, **more: Any) -> Form:
@@ -187,6 +194,15 @@ BUILTIN: tuple[Dialect, ...] = (
                 **_BARE,
             ),
             Form(
+                head=(
+                    r"<(?:tools?|response|xml|(?i:json))>{ws}"
+                    r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}\"arguments\"{ws}:{ws}\{)"
+                ),
+                body="envelope",
+                tail=r"{ws}</(?:tools?|response|xml|(?i:json))>",
+                repairs=("opener-spelling",),
+            ),
+            Form(
                 head=r"<tool_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}```{ws}</tool_call>",
@@ -224,6 +240,7 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 **_QWEN_SECTION,
                 head=r"<function={name}>{ws}(?=\{)",
+                loose_heads=(rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",),
                 body="json",
                 tail=r"{ws}</function>",
                 loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
@@ -384,7 +401,7 @@ BUILTIN: tuple[Dialect, ...] = (
     Dialect(
         name="pythonic",
         title="[f(a=1), g()] or <|tool_call_start|>[f(a=1)]<|tool_call_end|>",
-        models="Llama 4 and ToolACE; LFM2, LFM2.5, Olmo 3, and at times Llama 4, with a wrapper",
+        models="Llama 4 and ToolACE; LFM2, LFM2.5, Olmo 3, Gemma 3, and at times Llama 3 and 4, with a wrapper",
         source=_SOURCE + ": pythonic, llama4_pythonic, lfm2, olmo3",
         forms=(
             _calls_of(
@@ -394,8 +411,36 @@ BUILTIN: tuple[Dialect, ...] = (
             ),
             _calls_of(r"<function_calls>{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()", r"</function_calls>"),
             _bare_calls(explicit=False),
+            Form(head=r"<\|python_tag\|>{ws}(?P<name>[^\W\d]\w{0,127}+)\.call\(", body="arguments"),
+            *(
+                Form(
+                    opener=r"```tool_code[ \t]{0,16}+\r?\n{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
+                    head=head + r"{name}{ws}\(",
+                    body="arguments",
+                    begins="`",
+                    tail=tail,
+                    closer=r"{ws}```",
+                    alone=False,
+                    line_start=True,
+                    explicit=False,
+                )
+                for head, tail in ((r"print{ws}\({ws}(?=[^\W\d])", r"{ws}\)"), (r"(?!print{ws}\()", ""))
+            ),
         ),
-        variants=(_bare_calls(**_BARE),),
+        variants=(
+            _bare_calls(**_BARE),
+            _calls_of(
+                r"<\|(?:tool_call|python)_start\|>{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
+                r"<\|(?:tool_call|python)_end\|>",
+                repairs=("neighbour-body",),
+            ),
+            _calls_of(
+                r"<function_calls>{ws}" + _BARE_CALLS,
+                r"{ws}\]{ws}</function_calls>",
+                separator=r"{ws},{ws}",
+                repairs=("neighbour-body",),
+            ),
+        ),
         writing=Writing(
             opener="<|tool_call_start|>[",
             call="{name}({arguments})",
@@ -413,12 +458,14 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
                 head=r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)",
+                loose_openers=(rf"<｜tool{_DS}calls{_DS}begin｜>{{ws}}(?={_DS_CALL})",),
+                loose_heads=(
+                    rf"{_DS_CALL}(?=[^<>{{}}]{{1,256}}+{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
+                    r"(?:```(?:json)?{ws})?(?=\{)",
+                ),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
-                loose_tail=(
-                    r"{ws}(?:<｜tool▁call▁end｜>|```(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>)))"
-                    r"|(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>))"
-                ),
+                loose_tail=rf"{{ws}}(?:(?:```{{ws}})?<｜tool{_DS}call{_DS}end｜>|```{_DS_NEXT})|{_DS_NEXT}",
                 closer=r"<｜tool▁calls▁end｜>",
             ),
             Form(
@@ -426,10 +473,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<｜tool▁call▁begin｜>{ws}{name}{ws}<｜tool▁sep｜>{ws}(?=\{)",
                 body="json",
                 tail=r"{ws}<｜tool▁call▁end｜>",
-                loose_tail=r"(?={ws}(?:<｜tool▁call▁begin｜>|<｜tool▁calls▁end｜>))",
+                loose_tail=_DS_NEXT,
                 closer=r"<｜tool▁calls▁end｜>",
             ),
         ),
+        tags=(rf"<｜tool{_DS.replace('▁|', '', 1)}calls{_DS}end｜>",),
         writing=Writing(
             form=1,
             opener="<｜tool▁calls▁begin｜>",
@@ -457,6 +505,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
                     r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
                     r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}(?P<missing>)(?P<empty><\|tool_call_end\|>)",
+                    r"<\|tool_call_begin\|>{ws}(?P<id>functions\.(?P<name>[^\W\d][\w./\-]{0,127}+):[0-9]{1,9}+){ws}(?P<missing>)(?=\{)",
                 ),
                 tail=r"{ws}<\|tool_call_end\|>",
                 loose_tail=r"(?={ws}(?:<\|tool_call_begin\|>|<\|tool_calls?_section_end\|>))",
@@ -688,8 +737,8 @@ BUILTIN: tuple[Dialect, ...] = (
             ),
             _list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?"),
             _objects(
-                r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>){ws}(?=\{)",
-                r"<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>)",
+                r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}(?=\{)",
+                r"<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
             ),
             _list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
             _list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}<\|/tool_call\|>)?"),
@@ -779,6 +828,7 @@ BUILTIN: tuple[Dialect, ...] = (
             r"<\|end_message(?P<closes>)\|>",
             r"(?:<\|message_model\|>)?<\|content_text\|>",
             r"<\|content_model_end_sampling\|>",
+            r"<(?:(?P<closes>/)|(?P<opens>))longcat_think>",
         ),
         writing=Writing(
             call='<|action_start|><|plugin|>{"name": {quoted_name}, "arguments": {arguments}{id}}<|action_end|>',
@@ -842,8 +892,17 @@ BUILTIN: tuple[Dialect, ...] = (
         source=_SOURCE + ": openai, gpt-oss",
         forms=(
             Form(
-                opener=r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?=(?:commentary|analysis){ws}to=functions\.)",
-                head=rf"(?:commentary|analysis){{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
+                opener=rf"(?:<\|start\|>assistant{{ws}})?<\|channel\|>(?={_CHANNEL}{{ws}}to=functions\.)",
+                loose_openers=(
+                    rf"(?:<\|start\|>assistant{{ws}})?<\|channel\|>{_CHANNEL}{{ws}}<\|channel\|>"
+                    rf"(?={_CHANNEL}{{ws}}to=functions\.)",
+                ),
+                head=rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
+                loose_heads=(
+                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}[^<{{}}\r\n]{{0,64}}+(?:<\|channel\|>{_CHANNEL}"
+                    r"[^<{}\r\n]{0,64}+)?(?:<\|constrain\|>[^<{}\r\n]{0,64}+)?(?:<\|message\|>{ws})?(?=\{)",
+                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_HEADER}(?P<missing>)(?P<empty>)(?=<\|(?:call|end)\|>)",
+                ),
                 body="json",
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
@@ -950,8 +1009,8 @@ BUILTIN: tuple[Dialect, ...] = (
                 separator=r"{ws};{ws}",
                 alone=False,
             ),
-            Form(begins="{", head=_NAMED_FIRST, body="envelope", line_start=True, explicit=False),
-            Form(begins=";", head=r";{ws}" + _NAMED_FIRST, body="envelope", explicit=False),
+            Form(begins="{", head=_TYPED_FIRST, body="envelope", line_start=True, explicit=False),
+            Form(begins=";", head=r";{ws}" + _TYPED_FIRST, body="envelope", explicit=False),
         ),
         writing=Writing(
             opener="<|python_tag|>",

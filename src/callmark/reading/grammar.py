@@ -63,7 +63,6 @@ _WORDS: Final = {
     "ID": "an id",
     "KEY": "a key",
     "NAME": "a name",
-    "NAME_IN_ID": "a name",
     "NUMBER": "a number",
     "OTHER_KEY": "a string",
     "PAIR_KEY": "a key",
@@ -467,9 +466,9 @@ def _text(path: str) -> str:
 
 
 def _kind(terminal: str) -> str:
-    """Return what a terminal is: of a dialect whose forms have tags of their own, `VALUE_STEP` is a VALUE."""
+    """Return what a terminal is: of a dialect whose forms differ in it, `VALUE_STEP` is a VALUE."""
     first, _, _ = terminal.partition("_")
-    return first if first in ("KEY", "VALUE") else terminal
+    return first if first in ("KEY", "VALUE", "NAME") else terminal
 
 
 def _is(node: Node | Token, kind: str) -> bool:
