@@ -7,6 +7,7 @@ whatever the dialect.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -48,7 +49,15 @@ def begun(raw: str, dialect: Dialect, nonce: str | None = None) -> Begun:
 
 def _without_sections(dialect: Dialect, first: str) -> Dialect:
     """Return the dialect with calls that stand alone, and that begin with the character `first`: raw calls."""
-    forms = [replace(form, alone=True, begins=first) for form in dialect.forms if not form.alone and first]
+    here = f"(?={re.escape(first)})"
+    forms = [
+        replace(
+            form, alone=True, begins=first, opener="", loose_openers=(),
+            head=here + form.head, loose_heads=tuple(here + head for head in form.loose_heads),
+        )
+        for form in dialect.forms
+        if not form.alone and first
+    ]  # fmt: skip
     return replace(dialect, forms=(*forms, *dialect.forms))
 
 
