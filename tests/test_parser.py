@@ -1045,3 +1045,16 @@ def test_a_good_call_is_read_behind_hundreds_whose_values_die_at_once():
     assert [call.name for call in parsed.calls] == ["g"]
     assert len(parsed.problems) == 300
     assert joined(parsed.events) == joined(by_characters(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "repairs"),
+    [
+        ('Hm. <tool_call>```json\n{"name": "f"}\n```</tool_call>', [("fenced-body", 4, 23)]),
+        ('Hm. [TOOL_CALLS] {"name": "f"}.', [("missing-opener", 4, 4), ("missing-closer", 30, 30)]),
+    ],
+)
+def test_what_a_variant_repairs_is_told_at_its_place(text, repairs):
+    """An opener is missing before the marker, another repair is of the head."""
+    (call,) = callmark.parse(text).calls
+    assert [(repair.code, repair.span.start, repair.span.end) for repair in call.repairs] == repairs
