@@ -46,6 +46,7 @@ from callmark.dialects import select
 from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
 from callmark.reading.patterns import PATIENCE
+from callmark.reading.pieces import TOGETHER
 from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
@@ -1058,3 +1059,10 @@ def test_what_a_variant_repairs_is_told_at_its_place(text, repairs):
     """An opener is missing before the marker, another repair is of the head."""
     (call,) = callmark.parse(text).calls
     assert [(repair.code, repair.span.start, repair.span.end) for repair in call.repairs] == repairs
+
+
+def test_a_run_of_backticks_is_one_where_pieces_are_read_together():
+    for before in range(TOGETHER - 3, TOGETHER + 1):
+        text = "x" * before + "``[CALL: f()]` `` [CALL: g()]"
+        check_chunking(text)
+        assert [call.name for call in callmark.parse(text).calls] == ["g"]

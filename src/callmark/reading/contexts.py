@@ -157,8 +157,6 @@ class Contexts:
         """Read whole lines: only those that look like a fence matter, but in one that is indented as in a list."""
         if text.find("```", at, end) >= 0 or text.find("~~~", at, end) >= 0:
             for line in FENCE_LINE.finditer(text, at, end) if self._indent <= INDENT else ():
-                if self._sole and text[at : line.start()].strip():
-                    self._sole = False
                 self._line = line[0][:LINE_LIMIT]
                 self._runs = len(_RUN.findall(line[0]))
                 self._end_line()
