@@ -34,7 +34,7 @@ def check_dialect(dialect: str | Dialect) -> None:
     - Its patterns compile, and end in something that must be there: where a pattern matches, more text behind it
       changes nothing. (Otherwise where a marker ends would depend on how the text was cut.) No part takes what the next
       one wants: what repeats possessively gives nothing back.
-    - `begins` holds the characters with which an opener or a head that stands alone begins, loose ones too, and no other.
+    - `begins` holds the characters with which an opener or a head that stands alone begins, loose ones too; no other.
     - Its grammar compiles and has the start rules `marker` and `call`.
     - What its templates write, if it has any, is read back: calls with values of every type, and with none.
 
