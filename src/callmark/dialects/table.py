@@ -460,7 +460,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)",
                 loose_openers=(rf"<｜tool{_DS}calls{_DS}begin｜>{{ws}}(?={_DS_CALL})",),
                 loose_heads=(
-                    rf"{_DS_CALL}(?=[^<>{{}}]{{1,256}}+{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
+                    rf"{_DS_CALL}(?=[^\W\d][\w.:/\-]{{0,127}}+{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                     r"(?:```(?:json)?{ws})?(?=\{)",
                 ),
                 body="json",
@@ -899,8 +899,8 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 head=rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
                 loose_heads=(
-                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}[^<{{}}\r\n]{{0,64}}+(?:<\|channel\|>{_CHANNEL}"
-                    r"[^<{}\r\n]{0,64}+)?(?:<\|constrain\|>[^<{}\r\n]{0,64}+)?(?:<\|message\|>{ws})?(?=\{)",
+                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}(?:{{ws}}<\|channel\|>{_CHANNEL})?{{ws}}"
+                    r"(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?(?:<\|message\|>{ws})?(?=\{)",
                     rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_HEADER}(?P<missing>)(?P<empty>)(?=<\|(?:call|end)\|>)",
                 ),
                 body="json",
@@ -1027,6 +1027,7 @@ BUILTIN: tuple[Dialect, ...] = (
         forms=(
             Form(
                 head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}(?=\{)",
+                loose_heads=(r"<\|tool_call>{ws}(?:call)?{ws}:{ws}{name}{ws}(?=\{)",),
                 body="braces",
                 quote='<|"|>',
                 tail=r"{ws}<tool_call\|>",
@@ -1108,6 +1109,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="envelope",
                 begins="`",
                 tail=r"{ws}```",
+                loose_tail=_FURTHER,
                 line_start=True,
                 explicit=False,
             ),
