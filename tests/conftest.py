@@ -7,11 +7,14 @@ where `CI` is set), "few" (where coverage is measured) and "long" (for a night, 
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks`, whose recovery corpus the laws use
@@ -32,3 +35,27 @@ settings.register_profile("ci", settings.get_profile("dev"), max_examples=50)
 settings.register_profile("few", settings.get_profile("dev"), max_examples=5)
 settings.register_profile("long", settings.get_profile("dev"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+_ACME = """
+name = "acme"
+title = "<acme>{...}</acme>"
+models = "Acme"
+source = "its template"
+writing = { call = '<acme>{{"name": {quoted_name}, "arguments": {arguments}}}</acme>' }
+[[forms]]
+head = '<acme>{ws}(?=\\{)'
+body = "envelope"
+tail = "{ws}</acme>"
+"""
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> Callable[[list[str]], Path]:
+    """Return what writes the row of a dialect of one's own, whose results begin so, and returns its file."""
+
+    def write(results: list[str]) -> Path:
+        row = tmp_path / "acme.toml"
+        row.write_text(f"results = {json.dumps(results)}{_ACME}")
+        return row
+
+    return write

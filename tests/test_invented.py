@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callmark import Call, Malformed, Registry, Result, Session, Settings, Text, tool
+from callmark import Call, Malformed, Registry, Result, Session, Settings, Text, load_dialect, tool
 from callmark.events import Event
 from callmark.running.models import Request
 from callmark.running.session import Step
@@ -124,26 +124,9 @@ def test_the_result_of_a_tool_that_is_not_there_is_an_invented_one_too():
     assert (played.text, len(played.results)) == ("\nWell.\n", 1)
 
 
-def test_a_dialect_of_ones_own_says_what_its_results_are(tmp_path):
-    row = tmp_path / "acme.toml"
-    row.write_text(
-        """
-        name = "acme"
-        title = "<acme>{...}</acme>"
-        models = "Acme"
-        source = "its template"
-        results = ["<acme_says>"]
-        writing = { call = '<acme>{{"name": {quoted_name}, "arguments": {arguments}}}</acme>' }
-        [[forms]]
-        head = '<acme>{ws}(?=\\{)'
-        body = "envelope"
-        tail = "{ws}</acme>"
-        """
-    )
-    from callmark import load_dialect
-
+def test_a_dialect_of_ones_own_says_what_its_results_are(acme):
     text = '<acme>{"name": "add", "arguments": {"a": 1, "b": 2}}</acme>'
-    played = Played([f"{text}\n<acme_says>3</acme_says>\n{text}"], dialect=load_dialect(row))
+    played = Played([f"{text}\n<acme_says>3</acme_says>\n{text}"], dialect=load_dialect(acme(["<acme_says>"])))
     assert (played.message["content"], played.results) == (f"{text}\n", [3])
 
 

@@ -297,22 +297,8 @@ def test_thinking_goes_where_it_is_wanted():
     assert seen(f"so {CALL}</think>{CALL}", **options) == (f"so {CALL}</think>", [OSLO], "tool_calls")
 
 
-def test_results_of_a_dialect_of_ones_own_are_cut_off(tmp_path):
-    row = tmp_path / "acme.toml"
-    row.write_text(
-        """
-        name = "acme"
-        title = "<acme>{...}</acme>"
-        models = "Acme"
-        source = "its template"
-        results = ["<(?P<who>acme)_says>{ws}", "<(?P<who>acme)_thinks>"]
-        writing = { call = '<acme>{{"name": {quoted_name}, "arguments": {arguments}}}</acme>' }
-        [[forms]]
-        head = '<acme>{ws}(?=\\{)'
-        body = "envelope"
-        tail = "{ws}</acme>"
-        """
-    )
+def test_results_of_a_dialect_of_ones_own_are_cut_off(acme):
+    row = acme(["<(?P<who>acme)_says>{ws}", "<(?P<who>acme)_thinks>"])
     text = '<acme>{"name": "weather", "arguments": {"city": "Oslo"}}</acme>\n<acme_says>7</acme_says>'
     assert seen(text, dialect=str(row)) == ("", [OSLO], "tool_calls")
     assert seen(f"{CALL}\n<acme_says>7") == ("<acme_says>7", [OSLO], "tool_calls")
