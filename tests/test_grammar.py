@@ -141,8 +141,8 @@ def test_a_marker_is_read_and_its_calls_are_calls(dialect):
             at = text.index(call.raw, at) + len(call.raw)
             assert loaded.read(call.raw) == (call,)
             matches = [(head.match(call.raw), tail) for head, tail in zip(heads, tails, strict=True)]
-            match, tail = next((match, tail) for match, tail in matches if match)
-            assert match.groupdict().get("name") in (call.name, None)
+            named = [way for way in matches if way[0] and way[0].groupdict().get("name") in (call.name, None)]
+            match, tail = named[0]
             assert match.groupdict().get("id") in (call.id, None)
             empty = match.groupdict().get("empty") is not None  # such a head is the whole call
             ends = [match.end()] if empty else [m.end() for m in tail.finditer(call.raw + text[at : at + 1])]

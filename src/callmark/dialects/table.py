@@ -56,6 +56,7 @@ _OBJECTS_END = r"</function_call>|<\|message_sep\|>"
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
+_PRINT = r"print{ws}\({ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
 _CHANNEL = r"(?:commentary|analysis)"
 _HARMONY_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}"
 _HARMONY_MESSAGE = _HARMONY_HEADER + r"(?=\{)"
@@ -424,7 +425,7 @@ BUILTIN: tuple[Dialect, ...] = (
                     line_start=True,
                     explicit=False,
                 )
-                for head, tail in ((r"print{ws}\({ws}(?=[^\W\d])", r"{ws}\)"), (r"(?!print{ws}\()", ""))
+                for head, tail in ((_PRINT, r"{ws}\)"), (f"(?!{_PRINT})", ""))
             ),
         ),
         variants=(
