@@ -77,6 +77,31 @@ def test_anthropic_history_becomes_text():
     ]
 
 
+def test_a_result_that_is_an_error_says_so_as_a_session_does():
+    def told(result):
+        use = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+        chat = [{"role": "assistant", "content": [use]}, result]
+        text = render_history(chat)
+        back = restore_history(text)
+        assert render_history(back) == text
+        assert back[1]["content"] == text[1]["content"].partition("\n")[2]
+        return json.loads(back[1]["content"])
+
+    def block(content, **fields):
+        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": content, **fields}]}
+
+    assert told(block("no cat", is_error=True)) == {"error": "no cat"}
+    assert told(block([{"type": "text", "text": "no"}, {"type": "text", "text": "cat"}], is_error=True)) == {
+        "error": "no\ncat"
+    }
+    assert told(block([{"type": "image"}], is_error=True)) == {"error": [{"type": "image"}]}
+    assert told(block(None, is_error=True)) == {"error": ""}
+    assert told({"role": "tool", "tool_call_id": "t1", "content": "no cat", "is_error": True}) == {"error": "no cat"}
+    said = '{"error": {"code": "gone", "message": "no cat"}}'
+    assert told(block(said, is_error=True)) == told(block(json.loads(said), is_error=True)) == json.loads(said)
+    assert told(block('"no cat"', is_error=False)) == "no cat"
+
+
 def test_unknown_ids_and_names_are_kept():
     chat = [
         {"role": "assistant", "content": None, "tool_calls": [call("look"), call("turn", "", None)]},

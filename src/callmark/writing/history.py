@@ -51,7 +51,7 @@ def render_history(
     Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
     `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
     those of unknown calls come last, with their own ids; results without an id go by name, and those that have no
-    name either are of the next call that has no result. Arguments that are no JSON
+    name either are of the next call that has no result. One that `is_error` says `{"error": ...}`. Arguments that are no JSON
     object are written as `{"_raw": text}`. What stands beside native calls is guarded, so that the calls behind it are
     read and nothing else: markers in it are broken, an open code fence and open thoughts are closed. Other content
     stays as it is, parts included.
@@ -92,10 +92,10 @@ def render_history(
         parts = content if isinstance(content, list) else []
         if role in ("tool", "function"):
             name = message.get("name") or ""
-            waiting.append(_Result(str(message.get("tool_call_id") or ""), str(name), _plain(content)))
+            waiting.append(_Result(str(message.get("tool_call_id") or ""), str(name), _told(message)))
             continue
         found = [part for part in parts if _kind(part) == "tool_result"]
-        waiting += [_Result(str(part.get("tool_use_id") or ""), "", _plain(part.get("content"))) for part in found]
+        waiting += [_Result(str(part.get("tool_use_id") or ""), "", _told(part)) for part in found]
         if found and len(found) == len(parts):
             continue
         write_results()
@@ -165,6 +165,13 @@ def _arguments(given: Any) -> dict[str, Any]:
 
 def _refuse(word: str) -> Any:
     raise ValueError(f"expected JSON, found {word}")
+
+
+def _told(result: Mapping[str, Any]) -> Any:
+    """Return what a result says: where it is an error, under the key by which sessions tell errors, too."""
+    content = _plain(result.get("content"))
+    fails = result.get("is_error") is True and "error" not in _arguments(content)
+    return {"error": content} if fails else content
 
 
 def _plain(content: Any) -> Any:
