@@ -475,10 +475,27 @@ def test_a_budget_takes_the_longest_style_that_fits():
     assert protocol_prompt(TOOLS, budget=sizes["signature"]).style == "signature"
     assert protocol_prompt(TOOLS, budget=sizes["signature"] - 1).style == "brief"
     assert protocol_prompt(TOOLS, budget=sizes["compact"]).style == "compact"
-    with pytest.raises(UsageError, match=f"at least the {sizes['compact']} tokens of the style compact, found 10"):
-        protocol_prompt(TOOLS, budget=10)
     assert protocol_prompt(TOOLS, budget=11, count=lambda text: 1).tokens == 11
     assert estimate_tokens("abcde天气") == 4
+
+
+@pytest.mark.parametrize("where", ["turns", "inline"])
+def test_a_budget_below_all_styles_costs_the_second_example_and_then_the_first(where):
+    whole = protocol_prompt(TOOLS, style="compact", examples=where)
+    one = protocol_prompt(TOOLS, examples=where, budget=whole.tokens - 1)
+    bare = protocol_prompt(TOOLS, style="compact", examples="none")
+    assert bare.tokens < one.tokens < whole.tokens
+    assert one.style == "compact"
+    assert one.calls == whole.calls[:1] * 3
+    shown = "\n".join(message["content"] for message in one.messages())
+    assert calls_in(shown, "call", tools=TOOLS) == [(call.name, call.arguments) for call in one.calls[:2]]
+    assert protocol_prompt(TOOLS, examples=where, budget=one.tokens) == one
+    assert protocol_prompt(TOOLS, examples=where, budget=one.tokens - 1) == bare
+    assert protocol_prompt(TOOLS, examples=where, budget=bare.tokens) == bare
+    told = f"budget: expected at least the {bare.tokens} tokens of the style compact without examples, found "
+    for budget in (bare.tokens - 1, 0, -1):
+        with pytest.raises(UsageError, match=f"{told}{budget}"):
+            protocol_prompt(TOOLS, examples=where, budget=budget)
 
 
 def test_a_template_of_ones_own():

@@ -27,7 +27,7 @@ DIALECT = click.option("--dialect", default="call", metavar="NAME|FILE.toml", he
 @click.option("--reasoning", is_flag=True, help="A sentence of reasoning before a call.")
 @click.option("--nonce", help="The code that every call must carry.")
 @click.option("--examples", default="turns", help="turns, inline or none.")
-@click.option("--budget", type=int, help="Most tokens; a shorter style is taken where one is too long.")
+@click.option("--budget", type=int, help="Most tokens; a shorter style and fewer examples are taken.")
 @click.option("--tokenizer", metavar="tokenizer.json", help="Count with this tokenizer (pip install callmark[tokens]).")
 @click.option("--count", "counted", is_flag=True, help="Print style, characters and tokens of the messages instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the messages, example turns included, as JSON Lines.")

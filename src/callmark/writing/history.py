@@ -51,10 +51,10 @@ def render_history(
     Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
     `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
     those of unknown calls come last, with their own ids; results without an id go by name, and those that have no
-    name either are of the next call that has no result. One that `is_error` says `{"error": ...}`. Arguments that are no JSON
-    object are written as `{"_raw": text}`. What stands beside native calls is guarded, so that the calls behind it are
-    read and nothing else: markers in it are broken, an open code fence and open thoughts are closed. Other content
-    stays as it is, parts included.
+    name either are of the next call that has no result. One that `is_error` says `{"error": ...}`. Arguments that are
+    no JSON object are written as `{"_raw": text}`. What stands beside native calls is guarded, so that the calls
+    behind it are read and nothing else: markers in it are broken, an open code fence and open thoughts are closed.
+    Other content stays as it is, parts included.
 
     nonce        the code that written calls carry, and results do not: asterisks stand for it there
     merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate

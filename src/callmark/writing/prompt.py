@@ -99,12 +99,13 @@ def protocol_prompt(
     reasoning    whether the model is to say first what it needs the call for
     examples     "turns": as messages, which work best; "inline": in the text, where a host allows no such messages;
                  "none"
-    budget       most tokens that text and turns may have; a shorter style is taken where `style` is too long
+    budget       most tokens that text and turns may have: where they have more, a shorter style is taken, the longest
+                 that fits; where none does, the shortest without the second of the two examples, then without any
     count        counts the tokens of a text
     template     a layout of one's own, with the places {title}, {tools}, {how}, {rules} and {examples}
 
     Raises ToolsError for what is no tool, and UsageError for options out of range, a name that the dialect cannot
-    write, and a budget under which no style stays.
+    write, and a budget that the shortest style exceeds without examples.
     """
     row = selected(dialect)
     if style not in STYLES:
@@ -129,12 +130,14 @@ def protocol_prompt(
     if tool_choice not in CHOICES and tool_choice not in names:
         raise UsageError(f"tool_choice: expected {', '.join(CHOICES)} or the name of a tool, found {tool_choice!r:.80}")
     writer = _Writer(specs, row, tool_choice, parallel, language_of(language), nonce, reasoning, examples, template)
-    ladder = STYLES[STYLES.index(style) :] if budget is not None else (style,)
-    for way in ladder:
-        prompt = writer.prompt(way, count)
+    ladder = ((way, _LOOPS) for way in STYLES[STYLES.index(style) :])
+    for way, loops in (*ladder, *((STYLES[-1], fewer) for fewer in reversed(range(_LOOPS)))):
+        prompt = writer.prompt(way, count, loops)
         if budget is None or prompt.tokens <= budget:
             return prompt
-    raise UsageError(f"budget: expected at least the {prompt.tokens} tokens of the style {way}, found {budget}")
+    raise UsageError(
+        f"budget: expected at least the {prompt.tokens} tokens of the style {way} without examples, found {budget}"
+    )
 
 
 class _Writer:
@@ -200,8 +203,8 @@ class _Writer:
             return WrittenCall(spec.name, {})
         return call
 
-    def prompt(self, style: Style, count: Callable[[str], int]) -> Prompt:
-        """Return the prompt with the tools described in a style."""
+    def prompt(self, style: Style, count: Callable[[str], int], loops: int) -> Prompt:
+        """Return the prompt with the tools described in a style, and at most so many examples of the whole loop."""
         words = self._words
         first = (self._form,) if self._form else self._calls[:1]
         marker = self._rendered(first[0], self._tools) if first else ""
@@ -211,7 +214,8 @@ class _Writer:
             style, words.optional.replace("{default}", default)
         )
         signs = f"{intro}\n" if style == "schema" or self._has_optional() else ""
-        turns = self._turns()
+        looped = self._calls[:loops]
+        turns = self._turns(looped)
         wanted = bool(marker) and self._choice != "none"
         text = fill(
             self._template,
@@ -226,10 +230,10 @@ class _Writer:
         text = re.sub(r"\n{3,}", "\n\n", text).strip("\n")
         shown = turns if self._examples == "turns" else ()
         reminder = f"{how if self._form else words.reminder}\n{marker}" if wanted else self._wanted()
-        looped = self._calls if self._examples == "inline" else ()
+        told = {"how": first, "examples": looped if self._examples == "inline" else ()}
         places = re.findall(r"\{(how|examples)\}", self._template)
-        told = [call for place in places for call in (first if place == "how" else looped)]
-        calls = (*told, *(self._calls if self._examples == "turns" else ()), *first) if wanted else ()
+        shown_calls = [call for place in places for call in told[place]]
+        calls = (*shown_calls, *(looped if self._examples == "turns" else ()), *first) if wanted else ()
         counts = [count(content) for content in (text, *(turn["content"] for turn in shown))]
         odd = [tokens for tokens in counts if not isinstance(tokens, int)]
         if odd:
@@ -284,18 +288,18 @@ class _Writer:
         """Return a line with what others wrote in it such that it is no call, and hides none."""
         return unopened(neutralized_inside(text, dialects=self._dialect), self._dialect)
 
-    def _turns(self) -> tuple[dict[str, str], ...]:
+    def _turns(self, calls: tuple[WrittenCall, ...]) -> tuple[dict[str, str], ...]:
         """Return examples: words without a call, then the whole loop: a request, the call, its result, the answer.
 
         The loops stand last, and for two tools: of 20 answers of SmolLM2-135M 9 are calls then, 5 behind one loop, and
         none where the last thing that was said were words.
         """
-        if not self._calls or self._examples == "none":
+        if not calls or self._examples == "none":
             return ()
         words = self._words
         free = self._choice == "auto"  # where a call is wanted, an exchange without one would say otherwise
         contents = [("user", words.greeting), ("assistant", words.greeted)] if free else []
-        for call in self._calls:
+        for call in calls:
             values = ", ".join(f"{key}: {_plain(value)}" for key, value in call.arguments.items())
             places = {"name": call.name, "values": f"{values}{words.stop}" if values else ""}
             thought = f"{self._shown(fill(words.thought, places))}\n" if self._reasoning else ""
