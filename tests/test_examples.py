@@ -104,7 +104,7 @@ def test_examples_are_what_functions_take():
     ): ...  # fmt: skip
 
     example = example_arguments(tool_specs([call])[0])
-    assert read_signature(call).bind(example, None).keys() == example.keys()
+    assert read_signature(call).bind(example, None).arguments.keys() == example.keys()
     assert len(example) == 11
 
 

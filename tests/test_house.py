@@ -38,6 +38,7 @@ README = ROOT / "README.md"
 # Rooms from the ground up: each may import from the floors below it and from itself.
 FLOORS = (
     ("events", "errors"),
+    ("hints",),
     ("functions",),
     ("toolshapes",),
     ("dialects", "grammars", "languages"),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import enum
 import json
 import re
 import sys
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict, Unpack
 
+import jsonschema
 import msgspec
+import pydantic
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -114,6 +118,139 @@ def test_a_signature_becomes_a_schema():
     assert result == "Point(x=3, y=0.0) Colour.RED 2 r1"
 
 
+class Mixed(enum.Enum):
+    NOTHING = None
+    HALF = 0.5
+    ALL = "all"
+
+
+class Pair(enum.Enum):
+    BOTH = (1, 2)
+
+
+class Box(TypedDict, total=False):
+    b: list[int]
+
+
+class Parcel(pydantic.BaseModel):
+    """What is sent."""
+
+    weight: Annotated[int, pydantic.Field(gt=0)]
+    parts: list[Parcel] = []
+    sent: datetime.date | None = None
+
+
+def test_what_takes_its_arguments_by_position_is_called_so():
+    @tool
+    def add(first: int, /, second: int = 10, *others: int, sign: str = "+", **more: float):
+        """Add.
+
+        Args:
+            *others: what else there is
+        """
+        return first, second, others, sign, more
+
+    assert add.parameters == {
+        "type": "object",
+        "properties": {
+            "first": {"type": "integer"},
+            "second": {"type": "integer", "default": 10},
+            "others": {"type": "array", "items": {"type": "integer"}, "description": "what else there is"},
+            "sign": {"type": "string", "default": "+"},
+        },
+        "required": ["first"],
+        "additionalProperties": {"type": "number"},
+    }
+    registry = Registry([add])
+
+    def called(arguments: dict[str, Any]) -> Any:
+        return asyncio.run(registry.invoke("add", arguments, Invocation()))
+
+    assert called({"first": 1}) == (1, 10, (), "+", {})
+    assert called({"first": 1, "others": [2.0, 3]}) == (1, 10, (2, 3), "+", {})
+    assert called({"first": 1, "second": 2, "others": [3], "sign": "-", "x": 4}) == (1, 2, (3,), "-", {"x": 4.0})
+    assert raised(called, {"first": 1, "others": ["x"]}).code == "invalid-arguments"
+    assert raised(called, {"first": 1, "x": "y"}).code == "invalid-arguments"
+
+    @tool
+    def keep(a, /, *, context: Invocation, **more: Unpack[Box]):
+        return a, context.request_id, more
+
+    assert keep.parameters["additionalProperties"] is True
+    assert keep.function({"a": 1, "b": [2], "context": 5}, Invocation(request_id="r1")) == (1, "r1", {"b": [2]})
+
+
+def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
+    @tool(mode="read")
+    def send(
+        parcel: Parcel,
+        to: str | Path,
+        box: dict[str, Path | None],
+        parts: list[Mixed],
+        of: Mixed | int = Mixed.ALL,
+        key: Annotated[bytes | str, "what opens it"] = "",
+        by: Path = Path("post"),
+        until: Annotated[datetime.date | datetime.time, pydantic.Field(description="when at last")] = datetime.date.max,
+        spare: Parcel = Parcel(weight=1),  # noqa: B008
+    ):
+        """Send.
+
+        Args:
+            parcel: what goes
+        """
+        return parcel, to, box, parts, of, key, by, until
+
+    mixed = {"title": "Mixed", "enum": [None, 0.5, "all"]}
+    path = {"type": "string", "format": "path"}
+    text = {"type": "string"}
+    properties = send.parameters["properties"]
+    assert properties == {
+        "parcel": {"$ref": "#/$defs/Parcel", "description": "what goes"},
+        "to": {"anyOf": [text, path]},
+        "box": {"type": "object", "additionalProperties": {"anyOf": [path, {"type": "null"}]}},
+        "parts": {"type": "array", "items": mixed},
+        "of": {"anyOf": [mixed, {"type": "integer"}], "default": "all"},
+        "key": {"anyOf": [text, {**text, "contentEncoding": "base64"}], "description": "what opens it", "default": ""},
+        "by": {**path, "default": "post"},
+        "until": {
+            "anyOf": [{**text, "format": "date"}, {**text, "format": "time"}],
+            "description": "when at last", "default": "9999-12-31",
+        },
+        "spare": {"$ref": "#/$defs/Parcel", "default": {"weight": 1, "parts": [], "sent": None}},
+    }  # fmt: skip
+    assert send.parameters["$defs"].keys() == {"Parcel", "Parcel.Parcel"}
+    jsonschema.Draft202012Validator.check_schema(send.parameters)
+    arguments = {"parcel": {"weight": 2, "parts": [{"weight": 1, "sent": "2024-05-17"}]}, "to": "me",
+                 "box": {"a": "x/y", "b": None}, "parts": [0.5, None], "of": 7, "key": "abcd", "by": "air",
+                 "until": "09:30:00"}  # fmt: skip
+    registry = Registry([send])
+
+    def called(**changed: Any) -> Any:
+        return asyncio.run(registry.invoke("send", {**arguments, **changed}, Invocation()))
+
+    parcel, *others = called()
+    assert (parcel.weight, parcel.parts[0].sent) == (2, datetime.date(2024, 5, 17))
+    assert others == ["me", {"a": Path("x/y"), "b": None}, [Mixed.HALF, Mixed.NOTHING], 7, "abcd", Path("air"),
+                      datetime.time(9, 30)]  # fmt: skip
+    assert called(of="all")[4] is Mixed.ALL
+    for wrong in ({"parts": ["none"]}, {"parcel": {"weight": 0}}, {"parcel": {"weight": 1, "sent": "x"}}, {"by": 5},
+                  {"until": "x"}):  # fmt: skip
+        assert raised(called, **wrong).code == "invalid-arguments", wrong
+
+
+def test_types_of_one_name_have_definitions_of_their_own():
+    ours = pydantic.create_model("Point", x=(int, ...))
+    theirs = pydantic.create_model("Point", y=(int, ...))
+
+    def draw(a, b, c, d): ...
+
+    draw.__annotations__ = {"a": ours, "b": theirs, "c": Point, "d": ours}
+    made = tool(draw).parameters
+    where = [made["properties"][key]["$ref"].rpartition("/")[2] for key in "abcd"]
+    assert where == ["Point_", "Point__", "Point", "Point_"]
+    assert [[*made["$defs"][name]["properties"]] for name in where] == [["x"], ["y"], ["x", "y"], ["x"]]
+
+
 def test_what_an_annotation_refuses_although_the_schema_allows_it_is_an_invalid_argument():
     @tool(parameters={"type": "object"}, mode="read")
     def look(at: int, **more: Any) -> Any:
@@ -180,14 +317,20 @@ def test_what_is_called_like_a_function_becomes_a_tool():
 
 
 def test_functions_that_cannot_be_tools_are_refused():
-    def positional(a, /): ...
-    def starred(*a): ...
     def untypable(a: complex): ...
+    def starred(*a: complex): ...
+    def keyed(**a: complex): ...
+    def deep(a: list[dict[str, complex]]): ...
+    def one_of(a: complex | Mixed | str): ...
+    def paired(a: Pair): ...
     def unreadable(a: Nowhere): ...  # type: ignore[name-defined]  # noqa: F821
 
-    for function in (positional, starred, untypable, unreadable):
-        with pytest.raises(ToolsError, match=function.__name__):
+    for function in (untypable, starred, keyed, deep, one_of, paired):
+        where = f"tool {function.__name__}, parameter 'a'"
+        with pytest.raises(ToolsError, match=f"{where}: expected a type that JSON can carry, found .*(complex|Pair)"):
             tool(function)
+    with pytest.raises(ToolsError, match="tool unreadable: expected annotations that can be read"):
+        tool(unreadable)
     with pytest.raises(ToolsError, match="expected a function, found int"):
         tool(3)  # type: ignore[call-overload]
     with pytest.raises(ToolsError, match="expected the fields of Tool, found colour"):

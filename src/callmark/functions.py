@@ -7,17 +7,18 @@ is a parameter whose annotation says `is_context`, as `Invocation` does.
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import typing
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from types import GenericAlias
+from typing import Any, NamedTuple
 
 import msgspec
-import msgspec.inspect
 
 from callmark.errors import ToolError, ToolsError
+from callmark.hints import Ways, as_json, converted, schemas_of, ways_of
 
 _ARGUMENTS = (
     "Args", "Arguments", "Keyword Args", "Keyword Arguments", "Other Parameters", "Parameters", "Params",
@@ -30,46 +31,48 @@ _FIELD = re.compile(r"\s*[:@](?:param|parameter|arg|keyword)\s+(?:[^:]*\s)?\*{0,
 _OTHER_FIELD = re.compile(r"\s*(?::\w+[^:]*|@(?:type|returns?|rtype|raises?)\b[^:]*):")
 _ITEM = re.compile(r"(\*{0,2}\w+(?:,\s*\*{0,2}\w+)*)\s*(?:\(.*?\))?\s*:\s*(.*)")
 
-_FORMATS: Final = {msgspec.inspect.DateTimeType: "date-time", msgspec.inspect.TimeType: "time"}
-"""Of types for which msgspec gives none where the zone may be left out."""
-
 
 class Signature(NamedTuple):
     """What a function takes: the schema of its arguments, and how to call it with them."""
 
     description: str
     parameters: dict[str, Any]
-    types: Mapping[str, Any]
+    types: Mapping[str, Ways]
+    others: Ways  # the types of arguments that the signature does not name; () where it takes none
     context: str  # the name of the parameter that takes the Invocation; "" where there is none
+    python: inspect.Signature
 
-    def bind(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """Return the keyword arguments for the function: converted to its annotations, the context among them.
+    def bind(self, arguments: Mapping[str, Any], context: Any) -> inspect.BoundArguments:
+        """Return the arguments for the function: converted to its annotations, the context among them.
 
         Raises ToolError for a value that its annotation does not allow although the schema does.
         """
-        bound = {key: self._converted(key, value) for key, value in arguments.items()}
-        if self.context:
-            bound[self.context] = context
-        return bound
-
-    def _converted(self, key: str, value: Any) -> Any:
-        if key not in self.types:
-            return value
-        for strict in (True, False):  # JSON's 3.0 is an integer, which only the lax way takes
+        bound = inspect.BoundArguments(self.python, OrderedDict())
+        spare: dict[str, Any] = {}
+        for key, value in arguments.items():
+            place = bound.arguments if key in self.types else spare
             try:
-                return msgspec.convert(value, self.types[key], strict=strict)
-            except msgspec.ValidationError as error:
-                problem = error
-        raise ToolError("invalid-arguments", f"{key}: {problem}")
+                place[key] = converted(value, self.types.get(key, self.others))
+            except ToolError as error:
+                raise ToolError(error.code, f"{key}: {error.message}") from error
+        if self.context:
+            bound.arguments[self.context] = context
+            spare.pop(self.context, None)  # which it would hide
+        for parameter in self.python.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                bound.arguments[parameter.name] = spare
+        bound.apply_defaults()  # in front of others that come by position, each has its place
+        return bound
 
 
 def read_signature(function: Callable[..., Any]) -> Signature:
     """Return what `function` takes.
 
     Types come from annotations, through msgspec: builtins, `Literal`, enums, dataclasses, TypedDicts, Structs, unions,
-    `Annotated` with `msgspec.Meta` or a description. A parameter annotated `Invocation` takes the context and is not in
-    the schema. Words come from the docstring, in the style of Google, NumPy or Sphinx. Raises ToolsError for what
-    cannot be called by keywords or has a type that JSON cannot carry.
+    paths, pydantic's models, `Annotated` with `msgspec.Meta` or a description. A parameter that takes any number of
+    values by position (`*names`) is a list, and one annotated `Invocation` takes the context and is not in the schema.
+    Words come from the docstring, in the style of Google, NumPy or Sphinx. Raises ToolsError, which names the
+    parameter, for a type that JSON cannot carry.
     """
     inner = function
     while isinstance(inner, partial):
@@ -82,62 +85,48 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     except (NameError, TypeError, ValueError) as error:
         raise ToolsError(f"tool {name}: expected annotations that can be read, found: {error}") from error
     description, words = read_docstring(said.__doc__ or inner.__doc__ or "")
-    properties: dict[str, Any] = {}
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": [], "additionalProperties": False}
-    types: dict[str, Any] = {}
-    definitions: dict[str, Any] = {}
+    types: dict[str, Ways] = {}
+    others: Ways = ()
     context = ""
     for parameter in signature.parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            schema["additionalProperties"] = True
-            continue
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ToolsError(
-                f"tool {name}, parameter {parameter.name!r}: expected one that takes a keyword, found a positional one"
-            )
-        if not properties and parameter.name in ("self", "cls") and parameter.name not in hints:
+        if not types and parameter.name in ("self", "cls") and parameter.name not in hints:
             raise ToolsError(f"tool {name}: expected a method of an object, found one that wants {parameter.name!r}")
         hint = hints.get(parameter.name, Any)
+        where = f"tool {name}, parameter {parameter.name!r}"
         if getattr(hint, "is_context", False) is True:
             context = parameter.name
-            continue
-        properties[parameter.name] = _schema(name, parameter.name, hint, definitions)
-        types[parameter.name] = hint
-        for extra in getattr(hint, "__metadata__", ()):
-            if isinstance(extra, str):
-                properties[parameter.name]["description"] = extra
-        if parameter.name in words:
-            properties[parameter.name].setdefault("description", words[parameter.name])
-        if parameter.default is parameter.empty:
-            schema["required"].append(parameter.name)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            others = ways_of(Any if typing.get_origin(hint) is typing.Unpack else hint, where)
         else:
-            _add_default(properties[parameter.name], parameter.default)
+            several = parameter.kind is parameter.VAR_POSITIONAL
+            types[parameter.name] = ways_of(GenericAlias(list, (hint,)) if several else hint, where)
+    properties, definitions = schemas_of({**types, "": others} if others else types)
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": []}
+    schema["additionalProperties"] = properties.pop("", {}) or bool(others)
+    for key, described in properties.items():
+        parameter = signature.parameters[key]
+        for extra in getattr(hints.get(key), "__metadata__", ()):
+            told = extra if isinstance(extra, str) else getattr(extra, "description", None)
+            if isinstance(told, str):
+                described["description"] = told
+        if key in words:
+            described.setdefault("description", words[key])
+        if parameter.default is not parameter.empty:
+            _add_default(described, parameter.default)
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            schema["required"].append(key)
     if not schema["required"]:
         del schema["required"]
     if definitions:
         schema["$defs"] = definitions
-    return Signature(description, schema, types, context)
-
-
-def _schema(tool: str, parameter: str, hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    try:
-        (schema,), found = msgspec.json.schema_components([hint], ref_template="#/$defs/{name}")
-        form = _FORMATS.get(type(msgspec.inspect.type_info(hint)))
-    except (TypeError, RuntimeError) as error:
-        raise ToolsError(
-            f"tool {tool}, parameter {parameter!r}: expected a type that JSON can carry, found {hint!r}"
-        ) from error
-    definitions.update(found)
-    return {**schema, "format": form} if form else dict(schema)
+    return Signature(description, schema, types, others or (Any,), context, signature)
 
 
 def _add_default(schema: dict[str, Any], default: Any) -> None:
     try:
-        value = msgspec.to_builtins(default, str_keys=True)
-        json.dumps(value, allow_nan=False)
+        schema["default"] = as_json(default)
     except (TypeError, ValueError, BufferError, RecursionError, msgspec.MsgspecError):
         return  # a default that JSON cannot hold is the function's own affair
-    schema["default"] = value
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:

@@ -176,7 +176,7 @@ def tool(
     """Make a `Tool` out of a function: name, description and schema come from its signature and docstring.
 
     What is given by keyword is taken instead; `fields` are those of `Tool`. The function, and `simulate`, are called
-    with the arguments as keywords, converted to their annotations.
+    with the arguments, converted to their annotations.
 
     >>> @tool(mode="read")
     ... def forecast(city: str, days: int = 3) -> str:
@@ -223,4 +223,5 @@ def _make(
 
 
 def _call(function: Callable[..., Any], signature: Signature, arguments: dict[str, Any], context: Invocation) -> Any:
-    return function(**signature.bind(arguments, context))
+    bound = signature.bind(arguments, context)
+    return function(*bound.args, **bound.kwargs)
