@@ -688,3 +688,54 @@ def test_what_stands_beside_a_reference_is_taken(dialect, schema, arguments):
     tools = {"f": {"type": "object", **schema, "$defs": definitions}}
     text = render_calls([WrittenCall("f", arguments)], dialect, tools=tools)
     assert llguidance_accepts(export_grammar(tools, dialect).text, text)
+
+
+MANY = {
+    "text": {"type": "string"},
+    "any": {},
+    "list": {"type": "array", "items": {"type": "string"}},
+    "nested": {"type": "object", "properties": {f"k{number}": {"type": "integer"} for number in range(20)}},
+}
+"""Schemas of which 300 make arguments that no engine would take if each were written out for each that may be first."""
+
+
+@pytest.mark.parametrize("dialect", ["call", "pythonic", "qwen_xml", "gemma4"])
+@pytest.mark.parametrize("kind", MANY)
+def test_hundreds_of_optional_properties_give_a_grammar(dialect, kind):
+    keys = [f"key_{number}" for number in range(300)]
+    parameters = {"type": "object", "properties": dict.fromkeys(keys, MANY[kind]), "additionalProperties": False}
+    tools = [{"name": "f", "parameters": parameters}]
+    exported = export_grammar(tools, dialect)
+    assert len(exported.text) < 700_000
+    value = {"text": "v", "any": 1, "list": ["x", "y"], "nested": {"k3": 1, "k7": -2}}[kind]
+    for chosen in (keys[:1], keys[-1:], keys[7:290:12], []):
+        text = render_call("f", dict.fromkeys(chosen, value), dialect, tools=tools)
+        assert llguidance_accepts(exported.text, text), text
+        if len(chosen) > 1:
+            upside_down = render_call("f", dict.fromkeys(reversed(chosen), value), dialect, tools=tools)
+            twice = text.replace("key_19", "key_7")
+            for wrong in (upside_down, twice, text.replace("key_19", "kex_19")):
+                assert not llguidance_accepts(exported.text, wrong), wrong
+
+
+@settings(max_examples=60)
+@given(chosen=st.lists(st.booleans(), min_size=9, max_size=9), required=st.integers(0, 9))
+def test_any_of_the_optional_properties_may_be_left_out(chosen, required):
+    keys = [f"k{number}" for number in range(9)]
+    tools = {"f": {"properties": {key: {"enum": [1]} for key in keys}, "required": keys[required : required + 1]}}
+    text = render_call("f", {key: 1 for key, is_in in zip(keys, chosen, strict=True) if is_in})
+    expected = all(chosen[required : required + 1])
+    pattern = export_grammar(tools, target="regex", free_text=False, tool_choice="f").text
+    assert (re.fullmatch(pattern, text) is not None) == expected
+    assert "1}" not in text or re.fullmatch(pattern, text.replace("1}", "1, }")) is None
+
+
+def test_hundreds_of_tools_give_a_grammar():
+    tools = {
+        f"tool_{number}": {"properties": {f"a{number}_{n}": MANY[kind] for n, kind in enumerate(MANY)}}
+        for number in range(200)
+    }
+    grammar = export_grammar(tools).text
+    good = '[CALL: tool_150({"a150_0": "x", "a150_1": {"b": [1]}, "a150_3": {"k19": 5}})]'
+    assert llguidance_accepts(grammar, good)
+    assert not llguidance_accepts(grammar, good.replace("k19", "k20"))

@@ -25,40 +25,40 @@ _NOT_ASCII: Final = ("\x80", _LAST)
 _GIVEN_UP: Final = 8  # beginnings of closers one after the other in a text: `<<<` is an operator, more is a drawing
 
 
-class Lit(msgspec.Struct, frozen=True):
+class Lit(msgspec.Struct, frozen=True, cache_hash=True):
     """A literal text."""
 
     text: str
 
 
-class Chars(msgspec.Struct, frozen=True):
+class Chars(msgspec.Struct, frozen=True, cache_hash=True):
     """One character of some ranges, or with `negated` of none of them."""
 
     ranges: tuple[Range, ...]
     negated: bool = False
 
 
-class Seq(msgspec.Struct, frozen=True):
+class Seq(msgspec.Struct, frozen=True, cache_hash=True):
     """One piece after the other."""
 
     items: tuple[Node, ...]
 
 
-class Alt(msgspec.Struct, frozen=True):
+class Alt(msgspec.Struct, frozen=True, cache_hash=True):
     """One of several pieces."""
 
     items: tuple[Node, ...]
 
 
-class Token(Seq, frozen=True):
+class Token(Seq, frozen=True, cache_hash=True):
     """Pieces one after the other that a lexer takes at once, such as a string or a number."""
 
 
-class Body(Seq, frozen=True):
+class Body(Seq, frozen=True, cache_hash=True):
     """The arguments of a call. Pieces of them may begin alike: a lexer takes none of them whole if it cannot all."""
 
 
-class Rep(msgspec.Struct, frozen=True):
+class Rep(msgspec.Struct, frozen=True, cache_hash=True):
     """A piece `least` to `most` times."""
 
     item: Node
@@ -66,19 +66,19 @@ class Rep(msgspec.Struct, frozen=True):
     most: int
 
 
-class Ref(msgspec.Struct, frozen=True):
+class Ref(msgspec.Struct, frozen=True, cache_hash=True):
     """A rule, by its name."""
 
     name: str
 
 
-class Free(msgspec.Struct, frozen=True):
+class Free(msgspec.Struct, frozen=True, cache_hash=True):
     """Text in which no marker of the dialect begins, of any length, and then what a marker begins with, or nothing."""
 
     until: str = ""
 
 
-class Opening(msgspec.Struct, frozen=True):
+class Opening(msgspec.Struct, frozen=True, cache_hash=True):
     """What a marker begins with at the start of a message: a lexer must not take it for the beginning of free text."""
 
     text: str
@@ -111,6 +111,24 @@ def times(item: Node, least: int, most: int) -> Node:
 def maybe(item: Node | str) -> Node:
     """Return a piece that may be left out."""
     return Rep(Lit(item) if isinstance(item, str) else item, 0, 1)
+
+
+def weight(node: Node, known: dict[int, int]) -> int:
+    """Return about how many characters a piece is long where all is written out; `known` has those of its parts."""
+    if id(node) not in known:
+        match node:
+            case Lit(text) | Opening(text):
+                found = len(text)
+            case Chars(ranges):
+                found = 4 * len(ranges)
+            case Rep(item):
+                found = 4 + weight(item, known)
+            case Ref() | Free():
+                found = 4
+            case _:
+                found = sum(weight(item, known) + 1 for item in node.items)
+        known[id(node)] = found
+    return known[id(node)]
 
 
 def without(words: Iterable[str], closed: Iterable[Range], escapes: tuple[Node, ...], least: int, most: int) -> Node:

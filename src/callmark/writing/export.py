@@ -43,6 +43,7 @@ from callmark.writing.automata import (
     text_rules,
     times,
     token,
+    weight,
     words_of,
 )
 from callmark.writing.calls import render_calls
@@ -53,6 +54,7 @@ from callmark.writing.toolset import Schema, ToolSpec, branches, resolved, satis
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
 CALLS_LIMIT: Final = 16  # calls in one message: more is a loop, not a plan
+_WEIGHT: Final = 400_000  # characters of all values, written out: from 1,500,000 on llguidance refuses a grammar
 _SETTABLE: Final = ((1, 65_536), (1, 4_096), (0, 4))  # least and most of each of the bounds
 _ANY_KEY: Final = "any0key"  # stands for any key where one that the schema does not name is written
 _LETTERS: Final = (("a", "z"), ("_", "_"))  # a first capital could make a word of Python's
@@ -240,8 +242,17 @@ class _Export:
 
     def _arguments(self, spec: ToolSpec, number: int, behind: str) -> Node:
         """Return the arguments of one tool; `behind` is what follows them."""
+        node, rules = self._body(spec, behind, shared=False)
+        known: dict[int, int] = {}
+        if sum(weight(piece, known) for piece in (node, *rules.values())) > _WEIGHT // len(self._specs):
+            node, rules = self._body(spec, behind, shared=True)
+        self.rules |= {f"v{number}{name}": _renamed(rule, f"v{number}") for name, rule in rules.items()}
+        return _renamed(node, f"v{number}")
+
+    def _body(self, spec: ToolSpec, behind: str, *, shared: bool) -> tuple[Node, dict[str, Node]]:
+        """Return the arguments of one tool, and the rules to which they refer."""
         form = self._form
-        make = partial(Values, spec.name, spec.schema, bounds=self._bounds)
+        make = partial(Values, spec.name, spec.schema, bounds=self._bounds, shared=shared)
         values = make(in_tags if form.encoding == "xml" else as_json, closers=self._closers)
         if self._writing.pairs:
             values = make(as_python)
@@ -259,9 +270,7 @@ class _Export:
             raise UsageError(
                 f"tool {spec.name!r}: expected a schema that ends, or holds itself by a $ref alone, found another"
             ) from None
-        rules = {**values.rules, **as_object.rules}
-        self.rules |= {f"v{number}{name}": _renamed(rule, f"v{number}") for name, rule in rules.items()}
-        return _renamed(node, f"v{number}")
+        return node, {**values.rules, **as_object.rules}
 
     def _way(self, values: Values, as_object: Values, schema: Schema, behind: str) -> Node:
         """Return arguments in one of the ways that a schema allows."""

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from callmark.dialects.values import Unwritable, as_json, brace_key
 from callmark.errors import UsageError
 from callmark.toolshapes import pointed
-from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, without
+from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, weight, without
 from callmark.writing.toolset import ANNOTATIONS, Schema, branches, is_of, resolved
 
 
@@ -32,6 +32,8 @@ BOUNDS: Final = Bounds()
 KEY_LIMIT: Final = 64  # characters of a key that the schema does not name
 FREE_MEMBERS: Final = 8  # members of an object of which nothing is known
 _ENUMERATED: Final = 64  # integers between bounds that are written out one by one
+
+_SHARED: Final = 120  # characters from which on a value is a rule of its own, where all values together are too long
 
 _HEX: Final = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 _DIGIT: Final = Chars((("0", "9"),))
@@ -139,6 +141,7 @@ class Values:
     closers   words that no string may hold
     prefix    what the names of its rules begin with
     bounds    what holds where a schema sets no bound
+    shared    whether values of more than a few characters are rules of their own, each of which is written once
     """
 
     def __init__(
@@ -151,6 +154,7 @@ class Values:
         closers: tuple[str, ...] = (),
         prefix: str = "r",
         bounds: Bounds = BOUNDS,
+        shared: bool = False,
     ) -> None:
         self.unenforced: list[str] = []
         self.rules: dict[str, Node] = {}
@@ -162,9 +166,18 @@ class Values:
         self._prefix = prefix
         self._bounds = bounds
         self._named: dict[str, str] = {}
+        self._shared: dict[Node, str] | None = {} if shared else None
 
     def value(self, schema: Any, where: str) -> Node:
         """Return what a value that satisfies `schema` looks like."""
+        node = self._value(schema, where)
+        if self._shared is None or weight(node, {}) <= _SHARED:
+            return node
+        name = self._shared.setdefault(node, f"{self._prefix}s{len(self._shared)}")
+        self.rules[name] = node
+        return Ref(name)
+
+    def _value(self, schema: Any, where: str) -> Node:
         if schema is True or schema == {}:
             return self._any(self._bounds.depth)
         if not isinstance(schema, dict):
