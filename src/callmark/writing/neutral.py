@@ -40,11 +40,9 @@ SPECIAL_TOKENS: Final = (
     r"\[(?:TOOL_CALLS|TOOL_CONTENT|ARGS|CALL_ID|gMASK)\]",
     r"\[\|[^\[\]|\s]{1,64}\|\]",
     r"\[e~\[",
+    r"\]~!?b[\[\]]",
 )
-"""What chat templates write between messages, in the families of models that are in use.
-
-Not MiniMax's `]~b]`: each text that ends in a bracket would end in a backslash, as a text behind it may go on so.
-"""
+"""What chat templates write between messages, in the families of models that are in use."""
 
 _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
 _APART: Final = ("", "\n", "\n" + " " * 65, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
@@ -210,6 +208,10 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         else:
             starts += [opener + "{ws}" + head for opener in openers for head in heads]
     if special_tokens:
-        patterns += [("<[", pattern, False) for pattern in SPECIAL_TOKENS]
+        # One that begins with a bracket's end is broken behind it: a text may well end in such a bracket.
+        behind = r"\]"
+        for pattern in SPECIAL_TOKENS:
+            second = f"(?<={behind}){pattern.removeprefix(behind)}"
+            patterns.append(("~", second, False) if pattern.startswith(behind) else ("<[", pattern, False))
         starts += SPECIAL_TOKENS
     return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
