@@ -378,7 +378,7 @@ def test_functions_are_tools_too():
             at: what
         """
 
-    expected = '- look({"at": string, "closely"?: boolean = false}): Look at something.\n  at: what\n'
+    expected = '- look({"at": string, "closely"?: boolean = false}): Look at something.\n at: what\n'
     for tools in ([look], [callmark.tool(look)], callmark.Registry([look])):
         assert expected in protocol_prompt(tools).text
     assert parse("[CALL: look(at=3)]", tools=[look]).calls[0].arguments == {"at": "3"}
@@ -402,9 +402,9 @@ def test_notes_say_what_types_cannot():
     }
     text = protocol_prompt(tools).text
     assert '{"a"?: string(date), "b"?: any[] = ["x"], "c"?: any}' in text
-    assert "\n  a: When (pattern ^2, length 3..)\n" in text
-    assert "\n  b: items 0..2\n" in text
-    assert "\n  c:" not in text
+    assert "\n a: When (pattern ^2, length 3..)\n" in text
+    assert "\n b: items 0..2\n" in text
+    assert "\n c:" not in text
     assert 'f(a?=string(date), b?=any[] (= ["x"]), c?=any)' in protocol_prompt(tools, "pythonic").text
 
 
@@ -416,7 +416,7 @@ def test_notes_reach_the_parts_of_an_argument():
         "walk": {"properties": {"from": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}},
     }
     text = protocol_prompt(tools).text
-    assert "\n  items: What\n  items[].sku: number of the article\n- walk(" in text
+    assert "\n items: What\n items[].sku: number of the article\n- walk(" in text
     assert text.count("A node.") == 4  # as deep as the signature goes
 
 

@@ -83,7 +83,7 @@ def _line(spec: ToolSpec, purpose: str, pairs: bool) -> str:
 def _with_notes(spec: ToolSpec, pairs: bool) -> list[str]:
     lines = [_line(spec, _one_line(spec.description), pairs)]
     for key, schema in _properties(spec).items():
-        lines += [f"  {place}: {notes}" for place, notes in _noted(key, schema, spec.schema, 1)]
+        lines += [f" {place}: {notes}" for place, notes in _noted(key, schema, spec.schema, 1)]
     return lines
 
 
