@@ -204,3 +204,10 @@ def test_recursive_schemas_end():
     tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}, "required": ["left"]}
     assert example_arguments(spec_of(tree)) is None
     assert example_arguments(spec_of({**tree, "required": []})) is not None
+
+
+def test_what_a_schema_says_not_to_be_is_something_else():
+    for schema in ({"not": {"type": "string"}}, {"not": {"type": ["string", "number"]}}):
+        whole = {"properties": {"a": schema}, "required": ["a"]}
+        example = example_arguments(spec_of(whole))
+        assert is_valid(whole, example), example

@@ -27,6 +27,8 @@ _LIKELY: Final = "aA1 -_." + "".join(map(chr, range(33, 127)))  # characters tha
 
 _WITH_PATTERNS: Final = ("pattern", "patternProperties", "additionalProperties")
 
+_OTHERS: Final = ("string", "integer", "boolean", "null")  # are tried where a schema says what a value is not
+
 _FORMATS: Final = {
     "date": "2024-05-17", "time": "09:30:00Z", "date-time": "2024-05-17T09:30:00Z", "email": "anna@example.com",
     "uri": "https://example.com/", "url": "https://example.com/", "hostname": "example.com", "ipv4": "192.0.2.1",
@@ -120,8 +122,9 @@ class _Maker:
         yield from schema.get("enum", [])[:_WAYS]
         for way in branches(schema, self._root)[:_WAYS]:
             yield from self._candidates(way, key, depth - 1)
-        kinds = schema.get("type", "object" if "properties" in schema else "string")
-        for kind in [kinds] if isinstance(kinds, str) else kinds:
+        untyped = _OTHERS if "not" in schema else "string"
+        kinds = schema.get("type", "object" if "properties" in schema else untyped)
+        for kind in (kinds,) if isinstance(kinds, str) else kinds:
             yield from self._of_kind(kind, schema, key, depth)
 
     def _of_kind(self, kind: str, schema: Schema, key: str, depth: int) -> Iterator[Any]:
