@@ -739,3 +739,12 @@ def test_hundreds_of_tools_give_a_grammar():
     good = '[CALL: tool_150({"a150_0": "x", "a150_1": {"b": [1]}, "a150_3": {"k19": 5}})]'
     assert llguidance_accepts(grammar, good)
     assert not llguidance_accepts(grammar, good.replace("k19", "k20"))
+
+
+@each_dialect
+@pytest.mark.parametrize("value", ["a[0]<b", "]<]", "x]<]y", "]<]minimax", "]]<]", "a]>b", "x</", "<|", "]] >"])
+def test_a_piece_of_what_ends_a_value_may_stand_in_it(dialect, value):
+    tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "string"}}, "required": ["a"]}}]
+    text = render_call("f", {"a": value}, dialect, tools=tools)
+    assert calls_in(text, dialect, tools=tools) == [("f", {"a": value})]
+    assert llguidance_accepts(export_grammar(tools, dialect).text, text)

@@ -137,10 +137,13 @@ def without(words: Iterable[str], closed: Iterable[Range], escapes: tuple[Node, 
     closed   characters that cannot stand in it as they are
     escapes  what counts as one character, too
 
-    A word is refused as soon as its first character would come again. What stands between two characters that may
-    begin one counts as one.
+    Of a word whose first character comes again, what is before that or from there on is refused, the longer of both.
+    What stands between two characters that may begin one counts as one.
     """
-    cut = {word[: word.find(word[0], 1)] if word[0] in word[1:] else word for word in words}
+    cut = {
+        max(word[: word.find(word[0], 1)], word[word.rfind(word[0]) :], key=len) if word[0] in word[1:] else word
+        for word in words
+    }
     firsts = tuple((first, first) for first in sorted({word[0] for word in cut}))
     apart = (*closed, *firsts)
 
