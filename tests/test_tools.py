@@ -192,6 +192,7 @@ def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
         by: Path = Path("post"),
         until: Annotated[datetime.date | datetime.time, pydantic.Field(description="when at last")] = datetime.date.max,
         spare: Parcel = Parcel(weight=1),  # noqa: B008
+        times: int | None = None,
     ):
         """Send.
 
@@ -217,6 +218,7 @@ def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
             "description": "when at last", "default": "9999-12-31",
         },
         "spare": {"$ref": "#/$defs/Parcel", "default": {"weight": 1, "parts": [], "sent": None}},
+        "times": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
     }  # fmt: skip
     assert send.parameters["$defs"].keys() == {"Parcel", "Parcel.Parcel"}
     jsonschema.Draft202012Validator.check_schema(send.parameters)
