@@ -45,6 +45,7 @@ from callmark import (
 from callmark.dialects import select
 from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
+from callmark.reading.lookahead import lookahead
 from callmark.reading.patterns import PATIENCE
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
@@ -1066,3 +1067,12 @@ def test_a_run_of_backticks_is_one_where_pieces_are_read_together():
         text = "x" * before + "``[CALL: f()]` `` [CALL: g()]"
         check_chunking(text)
         assert [call.name for call in callmark.parse(text).calls] == ["g"]
+
+
+@pytest.mark.parametrize("dialect", select(None), ids=lambda dialect: dialect.name)
+def test_every_marker_is_seen_in_a_string_that_may_have_swallowed_it(dialect):
+    """A string with stray quotes ends before a marker, of whatever dialect it is: the rows say how one begins."""
+    around = lookahead(select("call")[0].forms[0])
+    text = render_call("f", {"a": 1}, dialect)
+    assert around.opener(f"x {text}", 0, len(text)) == (2, True)
+    assert around.opener(f"x {text[:2]}", 0, 4) == (2, False)

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
-from callmark.dialects import Form, expand
+from callmark.dialects import Form, dialects, expand
 from callmark.dialects.model import anonymous
-from callmark.reading.patterns import HOLD_LIMIT, Pattern
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, begins
+from callmark.reading.prefixes import literals, merged
 from callmark.reading.runs import Runs
 
 _BLANKS: Final = r"[ \t\r\n]{0,64}+"
@@ -85,11 +86,27 @@ WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
 COMMA: Final = Pattern(rf"{_BLANKS}[,，]")
 BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
 
-_OPENERS: Final = (
-    r"\[[ \t\r\n]{0,8}+(?:CALL|Call|call|TOOL_CALLS)|<tool_call|<\|tool|<｜(?:tool|DSML)"
-    r"|<(?:function|Function_|start_function|TOOLCALL|invoke)|```(?:json|tool)"
-    r"|<\|(?:open\|>(?:tools|call)|start\|>assistant|(?:action_start|START_ACTION|python_tag)\|>)"
-)
+_SIGNS: Final = "`<[【［"
+"""What markers begin with; not those that begin as prose may: they are listened for by name."""
+_GAP: Final = "\0"
+
+
+@cache
+def openers() -> str:
+    """Return the pattern of what begins the markers of the registered dialects: a sign, and the words behind it.
+
+    Whether a marker follows is not asked, as it may be misspelt. Made when it is first wanted: it takes 50 ms.
+    """
+    found = set()
+    for dialect in dialects():
+        for form in (form for form in (*dialect.forms, *dialect.variants) if not form.salvage):
+            patterns = [form.opener, *form.loose_openers, *([form.head, *form.loose_heads] if form.alone else ())]
+            for text in (text for pattern in patterns for text in literals(expand(pattern), _GAP)):
+                words = re.match(rf"[{re.escape(_SIGNS)}]{_GAP}?[^{_GAP}]*[^\W\d]{{3}}\w*", text)
+                if words is not None:
+                    found.add(words[0])
+    least = sorted(text for text in found if not any(text != other and text.startswith(other) for other in found))
+    return merged([re.escape(text).replace(re.escape(_GAP), _FEW) for text in least])
 
 
 def _shut(form: Form) -> str:
@@ -159,15 +176,16 @@ class Lookahead:
         bracket = rf"{_BLANKS}\][ \t]{{0,64}}+\r?\n{_BLANKS}[^\s\"',:=)\]}}，：＝）］】｝]"
         self.shut = Pattern(bracket) if bracketed else None
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
-        own = expand(form.opener) or (expand(form.head) if form.explicit and form.alone else "")
-        openers = f"{_OPENERS}|{anonymous(own)}" if own else _OPENERS
-        signs = "`<\\[" + ("".join(map(re.escape, form.begins)) if own else "") + r"\\\x00-\x1f\ud800-\udfff"
+        own = form.opener or (form.head if form.explicit and form.alone else "")
+        first = "".join(map(re.escape, dict.fromkeys(_SIGNS + (form.begins if own else ""))))
+        signs = first + r"\\\x00-\x1f\ud800-\udfff"
         self.stops = re.compile(rf'["{signs}](?:(?<!\\)|(?!["\\/nrt]))').search
         self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._signs = signs
         self._remarks = not any(char.isalnum() for char in form.begins)
-        self._opener = Watched(Pattern(openers))
-        self._alarm = Watched(Pattern(f"{openers}|{_shut(form)}"))
+        self._form = form
+        self._own = anonymous(own)
+        self._begins = re.compile(f"[{first}]").search
         letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
         shut = Pattern(tail or "(?!)")
         self._quick = "" if any(shut.match(char, 0) or shut.may_match(char, 0) for char in letters) else _QUICK
@@ -210,9 +228,17 @@ class Lookahead:
             remarks=self._remarks and bool(self._quick),
         )  # fmt: skip
 
+    @cached_property
+    def _opener(self) -> Watched:
+        return Watched(Pattern(f"{openers()}|{self._own}" if self._own else openers()))
+
+    @cached_property
+    def _alarm(self) -> Watched:
+        return Watched(Pattern(f"{self._opener.pattern.text}|{_shut(self._form)}"))
+
     def opener(self, buffer: str, start: int, end: int) -> Alarm | None:
         """Return the first place from `start` up to `end` where a marker begins, or may begin."""
-        return self._opener.find(buffer, start, end)
+        return self._opener.find(buffer, start, end) if self._begins(buffer, start, end) else None
 
     def alarm(self, buffer: str, start: int, end: int) -> Alarm | None:
         """Return the first place from `start` up to `end` where a marker's end or beginning stands, or may stand."""
@@ -223,15 +249,13 @@ class Watched:
     """A pattern that is looked for in text that comes in chunks."""
 
     def __init__(self, pattern: Pattern) -> None:
-        """Take a pattern that begins with a character of ASCII, as every opener and tail of the table does."""
+        """Take a pattern that begins with a character of ASCII, or with one that it names."""
         self.pattern = pattern
 
     @cached_property
     def begins(self) -> str:
         """The characters with which it may begin, for a class of characters."""
-        pattern = self.pattern
-        begins = [char for char in map(chr, range(33, 127)) if pattern.may_match(char, 0) or pattern.match(char, 0)]
-        return "".join(map(re.escape, begins))
+        return "".join(map(re.escape, sorted(begins(self.pattern.text))))
 
     @cached_property
     def _begins(self) -> re.Pattern[str]:

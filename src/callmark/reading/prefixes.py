@@ -63,14 +63,19 @@ def _ways(patterns: Sequence[str]) -> list[list[Any]]:
     return [items for pattern in patterns for items in _opened(list(_parser.parse(pattern)))]
 
 
-def literals(pattern: str) -> list[str]:
+def literals(pattern: str, gap: str = "") -> list[str]:
     r"""Return texts such that every match of `pattern` begins with one of them.
 
     >>> literals(r"<(?:a:)?b[cd]")
     ['<a:b', '<b']
+
+    They go on behind blanks that may be missing where there is a `gap`, which stands for these:
+
+    >>> literals(r"<[ \t]*+ab[cd]"), literals(r"<[ \t]*+ab[cd]", gap=" ")
+    (['<'], ['< ab'])
     """
     try:
-        return _literals(list(_parser.parse(pattern)))
+        return _literals(list(_parser.parse(pattern)), gap)
     except re.error:
         return [""]
 
@@ -87,11 +92,22 @@ def first_characters(pattern: str) -> frozenset[str] | None:
     return frozenset(member[-1] for member in members)
 
 
-def _literals(items: list[Any]) -> list[str]:
+def _literals(items: list[Any], gap: str) -> list[str]:
     if items and items[0][0] is sre.LITERAL:
-        return [chr(items[0][1]) + rest for rest in _literals(items[1:])]
+        return [chr(items[0][1]) + rest for rest in _literals(items[1:], gap)]
+    if gap and items and _are_blanks(items[0]):
+        return [gap + rest for rest in _literals(items[1:], gap)]
     ways = _opened(items)
-    return [""] if ways == [items] else [text for way in ways for text in _literals(way)]
+    return [""] if ways == [items] else [text for way in ways for text in _literals(way, gap)]
+
+
+def _are_blanks(item: Any) -> bool:
+    """Whether `item` stands for blanks, or for nothing."""
+    op, value = item
+    if op not in _SUFFIX or value[0] > 0:
+        return False
+    kind, members = value[2][0]
+    return kind is sre.IN and all(member[0] is sre.LITERAL and chr(member[1]).isspace() for member in members)
 
 
 def _opened(items: list[Any]) -> list[list[Any]]:
