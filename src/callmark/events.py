@@ -46,7 +46,7 @@ NOTICE_CODES: dict[str, str] = {
     "too-many-calls": "the limit of calls in one message is reached; this and later markers are left as text",
     "unknown-tool": "a call names a tool that is not among the given ones",
     "extra-separator": "a separator too many before the end of a list of calls was dropped",
-    "stray-closer": "a closing tag too many, or in another spelling, directly behind a call was dropped",
+    "stray-closer": "a closer too many, or in another spelling, directly behind a call was dropped",
     "snapshot-replaced": "the host replaced text that was read already; reading began anew from the start",
 }
 

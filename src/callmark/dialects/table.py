@@ -154,7 +154,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 tail=r"{ws}\]",
                 loose_tail=(
                     r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)|"
-                    r"(?P<more>{ws},{ws})(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()|{ws}(?P<wrong>[;.]{ws}\])"
+                    r"(?P<more>{ws},{ws})(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()|{ws}(?P<wrong>[;.]{ws}\]|\[/(?i:call)\])"
                 ),
             ),
         ),

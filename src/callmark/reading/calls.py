@@ -38,9 +38,8 @@ from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
-from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
-from callmark.reading.scanner import Entry, Plan, Search, further
+from callmark.reading.scanner import Entry, Plan, Search, Stray, further
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
 
@@ -50,7 +49,7 @@ _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "ar
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
-may_be_closer: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
+may_be_closer: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[)]|\Z)").match
 """Matches where a closer too many may stand: this is asked behind every call, and its pattern is a long one."""
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
@@ -96,7 +95,7 @@ class CallReading:
         self._explained = 0
         self._limit_told = False
         self._section: Entry | None = None
-        self._stray: Pattern | None = None  # what is dropped that stands directly behind a call which has ended
+        self._stray: Stray | None = None  # what is dropped that stands directly behind a call which has ended
         self._sole = ""  # the run of the fence whose only content must be the call that is read
         self._sole_events: list[Event] = []
         # The call that is read:
@@ -478,9 +477,10 @@ class CallReading:
 
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""
-        self._stray = entry.stray if self._tolerant else None
-        behind = self._stray is not None and may_be_closer(self._buffer, self._at) is not None
-        self._mode = IN_BEHIND if behind else IN_TEXT
+        self._stray = stray = entry.stray if self._tolerant else None
+        buffer, at = self._buffer, self._at
+        behind = stray is not None and (buffer[at] in stray.begins if at < len(buffer) else not self._finished)
+        self._mode = IN_BEHIND if behind and may_be_closer(buffer, at) is not None else IN_TEXT
 
     def _unknown(self, span: Span, name: str) -> None:
         message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"

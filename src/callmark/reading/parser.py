@@ -414,7 +414,8 @@ class Parser(SectionReading):
                 if at >= 0:
                     self._shown = passed = at
                     hit = -1
-                    if entry.stray is not None and may_be_closer(buffer, at) is not None:
+                    stray = entry.stray
+                    if stray is not None and (buffer[at] in stray.begins if at < size else not final):
                         self._at = at
                         self._look_behind(entry)
                         if self._mode != IN_TEXT:

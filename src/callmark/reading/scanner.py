@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
 from operator import itemgetter
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -51,17 +51,27 @@ _REASONING: Final = Dialect(
 )
 
 
-@cache
-def stray(dialect: Dialect) -> Pattern | None:
-    """Return the pattern of what may stand once too often behind a call, as the group `stray`.
+class Stray(NamedTuple):
+    """What may stand once too often behind a call: its `pattern`, with the group `stray`, and what that begins with."""
 
-    That is a closing tag, the dialect's own or one that models confuse with it.
+    pattern: Pattern
+    begins: str
+
+
+@cache
+def stray(dialect: Dialect) -> Stray | None:
+    """Return what may stand once too often behind a call of `dialect`, None for nothing.
+
+    That is a closing tag, the dialect's own or one that models confuse with it; in a dialect without tags both brackets
+    of `name(...)]`, directly behind: one alone may be that of a text around the call.
     """
     ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
     tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith("<") and "(?=" not in end]
     if not tags and all(form.body == "arguments" for form in dialect.forms):
-        return None
-    return Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, [*tags, CLOSING_TAG])) + ")"))
+        brackets = [rf"\){form.tail}" for form in dialect.forms if form.tail.endswith(r"\]")]
+        return Stray(Pattern(expand(f"(?P<stray>{'|'.join(brackets)})")), ")") if brackets else None
+    pattern = Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, [*tags, CLOSING_TAG])) + ")"))
+    return Stray(pattern, " \t\r\n<[")
 
 
 class Entry:

@@ -31,7 +31,7 @@ from callmark.reading.schemas import Parameters
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
 _EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of calls was dropped"
-_STRAY_CLOSER: Final = "a closing tag too many, or in another spelling, directly behind a call was dropped"
+_STRAY_CLOSER: Final = "a closer too many, or in another spelling, directly behind a call was dropped"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _MENDED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
@@ -126,9 +126,9 @@ class SectionReading(CallReading):
         stray = self._stray
         if stray is None:
             raise AssertionError("what is dropped behind a call is known")
-        found = stray.match(buffer, at)
+        found = stray.pattern.match(buffer, at)
         if found is None:
-            if not final and stray.may_match(buffer, at):
+            if not final and stray.pattern.may_match(buffer, at):
                 return False
             self._mode = IN_TEXT
             return True
