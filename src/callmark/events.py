@@ -64,7 +64,7 @@ REPAIR_CODES: dict[str, str] = {
     "comment": "a comment was dropped",
     "raw-control-character": "a raw control character in a string was kept as its escape",
     "literal-backslash": "a backslash that begins no escape was kept as a backslash",
-    "markdown-escape": "a backslash that Markdown wants before an underscore was dropped from a tool's name",
+    "markdown-escape": "a backslash that Markdown wants before an underscore was dropped from a name or key",
     "inner-quotes": "quotes inside a string were kept as characters of it",
     "missing-opener": "an opening bracket or opener was supplied",
     "missing-closer": "a bracket or closer was supplied where nothing else fits",

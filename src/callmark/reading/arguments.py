@@ -17,6 +17,7 @@ from callmark.reading.lookahead import (
     COMMENT_AND_END,
     COMMENT_AND_MORE,
     KEY_PATTERN,
+    MARKED_KEY,
     WIDE,
     WIDE_OPENING,
     follows,
@@ -29,6 +30,7 @@ from callmark.toolshapes import Types
 BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
 
 _KEY = Pattern(KEY_PATTERN)
+_MARKED_KEY = Pattern(MARKED_KEY)
 _BARE = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START = frozenset("=,)]}，（）")
 _COLON_SIGN = Pattern("[:：]")
@@ -223,13 +225,16 @@ class ArgumentsReader(ValueReader):
         """What was held is followed by `=`: it is a key."""
         held = "".join(self._held or ())
         quote = self._held_kind
-        if quote == "'" or (not quote and not _KEY.fullmatch(held)):
+        if quote == "'" or (not quote and not self._keys.fullmatch(held)):
             return self._die("unexpected-text", '"," or ")"', at)
         if char == ":":
             if not self._tolerant:
                 return self._die("unexpected-text", '"="', at)
             self._repair("colon-for-equals", base + at, base + at + 1)
         self._held = None
+        if not quote and "\\" in held:
+            self._unmark(held)
+            held = held.replace("\\", "")
         self._key = held[1:-1] if quote else held
         self.out.append(("," if self._begun else "{") + (held if quote else quoted(held)) + ":")
         self._begun = True
@@ -326,10 +331,15 @@ class ArgumentsReader(ValueReader):
             end = colon.start() if pairs else end
         return end, True
 
+    @property
+    def _keys(self) -> Pattern:
+        """What a key looks like: as Markdown escapes it only where it could be no positional value."""
+        return _MARKED_KEY if self._tolerant and self._bound >= len(self._bind) else _KEY
+
     def _names_one(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, up to index `end`, is the name of a parameter."""
         return "".join([*self._word, buffer[at:end]]).rstrip(" \t") in self._bind
 
     def _is_key_up_to(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, and what stands from index `at` to `end`, is a key."""
-        return _KEY.fullmatch("".join([*self._word, buffer[at:end]]).rstrip(" \t")) is not None
+        return self._keys.fullmatch("".join([*self._word, buffer[at:end]]).rstrip(" \t")) is not None

@@ -30,6 +30,8 @@ _FEW: Final = r"[ \t\r\n]{0,8}+"
 _QUOTE: Final = "[\"'“”„‘’]"
 KEY_PATTERN: Final = r"[^\W\d][\w.\-]{0,127}+"
 """What a key without quotes looks like."""
+MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,127}}+){{0,8}}+"
+"""The same where tolerant reading takes it: backslashes before underscores are those of Markdown."""
 _QUOTED_KEY: Final = (
     r"""(?:"(?:[^"\\\r\n(){}\[\]<]|\\[^\r\n]){0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
     r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _BLANKS + "[:：=＝]"
@@ -37,7 +39,7 @@ _QUOTED_KEY: Final = (
 _COMMENT: Final = r"(?:/[/*]|#)"
 _WORD: Final = "(?:true|false|null|True|False|None)"
 _ITEM: Final = (
-    rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{KEY_PATTERN}{_BLANKS}[,\]])"
+    rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{MARKED_KEY}{_BLANKS}[,\]])"
 )
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
@@ -55,15 +57,15 @@ _QUICK: Final = (
 )
 """Behind a quote, words as they stand in prose: nothing that a pattern here knows, unless a tail begins with one."""
 
-NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{KEY_PATTERN}{_BLANKS}[:：])")
+NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}[:：])")
 NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
-NEXT_PAIR: Final = Pattern(rf"{KEY_PATTERN}{_BLANKS}=[^=]")
+NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_BLANKS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
-COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{KEY_PATTERN}{_BLANKS}[:：])")
-COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{KEY_PATTERN}{_BLANKS}=[^=]")
+COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}[:：])")
+COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{MARKED_KEY}{_BLANKS}=[^=]")
 _REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_BLANKS}'
-COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{KEY_PATTERN}{_BLANKS}[=＝])")
+COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{MARKED_KEY}{_BLANKS}[=＝])")
 COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 """A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
 
@@ -152,25 +154,25 @@ class Lookahead:
         sign = rf"{_BLANKS}(?:[:：＝]|=[^=])"
         remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
         self.key = Pattern(rf"{sign}|{_BLANKS}(?:{remark}){sign}|{_MANY}")
-        behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{KEY_PATTERN}{_BLANKS}[:：])|{_MANY}"
+        behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_BLANKS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         if form.body == "braces":
             member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
-        self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{KEY_PATTERN}{_BLANKS}={comment}{end})|{_MANY}")
+        self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{MARKED_KEY}{_BLANKS}={comment}{end})|{_MANY}")
         listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})|[,，]{_MANY}"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
         begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
         self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
-        pair = rf"[),，）]|{KEY_PATTERN}{_BLANKS}="
+        pair = rf"[),，）]|{MARKED_KEY}{_BLANKS}="
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
-        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_SCALAR}{_BLANKS}[,}}\]]|{KEY_PATTERN}:")
+        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_SCALAR}{_BLANKS}[,}}\]]|{MARKED_KEY}:")
         self.no_string = Pattern(
             rf"{_BLANKS}\+{_BLANKS}[\"']|{_BLANKS}:{_BLANKS}(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,}}\]])|{_MEMBER}"
         )
         self.no_python = Pattern(
-            rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{KEY_PATTERN}{_BLANKS}="
+            rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{MARKED_KEY}{_BLANKS}="
         )
         bracketed = form.body == "arguments" and tail.endswith(r"\]")
         bracket = rf"{_BLANKS}\][ \t]{{0,64}}+\r?\n{_BLANKS}[^\s\"',:=)\]}}，：＝）］】｝]"

@@ -132,8 +132,8 @@ class StringReader:
 
     __slots__ = (
         "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
-        "_inner", "_literal", "_marks", "_put", "_python", "_quote", "_refuses", "_repairs", "_search", "_swallows",
-        "_triple", "code", "comma", "doubt", "expected", "status", "stops",
+        "_inner", "_key", "_literal", "_marks", "_put", "_python", "_quote", "_refuses", "_repairs", "_search",
+        "_swallows", "_triple", "code", "comma", "doubt", "expected", "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
@@ -143,13 +143,15 @@ class StringReader:
 
     def begin(
         self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None = None,
-        python: bool = False, path: bool = False, direct: bool = False, delimited: bool = False, opened: str = "",
+        python: bool = False, path: bool = False, key: bool = False, direct: bool = False, delimited: bool = False,
+        opened: str = "",
     ) -> None:
         """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to go no on.
 
         ends      what stands behind a quote that ends it; None where every quote does
         refuses   what shows behind a quote that it ended the string, and that something is wrong
         python    whether escapes of Python are known; `path`: whether it may begin like a path of Windows
+        key       whether it is a key, in which a backslash before an underscore is one of Markdown
         direct    whether chunks that need no look may be taken as they are
         delimited whether `quote` is a delimiter of the dialect's own, of any length: there are no escapes then
         opened    what was read of it already
@@ -159,6 +161,7 @@ class StringReader:
         self._triple = quote in TRIPLE and not delimited
         self._quote = quote if delimited else quote[0] if self._triple else CURLY.get(quote, quote)
         self._python = python
+        self._key = key
         self._follows = ends
         self._refuses = refuses
         self._fresh = opened if path and len(opened) <= 2 else None  # the beginning, while it may be that of a path
@@ -267,7 +270,7 @@ class StringReader:
     def _pass_mended(self, around: Lookahead, buffer: str, at: int, base: int) -> int:
         """Pass by what is in the string without any doubt, whatever must be mended in it; return the next index."""
         quote = self._quote
-        if self._controls is not _CONTROL_ESCAPE or self._literal == "control":
+        if self._controls is not _CONTROL_ESCAPE or self._literal == "control" or self._key:
             return at
         inside = None
         if self._inner >= _MANY_INNER and not self._triple and self._follows is not None:
@@ -378,6 +381,9 @@ class StringReader:
                 self._repair("python-literal", base + at, base + at + 4)
                 self._put(f"\\u00{byte[1]}")
                 return at + 4
+        if self._key and buffer.startswith("\\_", at):
+            self._repair("markdown-escape", base + at, base + at + 1)
+            return at + 1
         if self._clash("backslash"):
             return self._die_of_escapes(at)
         self._repair("literal-backslash", base + at, base + at + 1)

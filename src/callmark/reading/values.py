@@ -61,6 +61,7 @@ _BLANK = Pattern(r"[ \t\r\n]++")
 _JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD = Pattern(r"[\w.\-]++")
+_MARKED_WORD = Pattern(r"(?:[\w.\-]++|\\_)++")
 _BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _WORTH_IT: Final = 32  # characters of a container from which on an attempt to decode it at once is worth its cost
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
@@ -654,6 +655,7 @@ class ValueReader:
             refuses=refuses,
             python=self._flavour == "python",
             path=self._tolerant and quote == '"' and not self._is_key and not delimited,
+            key=self._is_key,
             direct=self._sink is self.out and not self._withheld,
             delimited=delimited,
             opened=opened,
@@ -743,7 +745,7 @@ class ValueReader:
         return HELD
 
     def _read_word(self, buffer: str, at: int, base: int) -> int:
-        keys = _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
+        keys = _BRACES_KEY if self._flavour == "braces" else _MARKED_WORD if self._tolerant else _KEY_WORD
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         match = (keys if self._is_key else words).match(buffer, at)
         if match:
@@ -756,7 +758,9 @@ class ValueReader:
             at = end
             if at == len(buffer):
                 return at
-        if self._is_key and self._tolerant and keys is _KEY_WORD and buffer[at] in "\"'":
+        if self._is_key and keys is _MARKED_WORD and buffer[at:] == "\\":
+            return at
+        if self._is_key and keys is _MARKED_WORD and buffer[at] in "\"'":
             half_quoted = follows(QUOTE_AND_COLON, buffer, at)
             if half_quoted is None:
                 return at
@@ -783,12 +787,20 @@ class ValueReader:
                 self._equals = True
                 self._state = VALUE
             else:
-                self._end_key_word(word, at, base)
+                self._end_key_word(word if keys is _BRACES_KEY else word.replace("\\", ""), at, base)
+                if keys is _MARKED_WORD:
+                    self._unmark(word)
         else:
             self._end_json_word(word, at, base)
         if self.status == OPEN:
             self.sound = self._word_start
         return at
+
+    def _unmark(self, word: str) -> None:
+        """Record the backslashes in a word that begins at `_word_start`: Markdown wants them before underscores."""
+        for n, char in enumerate(word):
+            if char == "\\":
+                self._repair("markdown-escape", self._word_start + n, self._word_start + n + 1)
 
     def _end_key_word(self, word: str, at: int, base: int) -> None:
         if self._flavour == "braces":
