@@ -124,6 +124,14 @@ def test_a_notice_says_what_was_done():
     assert found.done == "left as text: a marker in inline code is not a call"
     (found,) = findings("[CALL: forcast()]", tools=["forecast"])
     assert found.done == "read as a call: no tool 'forcast' was given; did it mean 'forecast'?"
+    (found,) = findings("[CALL: f()])]")
+    assert found.done.startswith("taken out of the text: a closer too many")
+
+
+def test_a_tag_that_is_there_is_not_expected_where_the_text_ends():
+    """What is missing stands behind the tag of a value: a value ends only where structure follows it."""
+    (found,) = findings("<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>")
+    assert (found.expected, found.seen) == ("the rest of the marker", "the end of the text")
 
 
 def test_only_the_beginning_of_a_long_place_is_quoted():

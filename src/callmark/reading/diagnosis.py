@@ -35,8 +35,10 @@ def explain(
             mismatch = grammar.load(dialect).explain(raw)
         except DialectError:  # a dialect of one's own without a sound grammar: the reader's own words will do
             mismatch = None
-        if mismatch is not None and mismatch.position == at:
-            expected = said(mismatch.expected)
+        wanted = said(mismatch.expected) if mismatch is not None and mismatch.position == at else ""
+        tag = wanted.strip('"')
+        if wanted and not (len(tag) > 1 and raw[:at].endswith(tag)):  # else what must stand behind the tag is missing
+            expected = wanted
     if not found:
         return expected
     named = found if " " in found or found == "more" else f"'{found}'" if '"' in found else f'"{found}"'

@@ -32,6 +32,7 @@ _FINAL: Final = ("arguments-too-long", "too-many-calls", "extra-separator", "str
 _PLACED: Final = frozenset(
     ("unexpected-text", "bad-escape", "bad-number", "control-character", "lone-surrogate", "bad-arguments")
 )
+_GAP: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # Chinese words have no blank between them
 _PLACEHOLDER: Final = {"key": "value"}
 
 
@@ -166,9 +167,9 @@ def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     raw = hidden(problem.raw, nonce) + behind
     end = at + (len(parts.found) if problem.raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
+    told = _filled(words.feedback["expected"], expected=_translated(parts.expected, words.expected))
     told = _filled(
-        words.feedback["expected"],
-        expected=_translated(parts.expected, words.expected),
+        _GAP.sub("", told),
         found=_found(parts.found, words.expected),
         excerpt=" ".join(around.split()),
     )

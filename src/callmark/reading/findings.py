@@ -110,6 +110,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     done: str
 
 
+_DONE = {
+    "unknown-tool": "read as a call",
+    "stray-closer": "taken out of the text",
+    "extra-separator": "taken out of the text",
+}  # what was done where a notice tells of something; else it was left as text
 _TWICE = re.compile("expected each key once, found ('.*') twice")
 
 
@@ -148,8 +153,7 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
         at, expected = problem.span.start, WANTED[problem.code]
         seen = _excerpt(text, problem.span)
         if isinstance(problem, Notice):
-            unknown = problem.code == "unknown-tool"
-            done = f"{'read as a call' if unknown else 'left as text'}: {problem.message}"
+            done = f"{_DONE.get(problem.code, 'left as text')}: {problem.message}"
         else:
             dialect, name = problem.dialect, problem.name or ""
             parts = mismatch(problem.message)
