@@ -256,7 +256,7 @@ results = st.one_of(
 CONTEXTS = (
     "```", "~~~", "````", "~~~~", "\n", "\n", "\n", " ", "  ", "     ", "\t", "- ", "1. ", "10. ", "> ", "x", "`a`",
     "`", "<think>", "</think>", "[THINK]", "[/THINK]", "<mm:think>", "</mm:think>", "<|inner_prefix|>", "\r\n",
-    "\x85", "<|open|>think<|sep|>", "<|channel|>analysis<|message|>",
+    "\x85", "<pre>", "</pre>", "<code>", "</code>", "<|open|>think<|sep|>", "<|channel|>analysis<|message|>",
 )  # fmt: skip
 """What opens and closes fences, quotes and thoughts, in pieces."""
 OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if tag[:3] in ("<mm", "</m", "<|o", "<|c", "<|i")))
@@ -341,6 +341,8 @@ def test_what_was_said_before_native_calls_is_guarded():
     assert said("`a <think>") == "`a <\\think>\n[CALL: f({})]"
     assert said("```\n<think>a</think>\n```") == "```\n<think>a</think>\n```\n[CALL: f({})]"
     assert said("<think>\n```\n</think>```\nx") == "<think>\n```\n</think>```\nx\n```\n[CALL: f({})]"
+    assert said("<pre>\n<code>x</code>") == "<\\pre>\n<code>x</code>\n[CALL: f({})]"
+    assert said("<pre>x</pre> a </code>") == "<pre>x</pre> a </code>\n[CALL: f({})]"
     assert said("I write [CALL: g()].") == "I write [\\CALL: g()].\n[CALL: f({})]"
     image = {"type": "image"}
     assert said([{"type": "text", "text": "~~~"}, image])[:2] == [{"type": "text", "text": "~~~\n~~~"}, image]

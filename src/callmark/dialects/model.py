@@ -36,6 +36,9 @@ THOUGHT_TAGS: Final = (
 )
 """What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
 
+QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
+"""What opens and closes code in HTML, where markers are examples."""
+
 ID_KEYS: Final = frozenset(("id", "tool_call_id"))
 """Keys of an envelope under which the model's own id of a call stands; the second is that of Command R and A."""
 

@@ -230,7 +230,7 @@ WANTED: Final[Mapping[str, str]] = {
     "nesting-too-deep": "fewer nested brackets",
     "arguments-too-long": "shorter arguments",
     "marker-in-fence": "a call that is meant, outside of code fences",
-    "marker-in-code": "a call that is meant, without backticks around it",
+    "marker-in-code": "a call that is meant, outside of inline code",
     "marker-in-quote": "a call that is meant, outside of block quotes",
     "marker-in-reasoning": "a call that is meant, behind the reasoning",
     "unknown-nonce": "the nonce that was asked for",

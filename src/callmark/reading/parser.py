@@ -57,6 +57,8 @@ from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
 
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
+_QUOTED: Final = {"code": 256, "pre": 4096}
+"""Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 
@@ -87,6 +89,8 @@ class Parser(SectionReading):
         "_hit",
         "_nonce",
         "_policies",
+        "_quoted",
+        "_quoted_end",
         "_reasoning_depth",
     )  # fmt: skip
 
@@ -117,6 +121,7 @@ class Parser(SectionReading):
         self._reasoning_depth = 1 if starts_in_reasoning else 0
         if starts_in_reasoning:
             self._channel = "reasoning"
+        self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
         self._hit = -1  # index of an entry that `feed` has found in the buffer
 
     @property
@@ -379,6 +384,13 @@ class Parser(SectionReading):
             text = buffer[passed:hit]
             context = contexts.look(text)
             kind = entry.kind
+            if kind == "quoting":
+                if context is None and self._channel == "content":
+                    self._quote(base + hit, found["tag"], opens=found["closes"] is None)
+                passed, at, hit = hit, hit + 1, -1
+                continue
+            if self._quoted and context is None and base + hit < self._quoted_end:
+                context = "code"
             if entry.special:
                 passed = hit
                 if kind == "tag":
@@ -465,7 +477,18 @@ class Parser(SectionReading):
         self._guarded = self._nonce is not None or self._reasoning_depth > 0
         self._markup(at, end)
         self._contexts.reset()
+        self._quoted = 0
         return True
+
+    def _quote(self, place: int, tag: str, *, opens: bool) -> None:
+        """A tag of HTML at position `place` opens or closes code: what it opens has an end, as it may stay open."""
+        if place >= self._quoted_end:
+            self._quoted = self._quoted_end = 0
+        self._quoted = max(0, self._quoted + (1 if opens else -1))
+        if opens:
+            self._quoted_end = max(self._quoted_end, place + _QUOTED[tag.lower()])
+        elif not self._quoted:
+            self._quoted_end = 0
 
     def _refusal(
         self, entry: Entry, found: re.Match[str], context: Context | None

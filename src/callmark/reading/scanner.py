@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form, expand, select
-from callmark.dialects.model import CLOSING_TAG, THOUGHT_TAGS, anonymous, respelled
+from callmark.dialects.model import CLOSING_TAG, QUOTING_TAG, THOUGHT_TAGS, anonymous, respelled
 from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError
 from callmark.events import Repair, Span
@@ -79,7 +79,7 @@ class Entry:
 
     def __init__(
         self,
-        kind: Literal["opener", "head", "loose", "tag"],
+        kind: Literal["opener", "head", "loose", "tag", "quoting"],
         pattern: Pattern,
         dialect: Dialect,
         patterns: Patterns,
@@ -103,7 +103,7 @@ class Entry:
         self.closing: Final = len(self.guess)
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
-        self.special: Final = kind == "tag" or self.line_start or self.salvage
+        self.special: Final = kind in ("tag", "quoting") or self.line_start or self.salvage
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
         """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
@@ -165,7 +165,8 @@ class Plan:
             for text in dialect.tags
             for tag in [patterns(Form(head=text, body="envelope", begins="[" if text.startswith(r"\[") else "<"))]
         ]
-        entries = [*salvaged, *strict, *tags, *loose]
+        quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
+        entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose]
         self.first = entries[0]
         self.entries: dict[str, list[Entry]] = {}
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Keeps what others wrote from hiding the calls that stand behind it: in an open code fence, or in open thoughts.
+"""Keeps what others wrote from hiding the calls that stand behind it: in open code, or in open thoughts.
 
 Reading takes no call from either. The tags around thoughts and the rules of fences are those that reading knows.
 """
@@ -10,11 +10,14 @@ from functools import lru_cache
 
 from callmark.dialects import Dialect, dialects, expand
 from callmark.dialects.fences import FENCE, QUOTE, fence_behind, leaves_item
-from callmark.dialects.model import THOUGHT_TAGS
+from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
 from callmark.dialects.values import is_json
 
 _CODE = re.compile("`|~~~")
 _RUN = re.compile("`+")
+_QUOTING = re.compile(QUOTING_TAG)
+_QUOTED = re.compile(r"[^`~<>\[]*+</(?i:pre|code)>")
+"""What stands behind a tag of HTML that opens code, where it is certain that the code ends."""
 
 
 def closed(text: str, row: Dialect) -> str:
@@ -24,6 +27,7 @@ def closed(text: str, row: Dialect) -> str:
     """
     tags = _tags((row,))
     text = _tags(dialects()).sub(lambda tag: tag[0] if tags.fullmatch(tag[0]) else _broken(tag), text)
+    text = _QUOTING.sub(lambda tag: tag[0] if _ends(tag) else _broken(tag), text)
     opened: list[str] = []  # closers of the thoughts that are open
     fence = _Fence()
     at = 0  # where the current line begins; `looked` is how far it was looked at, `done` how far the text is written
@@ -64,7 +68,9 @@ def unopened(line: str, row: Dialect) -> str:
     """Return one line in which no fence and no thoughts begin or end: a backslash breaks what would do so, in JSON an
     escape.
     """
-    line = _tags((*dialects(), row)).sub(_escaped if is_json(line) else _broken, line)
+    broken = _escaped if is_json(line) else _broken
+    line = _tags((*dialects(), row)).sub(broken, line)
+    line = _QUOTING.sub(lambda tag: tag[0] if _ends(tag) else broken(tag), line)
     found = FENCE.match(line)
     return f"{line[: found.start('run') + 1]}\\{line[found.start('run') + 1 :]}" if found else line
 
@@ -75,6 +81,11 @@ def _broken(tag: re.Match[str]) -> str:
 
 def _escaped(tag: re.Match[str]) -> str:
     return f"\\u{ord(tag[0][0]):04x}{tag[0][1:]}"
+
+
+def _ends(tag: re.Match[str]) -> bool:
+    """Whether a tag of HTML ends code, or opens what ends for certain."""
+    return tag["closes"] is not None or _QUOTED.match(tag.string, tag.end()) is not None
 
 
 def _is(tag: re.Match[str], kind: str) -> bool:
