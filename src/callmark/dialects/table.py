@@ -12,7 +12,7 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
-_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"(?:\"type\"{ws}:{ws}\"function\"{ws},{ws})?\"name", 1)
+_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
@@ -1019,8 +1019,11 @@ BUILTIN: tuple[Dialect, ...] = (
                 separator=r"{ws};{ws}",
                 alone=False,
             ),
-            Form(begins="{", head=_TYPED_FIRST, body="envelope", line_start=True, explicit=False),
-            Form(begins=";", head=r";{ws}" + _TYPED_FIRST, body="envelope", explicit=False),
+            *(
+                Form(begins=begins, head=head + first, body="envelope", line_start=not head, explicit=False)
+                for begins, head in (("{", ""), (";", r";{ws}"))
+                for first in (_NAMED_FIRST, _TYPED_FIRST)
+            ),
         ),
         writing=Writing(
             opener="<|python_tag|>",
