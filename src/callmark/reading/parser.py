@@ -384,18 +384,18 @@ class Parser(SectionReading):
             text = buffer[passed:hit]
             context = contexts.look(text)
             kind = entry.kind
-            if kind == "quoting":
-                if context is None and self._channel == "content":
-                    self._quote(base + hit, found["tag"], opens=found["closes"] is None)
-                passed, at, hit = hit, hit + 1, -1
-                continue
-            if self._quoted and context is None and base + hit < self._quoted_end:
+            if self._quoted and context is None and kind != "quoting" and base + hit < self._quoted_end:
                 context = "code"
             if entry.special:
                 passed = hit
                 if kind == "tag":
                     if self._tag(hit, found.end(), context, found.lastgroup):
                         return True
+                    at, hit = hit + 1, -1
+                    continue
+                if kind == "quoting":
+                    if context is None and self._channel == "content":
+                        self._quote(base + hit, found["tag"], opens=found["closes"] is None)
                     at, hit = hit + 1, -1
                     continue
                 if (entry.line_start and not contexts.at_line_start) or (entry.salvage and not self._known(found)):
@@ -427,7 +427,8 @@ class Parser(SectionReading):
                     self._shown = passed = at
                     hit = -1
                     stray = entry.stray
-                    if stray is not None and (buffer[at] in stray.begins if at < size else not final):
+                    begun = stray is not None and (buffer[at] in stray.begins if at < size else not final)
+                    if begun and may_be_closer(buffer, at) is not None:  # so that most calls cost no call of a method
                         self._at = at
                         self._look_behind(entry)
                         if self._mode != IN_TEXT:
