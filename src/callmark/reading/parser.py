@@ -59,6 +59,8 @@ from callmark.reading.sections import SectionReading
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _QUOTED: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
+_GAP: Final = 64  # blanks between an opener that is left as text and the call behind it
+_BLANKS = re.compile(rf"[ \t\r\n]{{0,{_GAP}}}+").match
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 
@@ -87,6 +89,8 @@ class Parser(SectionReading):
         "__weakref__",
         "_guarded",
         "_hit",
+        "_left",
+        "_left_place",
         "_nonce",
         "_policies",
         "_quoted",
@@ -122,6 +126,8 @@ class Parser(SectionReading):
         if starts_in_reasoning:
             self._channel = "reasoning"
         self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
+        self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
+        self._left_place = -1
         self._hit = -1  # index of an entry that `feed` has found in the buffer
 
     @property
@@ -386,6 +392,8 @@ class Parser(SectionReading):
             kind = entry.kind
             if self._quoted and context is None and kind != "quoting" and base + hit < self._quoted_end:
                 context = "code"
+            if context is None and base + hit == self._left_place:  # the marker goes on on another line
+                context = self._left
             if entry.special:
                 passed = hit
                 if kind == "tag":
@@ -410,6 +418,12 @@ class Parser(SectionReading):
                 passed = hit
                 refusal = self._refusal(entry, found, context)
                 if refusal is not None:
+                    if kind == "opener" and context is not None:
+                        behind = _BLANKS(buffer, found.end()).end()  # type: ignore[union-attr]  # none is a match too
+                        if behind == size and not final and behind - found.end() < _GAP:
+                            self._show(hit)
+                            return self._wait_in_text(hit, passed)
+                        self._left, self._left_place = context, base + behind
                     if refusal and (kind != "opener" or not entry.form.alone):
                         self._show(hit)
                         self._events.append(Notice(Span(base + hit, base + max(found.end(), hit + 1)), *refusal))
