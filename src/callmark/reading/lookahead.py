@@ -58,7 +58,7 @@ _QUICK: Final = (
 """Behind a quote, words as they stand in prose: nothing that a pattern here knows, unless a tail begins with one."""
 
 NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}[:：])")
-NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null){_BLANKS}[,\]]")
+NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null)(?:{_BLANKS}[,\]]|[ \t]{{0,64}}+[\r\n])")
 NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_BLANKS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
@@ -163,6 +163,7 @@ class Lookahead:
         listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})|[,，]{_MANY}"
         self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
         begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
+        begins += rf"|[ \t]{{0,64}}+[\r\n][ \t\r\n]{{0,64}}+{_SCALAR}[ \t]{{0,64}}+[\r\n]"
         self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
         pair = rf"[),，）]|{MARKED_KEY}{_BLANKS}="
         self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
