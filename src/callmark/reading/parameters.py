@@ -22,6 +22,7 @@ from typing import Final
 
 from callmark.dialects import Form
 from callmark.events import JsonValue, Repair, Span
+from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Patterns
@@ -45,6 +46,7 @@ _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);"
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
+_WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
 _JSON_FORM = Form(head="{name}", body="json", explicit=False)
 
 
@@ -52,10 +54,10 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_base", "_begins", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_held", "_held_size",
-        "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_state", "_stop",
-        "_tail", "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name", "out", "repairs",
-        "sound", "start", "status",
+        "_base", "_begins", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_held",
+        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns",
+        "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name",
+        "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +94,7 @@ class ParametersReader:
         self._held_size = 0
         self._is_string = False  # the value comes out as a string
         self._json: Embedded | None = None  # the value comes out as JSON
+        self._extra = False  # a brace too many stands behind it
         self._base = 0  # position of the buffer that is read
         self._tail = ""  # a line break that may belong to the markup
 
@@ -397,9 +400,15 @@ class ParametersReader:
         self.repairs += reader.repairs
         reader.repairs.clear()
         if json.broken:
+            self.sound = reader.sound
             self.error = reader.error
             return self._die(reader.code, reader.expected, read - self._base)
         if read < end:
+            self.sound = read
+            if piece[read - end :].startswith("}") and self._tolerant and self._whole and not self._extra:
+                self._extra = True
+                self.repairs.append(Repair("extra-closer", Span(read, read + 1)))
+                return self._take_json(piece[len(piece) + read + 1 - end :], stop)
             return self._die("bad-arguments", self._patterns.value_end, read - self._base)
         return stop
 
@@ -412,7 +421,8 @@ class ParametersReader:
             if self._whole and self._tolerant and not self._json.begun:
                 self.repairs.append(Repair("null-arguments", Span(base + at, base + at)))
                 self.out.append("{}")
-            elif not self._json.whole:
+            elif not self._json.whole and not self._supply_closers(at, base):
+                self.sound = self._json.reader.sound
                 self._die("bad-arguments", "a whole JSON value", at)
             self._json = None
             if self._whole:
@@ -431,6 +441,20 @@ class ParametersReader:
                 self.out.append(json)
             except Undecodable as error:
                 self._die(error.code, "a value that JSON can hold", at)
+
+    def _supply_closers(self, at: int, base: int) -> bool:
+        """Close the brackets that are open in arguments whose end stands at index `at`; return whether that is all."""
+        if not (self._whole and self._tolerant) or self._json is None:
+            return False
+        json, reader = self._json, self._json.reader
+        closers = reader.closers
+        if not closers or len(closers) > DEPTH:
+            return False
+        json.take(closers, base + at + len(closers), self.out)
+        added = {repair.code for repair in reader.repairs}  # what stands before may be cut: a word, a comma
+        self.repairs += reader.repairs
+        self.repairs += [Repair("missing-closer", Span(base + at, base + at))] * len(closers)
+        return json.whole and added <= _WITH_STRINGS
 
     def _die(self, code: str, expected: str, at: int) -> int:
         self.status = DEAD

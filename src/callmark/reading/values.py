@@ -395,7 +395,12 @@ class ValueReader:
     @property
     def due(self) -> str | None:
         """The closers that are due, innermost first, where the reader died of what stands behind a value; or None."""
-        return "".join(_CLOSER[frame] for frame in reversed(self._stack)) if self._ended else None
+        return self.closers if self._ended else None
+
+    @property
+    def closers(self) -> str:
+        """The closers of the brackets that are open, innermost first."""
+        return "".join(_CLOSER[frame] for frame in reversed(self._stack))
 
     @property
     def in_string(self) -> bool:
