@@ -422,7 +422,7 @@ class ParametersReader:
                 self.repairs.append(Repair("null-arguments", Span(base + at, base + at)))
                 self.out.append("{}")
             elif not self._json.whole and not self._supply_closers(at, base):
-                self.sound = self._json.reader.sound
+                self.error = base + at
                 self._die("bad-arguments", "a whole JSON value", at)
             self._json = None
             if self._whole:
