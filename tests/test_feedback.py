@@ -438,3 +438,10 @@ def test_a_problem_whose_words_are_not_ours_is_told_without_a_place():
     assert "⟦" in feedback(problem)
     for changed in ({"message": "oh"}, {"raw": "[CALL"}):
         assert "⟦" not in feedback(msgspec.structs.replace(problem, **changed))
+
+
+def test_a_broken_call_of_a_list_that_begins_with_nothing_is_passed() -> None:
+    """What could be read of one call of a list is looked for without the list, and that look comes to its end."""
+    text = r'<tool_calls>[{\name\: \g", "arguments": {}}, {"name": "h"}]</tool_calls>'
+    broken = callmark.parse(text).problems[0]
+    assert "could not be read" in callmark.feedback(broken, "listed")

@@ -172,6 +172,7 @@ class SectionReading(CallReading):
             end = hit
         elif end < 0 or hit < end:
             end = sound if blank else error
+        end = max(end, self._start - self._base + 1)  # a head of nothing but a look-ahead is passed, too: see `begun`
         word = _WORD.match(buffer, error, max(end, error + 1))
         found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
         self._malformed(end, code, expected, found_text or shown(buffer[error]))
