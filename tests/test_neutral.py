@@ -195,6 +195,20 @@ def test_tokens_between_messages_are_those_of_all_families(token):
         assert token not in "".join(begun), cut
 
 
+@pytest.mark.parametrize("text", ["so a <b", "1 <", "a</", "<</", "<|tool_ca</l>", "x]<]<", '["<</"', "[|x", "<｜a"])
+def test_what_a_token_that_is_cut_was_broken_by_is_no_part_of_one(text):
+    written = neutralize(text, special_tokens=True)
+    assert neutralize(written, special_tokens=True) == written
+    assert written.replace("\\", "").strip("\n\u200b") == text
+
+
+@MANY
+@given(st.lists(contents | st.sampled_from(["<", "</", "[", "<|", "]<", "]~", "[|"]), max_size=4).map("".join))
+def test_twice_is_once_with_the_tokens_between_messages_too(text):
+    written = neutralize(text, special_tokens=True)
+    assert neutralize(written, special_tokens=True) == written
+
+
 def test_a_bracket_at_the_end_of_a_text_may_stay_there():
     for text in ("see [1]", "[1, [2]]", "x]~", "a]~c", "~b]"):
         written = neutralize(text, special_tokens=True)

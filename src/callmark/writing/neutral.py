@@ -28,9 +28,9 @@ WINDOW: Final = 1024
 """Characters: no opener is longer, or reading would not hold it back."""
 
 SPECIAL_TOKENS: Final = (
-    r"<\|[^<>|\s]{1,64}\|?>",
-    r"<[^<>|\s]{1,64}\|>",
-    r"<｜[^<>｜\s]{1,64}｜>",
+    r"<\|[^<>|\\\s\u200b]{1,64}\|?>",
+    r"<[^<>|\\\s\u200b]{1,64}\|>",
+    r"<｜[^<>｜\\\s\u200b]{1,64}｜>",
     r"</?s>",
     r"<(?:seed:)?(?:bos|eos|pad|unk|sop|eop)>",
     r"<(?:start|end)_of_turn>",
@@ -38,11 +38,14 @@ SPECIAL_TOKENS: Final = (
     r"<</?SYS>>",
     r"\[/?(?:INST|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT|MODEL_SETTINGS)\]",
     r"\[(?:TOOL_CALLS|TOOL_CONTENT|ARGS|CALL_ID|gMASK)\]",
-    r"\[\|[^\[\]|\s]{1,64}\|\]",
+    r"\[\|[^\[\]|\\\s\u200b]{1,64}\|\]",
     r"\[e~\[",
     r"\]~!?b[\[\]]",
 )
-"""What chat templates write between messages, in the families of models that are in use."""
+"""What chat templates write between messages, in the families of models that are in use.
+
+None holds what a token is broken by, or one that the end of a text cuts would be cut again behind its backslash.
+"""
 
 _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
 _APART: Final = ("", "\n", "\n" + " " * 65, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
