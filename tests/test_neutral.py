@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
-from callmark.dialects.model import QUOTING_TAG, anonymous
+from callmark.dialects.model import anonymous
 from callmark.reading.scanner import plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral

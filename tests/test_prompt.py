@@ -29,6 +29,7 @@ from callmark import (
     new_nonce,
     parse,
     protocol_prompt,
+    render_call,
     render_history,
 )
 from callmark.languages import LANGUAGES, language_of
@@ -514,21 +515,53 @@ def test_a_tool_without_an_example_is_taught_by_the_form_of_its_call(dialect, la
         ({"a": UNGUESSABLE, "b": {}}, ["a"], {"a": "..."}),
         ({"a": {}}, ["b", "a"], {"b": "...", "a": "..."}),
         ({"a": UNGUESSABLE}, [], {"a": "..."}),
-        ({"a b<": UNGUESSABLE}, ["a b<"], None),
+        ({"a\n<": UNGUESSABLE, "b": UNGUESSABLE}, [], None),
     ):
         hard = {"f": {"properties": properties, "required": required, "minProperties": 1, "not": {"required": ["b"]}}}
         prompt = protocol_prompt(hard, dialect, language=language, examples="inline", tool_choice="f")
         ((name, arguments),) = calls_in(prompt.text, dialect, tools=hard)
-        assert (name, arguments) in [("f", shown or {"a b<": "..."}), ("f", shown or {})]
+        assert (name, arguments) in [("f", shown or {"a\n<": "..."}), ("f", shown or {"b": "..."})]
         assert prompt.turns == ()
         assert prompt.calls == (WrittenCall("f", arguments),) * 2
-        assert (words.form if arguments else words.how) in prompt.text
+        assert words.form in prompt.text
         assert words.header.replace("{name}", "f").replace("{id}", "") in prompt.text
         assert calls_in(prompt.reminder, dialect, tools=hard) == [(name, arguments)]
 
 
+@pytest.mark.parametrize("dialect", NAMES)
+def test_a_tool_that_needs_an_argument_that_cannot_be_written_is_refused(dialect):
+    hard = {"look": {"properties": {"a<\n>": {}}, "required": ["a<\n>"]}}
+    try:
+        render_call("look", {"a<\n>": "x"}, dialect)
+    except UsageError:
+        with pytest.raises(UsageError, match=r"cannot express this call of 'look': expected keys of .* found 'a<"):
+            protocol_prompt(hard, dialect)
+    else:
+        assert protocol_prompt(hard, dialect).calls[0].arguments == {"a<\n>": "some a< >"}
+    assert protocol_prompt({"look": {"properties": {"a<\n>": {}, "b": {"type": "string"}}}}, dialect).calls
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_of_several_values_one_that_can_be_written_is_shown(dialect):
+    tools = {"f": {"properties": {"a": {"enum": [1, "1", "x"]}, "b": {"enum": ["</", "y"]}}, "required": ["a", "b"]}}
+    prompt = protocol_prompt(tools, dialect)
+    assert len(prompt.turns) > 0
+    assert all(conformant(tools["f"], call.arguments) for call in prompt.calls)
+
+
+@pytest.mark.parametrize("where", ["turns", "inline", "none"])
+@pytest.mark.parametrize("dialect", NAMES)
+def test_lines_of_an_argument_stay_as_they_are(dialect, where):
+    tools = {"f": {"properties": {"a": {"type": "string", "default": "x\n\n\n\ny"}}, "required": ["a"]}}
+    prompt = protocol_prompt(tools, dialect, examples=where)
+    for call in calls_in(prompt.text, dialect, tools=tools):
+        assert call == ("f", {"a": "x\n\n\n\ny"})
+    bare = protocol_prompt(tools, dialect, examples="none", template="\n\n{rules}\n\n\n\n{examples}\n\n{rules}\n\n")
+    assert not re.search(r"\n{3}|^\n|\n$", bare.text)
+
+
 def test_the_example_is_that_of_a_tool_that_has_one():
-    only_one = [{"name": "g", "parameters": {"required": ["a b<"], "properties": {"a b<": {}}}}, {"name": "f"}]
+    only_one = [{"name": "g", "parameters": {"required": ["a"], "properties": {"a": UNGUESSABLE}}}, {"name": "f"}]
     assert protocol_prompt(only_one, "glm").calls[0].name == "f"
 
 

@@ -42,11 +42,16 @@ _PATTERNED: Final = (
 )  # fmt: skip
 
 
-def example_arguments(spec: ToolSpec) -> dict[str, Any] | None:
-    """Return arguments that satisfy the tool's schema: its required ones, or its first; None if none are found."""
+def example_arguments(
+    spec: ToolSpec, writable: Callable[[dict[str, Any]], bool] = lambda arguments: True
+) -> dict[str, Any] | None:
+    """Return arguments that satisfy the tool's schema: its required ones, or its first; None if none are found.
+
+    writable  whether an argument can be written: one that cannot is passed over for another value of it
+    """
     for depth in _DEPTHS:
         try:
-            found, example = _Maker(spec.schema).first(spec.schema, "", depth)
+            found, example = _Maker(spec.schema, writable).first(spec.schema, "", depth)
         except (RecursionError, _NoMoreTriesError):
             return None
         if found and isinstance(example, dict):
@@ -65,13 +70,14 @@ class _UndecidedError(Exception):
 class _Maker:
     """Makes values for the parts of one schema, until its tries are used up."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, writable: Callable[[dict[str, Any]], bool]) -> None:
         from jsonschema import Draft202012Validator  # 50 ms, and only examples need it
         from jsonschema.validators import extend
         from referencing.exceptions import Unresolvable
         from referencing.jsonschema import EMPTY_REGISTRY
 
         self._root = root
+        self._writable = writable
         quick = {keyword: _quick(Draft202012Validator.VALIDATORS[keyword]) for keyword in _WITH_PATTERNS}
         quick["$ref"] = self._counted(Draft202012Validator.VALIDATORS["$ref"])
         kind = extend(Draft202012Validator, quick)  # type: ignore[no-untyped-call]  # which has no stub
@@ -99,10 +105,10 @@ class _Maker:
         except self._undecided:
             return False
 
-    def first(self, schema: Any, key: str, depth: int) -> tuple[bool, Any]:
-        """Return whether a value for a schema is found, and the first."""
+    def first(self, schema: Any, key: str, depth: int, *, is_argument: bool = False) -> tuple[bool, Any]:
+        """Return whether a value for a schema is found, and the first; for an argument, the first to be written."""
         for candidate in self._candidates(schema, key, depth):
-            if self.conforms(candidate, schema):
+            if self.conforms(candidate, schema) and (not is_argument or self._writable({key: candidate})):
                 return True, candidate
         return False, None
 
@@ -140,7 +146,7 @@ class _Maker:
             case "array":
                 yield from self._arrays(schema, key, depth)
             case _:
-                yield from self._objects(schema, depth)
+                yield from self._objects(schema, key, depth)
 
     def _arrays(self, schema: Schema, key: str, depth: int) -> Iterator[Any]:
         least = schema.get("minItems", 0)
@@ -166,14 +172,14 @@ class _Maker:
         yield head
         yield []
 
-    def _objects(self, schema: Schema, depth: int) -> Iterator[Any]:
+    def _objects(self, schema: Schema, key: str, depth: int) -> Iterator[Any]:
         properties = schema.get("properties", {})
         values: dict[str, Any] = {}
         required = schema.get("required", ())
         others_needed = schema.get("dependentRequired", {})
         needed = [*required, *(other for first in required for other in others_needed.get(first, ()))]
         for name in needed:
-            found, value = self.first(properties.get(name, {}), name, depth - 1)
+            found, value = self.first(properties.get(name, {}), name, depth - 1, is_argument=not key)
             if not found:
                 return
             values[name] = value
@@ -186,7 +192,7 @@ class _Maker:
         others = []
         some = properties or (_unnamed(schema) if "minProperties" in schema else {})
         for name, inner in [pair for pair in some.items() if pair[0] not in values][:_WAYS]:
-            found, value = self.first(inner, name, depth - 1)
+            found, value = self.first(inner, name, depth - 1, is_argument=not key)
             if found:
                 others.append((name, value))
         if not values and others:

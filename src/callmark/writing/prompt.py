@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, Writing, selected
@@ -104,8 +106,8 @@ def protocol_prompt(
     count        counts the tokens of a text
     template     a layout of one's own, with the places {title}, {tools}, {how}, {rules} and {examples}
 
-    Raises ToolsError for what is no tool, and UsageError for options out of range, a name that the dialect cannot
-    write, and a budget that the shortest style exceeds without examples.
+    Raises ToolsError for what is no tool, and UsageError for options out of range, a name or a required argument's key
+    that the dialect cannot write, and a budget that the shortest style exceeds without examples.
     """
     row = selected(dialect)
     if style not in STYLES:
@@ -165,8 +167,9 @@ class _Writer:
         self._examples = examples if choice != "none" else "none"
         self._template = TEMPLATE if template is None else template
         self._tools = {spec.name: spec.schema for spec in specs}
-        for spec in specs:  # a tool whose name cannot be written could never be called
-            self._rendered(WrittenCall(spec.name, {}), tools=None)
+        for spec in specs:  # a tool whose name or required arguments cannot be written could never be called
+            required = spec.arguments.get("required", ())
+            self._rendered(WrittenCall(spec.name, dict.fromkeys(required, "...")), tools=None)
         self._calls = self._example_calls()
         self._writing = dialect.writing or Writing(call="")
         self._form = None if self._calls or choice == "none" else self._placeholders()
@@ -178,30 +181,28 @@ class _Writer:
         """Return a call of the tool that is wanted, or of the first two for which one can be made and written."""
         found: list[WrittenCall] = []
         for spec in self._specs:
-            arguments = example_arguments(spec) if self._choice in (*CHOICES, spec.name) else None
-            if arguments is None:
+            writable = partial(self._is_writable, spec.name)
+            arguments = example_arguments(spec, writable) if self._choice in (*CHOICES, spec.name) else None
+            if arguments is None or not writable(arguments):
                 continue
-            call = WrittenCall(spec.name, arguments)
-            try:
-                self._rendered(call, self._tools)
-            except UsageError:
-                continue
-            found.append(call)
+            found.append(WrittenCall(spec.name, arguments))
             if len(found) == _LOOPS:
                 break
         return tuple(found)
+
+    def _is_writable(self, name: str, arguments: dict[str, Any]) -> bool:
+        try:
+            self._rendered(WrittenCall(name, arguments), self._tools)
+        except UsageError:
+            return False
+        return True
 
     def _placeholders(self) -> WrittenCall:
         """Return the form of a call where no tool has an example: of the wanted tool, or of the first."""
         spec = next(spec for spec in self._specs if self._choice in (*CHOICES, spec.name))
         required = spec.arguments.get("required", ())
-        keys = list(required) or list(spec.arguments.get("properties", ()))[:1]
-        call = WrittenCall(spec.name, dict.fromkeys(keys, "..."))
-        try:
-            self._rendered(call, self._tools)
-        except UsageError:
-            return WrittenCall(spec.name, {})
-        return call
+        others = (key for key in spec.arguments.get("properties", ()) if self._is_writable(spec.name, {key: "..."}))
+        return WrittenCall(spec.name, dict.fromkeys(required or islice(others, 1), "..."))
 
     def prompt(self, style: Style, count: Callable[[str], int], loops: int) -> Prompt:
         """Return the prompt with the tools described in a style, and at most so many examples of the whole loop."""
@@ -217,17 +218,16 @@ class _Writer:
         looped = self._calls[:loops]
         turns = self._turns(looped)
         wanted = bool(marker) and self._choice != "none"
-        text = fill(
-            self._template,
-            {
-                "title": words.title,
-                "tools": signs + described(self._specs, style, words, self._dialect),
-                "how": f"{how}\n{marker}" if wanted else "",
-                "rules": "\n".join(f"- {rule}" for rule in self._rules(style)),
-                "examples": self._inline(turns) if self._examples == "inline" else "",
-            },
-        )
-        text = re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+        parts = {
+            "title": words.title,
+            "tools": signs + described(self._specs, style, words, self._dialect),
+            "how": f"{how}\n{marker}" if wanted else "",
+            "rules": "\n".join(f"- {rule}" for rule in self._rules(style)),
+            "examples": self._inline(turns) if self._examples == "inline" else "",
+        }
+        # Blank lines are the template's: those that an argument of an example holds are its own.
+        layout = fill(self._template, {place: "" for place, part in parts.items() if not part})
+        text = fill(re.sub(r"\n{3,}", "\n\n", layout).strip("\n"), parts)
         shown = turns if self._examples == "turns" else ()
         reminder = f"{how if self._form else words.reminder}\n{marker}" if wanted else self._wanted()
         told = {"how": first, "examples": looped if self._examples == "inline" else ()}
