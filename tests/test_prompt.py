@@ -352,6 +352,10 @@ def test_signatures_say_types():
     assert of({"type": "integer", "minimum": 1}) == "integer 1.."
     assert of({"type": "number", "maximum": 2.5}) == "number ..2.5"
     assert of({"type": "array", "items": {"enum": [1, "x"]}}) == '(1 | "x")[]'
+    either = {"anyOf": [{"type": "string"}, {"enum": ["x", None]}, {"type": ["string", "null"]}]}
+    assert of(either) == 'string | "x" | null'
+    assert of({"type": "array", "items": {"type": "object", "properties": {"a": either}}}) == f'{{"a"?: {of(either)}}}[]'
+    assert of({"type": "array", "items": {"enum": ["a | b"]}}) == '"a | b"[]'
     assert of({"type": "array", "items": {"type": "string"}}) == "string[]"
     assert of({"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "string"}]}) == "string | null"
     assert of({"type": "object", "properties": {"b": {}}, "required": ["b"]}) == '{"b": any}'

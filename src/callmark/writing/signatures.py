@@ -147,22 +147,25 @@ def _notes(schema: Any, root: Schema) -> str:
 
 def _type(schema: Any, root: Schema, depth: int, full: bool = True) -> str:
     """Return a schema as a type in TypeScript's words."""
+    return " | ".join(dict.fromkeys(_types(schema, root, depth, full)))
+
+
+def _types(schema: Any, root: Schema, depth: int, full: bool) -> list[str]:
+    """Return the types of which a value is one."""
     if schema is False:
-        return "never"
+        return ["never"]
     schema = resolved(schema, root)
     if "const" in schema:
-        return _json(schema["const"])
+        return [_json(schema["const"])]
     if "enum" in schema:
         members = [_json(member) for member in schema["enum"][:_MEMBERS]]
-        return " | ".join(members + ["..."] * (len(schema["enum"]) > _MEMBERS))
+        return members + ["..."] * (len(schema["enum"]) > _MEMBERS)
     ways = branches(schema, root)
     if ways:
-        kinds = [_type(way, root, depth + 1, full) for way in ways[:_MEMBERS]] if depth < _DEPTH else ["any"]
-        return " | ".join(dict.fromkeys(kinds))
+        kinds = (_types(way, root, depth + 1, full) for way in ways[:_MEMBERS])
+        return [kind for each in kinds for kind in each] if depth < _DEPTH else ["any"]
     kinds = schema.get("type", "object" if "properties" in schema else "any")
-    return " | ".join(
-        _named(kind, schema, root, depth, full) for kind in ([kinds] if isinstance(kinds, str) else kinds)
-    )
+    return [_named(kind, schema, root, depth, full) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
 
 
 def _named(kind: str, schema: Schema, root: Schema, depth: int, full: bool) -> str:
@@ -170,8 +173,8 @@ def _named(kind: str, schema: Schema, root: Schema, depth: int, full: bool) -> s
         kinds = [_type(inner, root, depth + 1, full) if depth < _DEPTH else "any" for inner in schema["prefixItems"]]
         return "[" + ", ".join(kinds + ["..."] * (schema.get("items") is not False)) + "]"
     if kind == "array":
-        inner = _type(schema.get("items", {}), root, depth + 1, full) if depth < _DEPTH else "any"
-        return f"({inner})[]" if " | " in inner else f"{inner}[]"
+        inner = dict.fromkeys(_types(schema.get("items", {}), root, depth + 1, full) if depth < _DEPTH else ["any"])
+        return f"({' | '.join(inner)})[]" if len(inner) > 1 else f"{' | '.join(inner)}[]"
     if kind == "object" and depth < _DEPTH and (schema.get("properties") or schema.get("additionalProperties")):
         return _object(schema, root, depth, full=full)
     encoding = schema.get("format", schema.get("contentEncoding"))
