@@ -92,8 +92,8 @@ def export_grammar(
     target       "llguidance" (its Lark), "gbnf" (llama.cpp), "xgrammar" (EBNF), "structural-tag" (XGrammar's JSON: free
                  text is kept from beginning as we write calls, not from other spellings of that, and the number of
                  calls is not bounded), "regex"
-    free_text    whether text may stand around the calls; no plain regex can say that. It may open a code fence, a quote or
-                 thoughts: a call in them is one only for a reader that allows these contexts
+    free_text    whether text may stand around the calls; no plain regex can say that. It may open a code fence, a quote
+                 or thoughts: a call in them is one only for a reader that allows these contexts
     tool_choice  "auto"; "none": text only; "required": at least one call; or the name of the one tool to call, once
     parallel     whether several calls may stand in one message, at most 16
     nonce        the code that every call carries (dialect `call`)
