@@ -370,3 +370,16 @@ def test_no_value_ends_where_tolerant_reading_would_end_it(name, value, declared
     for tolerance in ("strict", "lenient"):
         parsed = parse(text, dialects=name, tolerance=tolerance, tools=tools)
         assert [call.arguments for call in parsed.calls] == [{"to": value}], text
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in dialects()])
+def test_a_text_that_an_enumeration_lists_beside_lists_is_read_as_it_is_or_refused(dialect):
+    for value in ("[1]", "{}", "x"):
+        tools = {"f": {"properties": {"a": {"anyOf": [{"enum": [value]}, {"type": "array"}, {"type": "object"}]}}}}
+        try:
+            text = render_call("f", {"a": value}, dialect, tools=tools)
+        except UsageError:
+            assert value != "x"
+            continue
+        (call,) = parse(text, dialects=dialect, tools=tools, tolerance="strict").calls
+        assert call.arguments == {"a": value}

@@ -237,6 +237,8 @@ def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
         word = value.strip()
         member = types.members.get(value) or types.members.get(word)
         kept = member == as_json(value) if member else "string" in types or not _NO_WORD.fullmatch(value)
+        # Reading takes brackets for what they are before it looks for a member.
+        kept = kept and ("string" in types or types.isdisjoint(("array", "object")) or not word.startswith(("[", "{")))
         if not kept or ("null" in types and word.lower() in ("null", "none")):
             raise Unwritable(f"expected for {key!r:.40} text that is read as text, found {value!r:.40}")
         return [value]
