@@ -24,6 +24,7 @@ from callmark.reading.lookahead import (
 )
 from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.strings import CURLY
 from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
 from callmark.toolshapes import Types
 
@@ -32,7 +33,7 @@ BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held bac
 _KEY = Pattern(KEY_PATTERN)
 _MARKED_KEY = Pattern(MARKED_KEY)
 _BARE = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
-_NO_BARE_START = frozenset("=,)]}，（）")
+_NO_BARE_START = frozenset("=,)]}，（）") | CURLY.keys()
 _COLON_SIGN = Pattern("[:：]")
 
 
@@ -125,15 +126,15 @@ class ArgumentsReader(ValueReader):
             if not self._bind_next():
                 return self._die("bad-arguments", 'a key and "="', at)
             return self._begin_container(char, "R", buffer, at, base)
-        if char in _NO_BARE_START:
-            return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
-        if char in "\"'":
-            quote = self._perhaps_triple(char, buffer, at)
-            if quote is None:
-                return at
+        quote = self._opening_quote(buffer, at)
+        if quote is None:
+            return at
+        if quote:
             self._held = []
             self._held_kind = char
             return self._begin_string(quote, buffer, at, base, is_key=False)
+        if char in _NO_BARE_START:
+            return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
         self._held = []
         self._held_kind = ""
         self._begin_word(at, base, is_key=False)

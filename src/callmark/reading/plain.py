@@ -6,13 +6,13 @@ import re
 from typing import Final
 
 from callmark.reading.schemas import PYTHON_LITERALS
-from callmark.reading.strings import to_double
+from callmark.reading.strings import CURLY, to_double
 
 _CONTROL: Final = r"\x00-\x1f"
 DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster
 SINGLE: Final = rf"""'[^'\\{_CONTROL}]*+(?:\\[\\'"/bfnrt][^'\\{_CONTROL}]*+)*+'"""
 BARE: Final = (
-    r"""[^\s,()\[\]{}"'=，（）\ud800-\udfff][^,()\[\]{}"，（）\r\n\ud800-\udfff]{0,4000}+"""
+    rf"""[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
 )
 
 

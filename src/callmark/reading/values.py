@@ -505,7 +505,7 @@ class ValueReader:
             return char if char in "\"'" and self._tolerant else ""
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return self._perhaps_triple(char, buffer, at)
-        return char if char in CURLY and self._tolerant and self._stack[-1] != "R" else ""
+        return char if char in CURLY and self._tolerant else ""
 
     def _perhaps_triple(self, quote: str, buffer: str, at: int) -> str | None:
         """Return the delimiter that begins with `quote`: it, or three of it, as Python has them; None as above."""
