@@ -7,6 +7,7 @@ import os
 import selectors
 import subprocess
 import tempfile
+from contextlib import suppress
 from time import monotonic
 from typing import IO, Any
 
@@ -74,7 +75,8 @@ class Worker:
             self._process.wait()
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with suppress(BrokenPipeError):  # of what it was too late to read
+                        pipe.close()
             self._process = None
         if self._complaints is not None:
             self._complaints.close()

@@ -654,3 +654,13 @@ def test_the_command_writes_rows_and_prints_tables(tmp_path):
     assert made[0]["part"] == "conditions"
     assert made[0]["quick"] is True
     assert {row["part"] for row in made} == {"conditions", "batch", "time"}
+
+
+def test_a_process_that_ended_before_it_was_asked_says_so():
+    """What could not be written to it must not be written when it is closed: click ends in silence on a broken pipe."""
+    worker = Worker("gone", Launch((sys.executable, "-c", "raise SystemExit('goodbye')"), {}))
+    worker.start()
+    process = worker._process
+    process.wait()
+    with pytest.raises(FailedError, match="its process ended: goodbye"):
+        worker.ask("read")
