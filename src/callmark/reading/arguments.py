@@ -33,7 +33,7 @@ BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held bac
 _KEY = Pattern(KEY_PATTERN)
 _MARKED_KEY = Pattern(MARKED_KEY)
 _BARE = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
-_NO_BARE_START = frozenset("=,)]}，（）") | CURLY.keys()
+_NO_BARE_START = frozenset(["=", *",)]}，（）", *CURLY])
 _COLON_SIGN = Pattern("[:：]")
 
 
