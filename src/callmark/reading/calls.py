@@ -49,8 +49,6 @@ _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "ar
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
-may_be_closer: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[)]|\Z)").match
-"""Matches where a closer too many may stand: this is asked behind every call, and its pattern is a long one."""
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
@@ -478,9 +476,8 @@ class CallReading:
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""
         self._stray = stray = entry.stray if self._tolerant else None
-        buffer, at = self._buffer, self._at
-        behind = stray is not None and (buffer[at] in stray.begins if at < len(buffer) else not self._finished)
-        self._mode = IN_BEHIND if behind and may_be_closer(buffer, at) is not None else IN_TEXT
+        behind = stray is not None and stray.may_follow(self._buffer, self._at) is not None
+        self._mode = IN_BEHIND if behind else IN_TEXT
 
     def _unknown(self, span: Span, name: str) -> None:
         message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"

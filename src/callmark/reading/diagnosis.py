@@ -37,7 +37,7 @@ def explain(
             mismatch = None
         wanted = said(mismatch.expected) if mismatch is not None and mismatch.position == at else ""
         tag = wanted.strip('"')
-        if wanted and not (len(tag) > 1 and raw[:at].endswith(tag)):  # else what must stand behind the tag is missing
+        if wanted and not (len(tag) > 1 and raw.endswith(tag, 0, at)):  # else what must stand behind the tag is missing
             expected = wanted
     if not found:
         return expected

@@ -110,11 +110,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     done: str
 
 
-_DONE = {
+_DONE: Final = {
     "unknown-tool": "read as a call",
     "stray-closer": "taken out of the text",
     "extra-separator": "taken out of the text",
-}  # what was done where a notice tells of something; else it was left as text
+}
+"""What was done with what a notice tells of; what is not here was left as text."""
 _TWICE = re.compile("expected each key once, found ('.*') twice")
 
 

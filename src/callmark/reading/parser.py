@@ -33,7 +33,6 @@ from callmark.reading.calls import (
     IN_TAIL,
     IN_TEXT,
     Reader,
-    may_be_closer,
 )
 from callmark.reading.contexts import Context
 from callmark.reading.diagnosis import unclosed_string
@@ -50,7 +49,7 @@ from callmark.reading.options import (
     checked_limits,
     checked_policies,
 )
-from callmark.reading.patterns import HOLD_LIMIT, Pattern
+from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import Entry, plan
 from callmark.reading.schemas import known_tools
@@ -59,8 +58,6 @@ from callmark.reading.sections import SectionReading
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _QUOTED: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
-_GAP: Final = 64  # blanks between an opener that is left as text and the call behind it
-_BLANKS = re.compile(rf"[ \t\r\n]{{0,{_GAP}}}+").match
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 
@@ -179,7 +176,7 @@ class Parser(SectionReading):
                 self._buffer = chunk
                 return ()
         mode = self._mode
-        if mode == IN_BEHIND and may_be_closer(chunk) is None:
+        if mode == IN_BEHIND and self._stray is not None and self._stray.may_follow(chunk) is None:
             self._mode = mode = IN_TEXT
         if mode == IN_TEXT:
             plan = self._plan
@@ -419,8 +416,9 @@ class Parser(SectionReading):
                 refusal = self._refusal(entry, found, context)
                 if refusal is not None:
                     if kind == "opener" and context is not None:
-                        behind = _BLANKS(buffer, found.end()).end()  # type: ignore[union-attr]  # none is a match too
-                        if behind == size and not final and behind - found.end() < _GAP:
+                        rest = buffer[found.end() : found.end() + BLANKS_LIMIT]
+                        behind = found.end() + len(rest) - len(rest.lstrip(" \t\r\n"))
+                        if behind == size and not final and len(rest) < BLANKS_LIMIT:
                             self._show(hit)
                             return self._wait_in_text(hit, passed)
                         self._left, self._left_place = context, base + behind
@@ -441,8 +439,7 @@ class Parser(SectionReading):
                     self._shown = passed = at
                     hit = -1
                     stray = entry.stray
-                    begun = stray is not None and (buffer[at] in stray.begins if at < size else not final)
-                    if begun and may_be_closer(buffer, at) is not None:  # so that most calls cost no call of a method
+                    if stray is not None and stray.may_follow(buffer, at) is not None:
                         self._at = at
                         self._look_behind(entry)
                         if self._mode != IN_TEXT:

@@ -51,11 +51,18 @@ _REASONING: Final = Dialect(
 )
 
 
+_tag_follows = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
+_bracket_follows = re.compile(r"\)|\Z").match
+
+
 class Stray(NamedTuple):
-    """What may stand once too often behind a call: its `pattern`, with the group `stray`, and what that begins with."""
+    """What may stand once too often behind a call: its `pattern`, with the group `stray`.
+
+    may_follow  matches where it may stand, or the text ends: this is asked behind every call, and `pattern` is long
+    """
 
     pattern: Pattern
-    begins: str
+    may_follow: Callable[..., re.Match[str] | None]
 
 
 @cache
@@ -69,9 +76,9 @@ def stray(dialect: Dialect) -> Stray | None:
     tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith("<") and "(?=" not in end]
     if not tags and all(form.body == "arguments" for form in dialect.forms):
         brackets = [rf"\){form.tail}" for form in dialect.forms if form.tail.endswith(r"\]")]
-        return Stray(Pattern(expand(f"(?P<stray>{'|'.join(brackets)})")), ")") if brackets else None
+        return Stray(Pattern(expand(f"(?P<stray>{'|'.join(brackets)})")), _bracket_follows) if brackets else None
     pattern = Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, [*tags, CLOSING_TAG])) + ")"))
-    return Stray(pattern, " \t\r\n<[")
+    return Stray(pattern, _tag_follows)
 
 
 class Entry:
