@@ -128,8 +128,10 @@ def test_a_conflict_would_be_seen(conflicts):
 def test_a_marker_is_read_and_its_calls_are_calls(dialect):
     """The grammar reads what it generates; each call's raw is in `call`, says the same, and is what the row says."""
     loaded = load(dialect)
-    heads = [re.compile(expand(form.head)) for form in dialect.forms]
-    tails = [re.compile(f"(?:{expand(form.tail)})") for form in dialect.forms]
+    sections = {}  # heads are tried in their order in the section in which they stand
+    for form in dialect.forms:
+        ways = sections.setdefault(form.opener, [])
+        ways.append((re.compile(expand(form.head)), re.compile(f"(?:{expand(form.tail)})")))
 
     @quick
     @given(members(dialect))
@@ -140,8 +142,9 @@ def test_a_marker_is_read_and_its_calls_are_calls(dialect):
         for call in found:
             at = text.index(call.raw, at) + len(call.raw)
             assert loaded.read(call.raw) == (call,)
-            matches = [(head.match(call.raw), tail) for head, tail in zip(heads, tails, strict=True)]
-            named = [way for way in matches if way[0] and way[0].groupdict().get("name") in (call.name, None)]
+            matches = [[(head.match(call.raw), tail) for head, tail in ways] for ways in sections.values()]
+            firsts = [next(((match, tail) for match, tail in ways if match), None) for ways in matches]
+            named = [way for way in firsts if way and way[0].groupdict().get("name") in (call.name, None)]
             match, tail = named[0]
             assert match.groupdict().get("id") in (call.id, None)
             empty = match.groupdict().get("empty") is not None  # such a head is the whole call

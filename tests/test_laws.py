@@ -36,6 +36,7 @@ from callmark import (
 )
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
+from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
 from callmark.reading import fast, scanner
 from callmark.reading import patterns as pattern_module
@@ -214,7 +215,7 @@ def may_begin(text: str, *, in_section: bool) -> bool:
     Behind an opener a call may also begin with a head that is none elsewhere.
     """
     forms = [form for dialect in select(None) for form in (*dialect.forms, *dialect.variants) if not form.salvage]
-    wanted = [r"<(?:/)?(?i:think|thinking|thought|reasoning)>"]
+    wanted = [*THOUGHT_TAGS, QUOTING_TAG]
     wanted += [tag for dialect in select(None) for tag in dialect.tags]
     wanted += [text for form in forms for text in (form.opener, form.head * (form.alone or in_section)) if text]
     wanted += [text for form in forms for text in (*form.loose_heads, *form.loose_openers)]
@@ -226,6 +227,8 @@ def may_begin(text: str, *, in_section: bool) -> bool:
 @example("a [1] b[")
 @example("<tool_call> in prose [CALL me]")
 @example("<|tool_call_start|>[f(")
+@example("<parameter=x> <code lang=x")
+@example("[//")
 def test_outside_a_marker_only_a_possible_opener_is_withheld(text):
     parser = Parser()
     emitted = 0
@@ -1212,8 +1215,9 @@ def test_law_7_is_told_of_too_many_steps(scripted):
 
 
 def row(grammar: str = "hermes.lark", **fields: Any) -> Dialect:
+    tags = fields.pop("tags", ())
     form = {"head": r"=> {name} (?=\{)", "body": "json", "begins": "="} | fields
-    return Dialect(name="own", title="", models="", source="", grammar=grammar, forms=(Form(**form),))
+    return Dialect(name="own", title="", models="", source="", grammar=grammar, forms=(Form(**form),), tags=tags)
 
 
 @each_dialect
@@ -1272,6 +1276,11 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         ({"begins": "<"}, "dialect own: begins: expected the characters '=', found '<'"),
         ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', found 'sS'"),
         ({"head": "({name}"}, "head: no valid pattern"),
+        ({"tags": ("(",)}, "tags: no valid pattern"),
+        (
+            {"body": "parameters", "parameter": "<{key}(?P<tail>)>", "value_end": "</p>", "tail": "</f>"},
+            "no valid pattern: redefinition of group name 'tail'",
+        ),
     ],
 )
 def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, message):

@@ -670,12 +670,6 @@ def test_more_beginnings_than_are_remembered_are_told_apart():
     assert joined(by_characters(text, **options)) == joined(expected.events)
 
 
-def test_a_pattern_that_does_not_compile_raises_where_it_is_used():
-    form = Form(head="=> ({name} ", body="json", begins="=")
-    with pytest.raises(DialectError, match="no valid pattern"):
-        parse("=> f {}", dialects=Dialect(name="wrong", title="", models="", source="", forms=(form,)))
-
-
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -1076,3 +1070,18 @@ def test_every_marker_is_seen_in_a_string_that_may_have_swallowed_it(dialect):
     text = render_call("f", {"a": 1}, dialect)
     assert around.opener(f"x {text}", 0, len(text)) == (2, True)
     assert around.opener(f"x {text[:2]}", 0, 4) == (2, False)
+
+
+# MiniMax M3's opener ends with a bracket that stays text, which is a known gap: its calls follow no opener.
+@pytest.mark.parametrize(
+    "dialect",
+    [row for row in dialects() if row.writing and row.writing.opener and not row.writing.opener.endswith("\n]")],
+    ids=str,
+)
+@pytest.mark.parametrize("blanks", ["\n", "\n\n  "])
+def test_what_follows_a_quoted_opener_on_the_next_line_is_text_with_it(dialect, blanks):
+    marker = render_call("f", {"a": 1}, dialect)
+    opener = dialect.writing.opener.rstrip()
+    text = f"> {opener}{blanks}{marker[len(opener) :].lstrip()}"
+    check_chunking(text, dialects=dialect)
+    assert not parse(text, dialects=dialect).calls
