@@ -218,7 +218,7 @@ def may_begin(text: str, *, in_section: bool) -> bool:
     wanted = [*THOUGHT_TAGS, QUOTING_TAG]
     wanted += [tag for dialect in select(None) for tag in dialect.tags]
     wanted += [text for form in forms for text in (form.opener, form.head * (form.alone or in_section)) if text]
-    wanted += [text for form in forms for text in (*form.loose_heads, *form.loose_openers)]
+    wanted += [text for form in forms for text in (*form.tolerated_heads, *form.loose_openers)]
     found = (regex.match(expand(pattern), text, partial=True) for pattern in wanted)
     return any(match is not None and match.partial for match in found)
 
