@@ -46,7 +46,7 @@ from callmark.dialects import select
 from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
-from callmark.reading.patterns import PATIENCE
+from callmark.reading.patterns import Remembered
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
@@ -701,10 +701,6 @@ def test_a_pattern_of_an_unusual_kind_is_looked_for_in_small_chunks_too():
         events += parser.finish()
         assert [event.name for event in events if isinstance(event, Call)] == ["look"]
         assert "".join(event.text for event in events if isinstance(event, Text)) == "a = b, c => 1;  = =>"
-    parser = Parser(dialects=odd)
-    for _ in range(PATIENCE + 2):  # no pattern for small chunks can be derived, and it is tried once only
-        assert parser.feed("a = ")
-        assert not parser.feed("=>")
 
 
 def test_a_head_that_is_cut_is_waited_for_where_a_shorter_one_matches():
@@ -1085,3 +1081,20 @@ def test_what_follows_a_quoted_opener_on_the_next_line_is_text_with_it(dialect, 
     text = f"> {opener}{blanks}{marker[len(opener) :].lstrip()}"
     check_chunking(text, dialects=dialect)
     assert not parse(text, dialects=dialect).calls
+
+
+def test_what_is_remembered_of_texts_is_bounded():
+    asked = []
+
+    def size(text):
+        asked.append(text)
+        return len(text)
+
+    known = Remembered(size)
+    assert [known["a"], known["a"], known["ab"]] == [1, 1, 2]
+    assert asked == ["a", "ab"]
+    texts = [f"<{number}" for number in range(3000)]
+    assert [known[text] for text in texts] == [len(text) for text in texts]
+    assert 0 < len(known) < 1000
+    assert known["x" * 5000] == 5000
+    assert max(map(len, known)) < 100

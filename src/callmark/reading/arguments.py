@@ -30,11 +30,11 @@ from callmark.toolshapes import Types
 
 BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
 
-_KEY = Pattern(KEY_PATTERN)
-_MARKED_KEY = Pattern(MARKED_KEY)
-_BARE = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
-_NO_BARE_START = frozenset(["=", *",)]}，（）", *CURLY])
-_COLON_SIGN = Pattern("[:：]")
+_KEY: Final = Pattern(KEY_PATTERN)
+_MARKED_KEY: Final = Pattern(MARKED_KEY)
+_BARE: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
+_NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
+_COLON_SIGN: Final = Pattern("[:：]")
 
 
 class ArgumentsReader(ValueReader):

@@ -55,7 +55,14 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 
 _begin: Final = attrgetter("span.start")
 
-IN_TEXT, IN_CALL, IN_TAIL, IN_SECTION, IN_BROKEN, IN_OVERFLOW, IN_SOLE, IN_BEHIND = range(8)  # mode
+IN_TEXT: Final = 0  # mode
+IN_CALL: Final = 1
+IN_TAIL: Final = 2
+IN_SECTION: Final = 3
+IN_BROKEN: Final = 4
+IN_OVERFLOW: Final = 5
+IN_SOLE: Final = 6
+IN_BEHIND: Final = 7
 
 
 class CallReading:

@@ -20,8 +20,8 @@ Context = Literal["fence", "code", "quote"]
 BATCH: Final = 4096
 """Characters that are kept before they are read: long enough to make the cost per chunk vanish."""
 
-_RUN = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
-_LONG_RUN = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
+_RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
+_LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 
 
 class Contexts:

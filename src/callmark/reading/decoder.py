@@ -28,9 +28,9 @@ _FIRST_WINDOW: Final = 16_384  # characters: an error costs stdlib json O(text),
 _SPARSE: Final = 32  # characters for each value from which on a text is sparse: it is mostly strings
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
 
-_BLANK = re.compile(r"[ \t\r\n]*+")
+_BLANK: Final = re.compile(r"[ \t\r\n]*+")
 _BLANK_COLONS: Final = (" :", "\n:", "\t:", "\r:")
-_PLACE = re.compile(r"([0-9]+)\)?\Z")  # msgspec says "(byte 7)"; a StopIteration holds its index
+_PLACE: Final = re.compile(r"([0-9]+)\)?\Z")  # msgspec says "(byte 7)"; a StopIteration holds its index
 _TRUNCATED: Final = "Input data was truncated"
 
 

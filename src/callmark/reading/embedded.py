@@ -14,14 +14,16 @@ from callmark.reading.patterns import Pattern
 if TYPE_CHECKING:
     from callmark.reading.values import ValueReader
 
-OPEN, DONE, DEAD = 0, 1, 2  # status
-HELD: Final = object()
+OPEN: Final = 0  # status
+DONE: Final = 1
+DEAD: Final = 2
+HELD: Final = True
 """What a reader's `stops` says of a chunk that it has taken, and of which nothing comes out yet."""
 
 
-_X = "[0-9a-fA-F]"
-_FENCE = Pattern(r"[ \t\r\n]{0,64}+(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)")
-_FENCE_END = Pattern(r"[ \t\r\n]{0,64}+```")
+_X: Final = "[0-9a-fA-F]"
+_FENCE: Final = Pattern(r"[ \t\r\n]{0,64}+(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)")
+_FENCE_END: Final = Pattern(r"[ \t\r\n]{0,64}+```")
 _BACKSLASHES: Final = (
     re.compile(r'[^\\"}]++|}'),  # a brace for itself: with it, the value may be over
     re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),

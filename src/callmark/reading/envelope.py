@@ -23,7 +23,7 @@ from callmark.reading.lookahead import follows
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import JSON, KEY_LIMIT, ValueReader
 
-_ASIDE = ID_KEYS | {"type"}
+_ASIDE: Final = ID_KEYS | {"type"}
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
 _OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""

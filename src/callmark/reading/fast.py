@@ -25,7 +25,7 @@ Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""
 
 _BLANK: Final = " \t\r\n"
-_OBJECT = re.compile(r'\{[ \t\r\n]*+["}]')
+_OBJECT: Final = re.compile(r'\{[ \t\r\n]*+["}]')
 _PAIR_KEY: Final = rf"[ \t\r\n]*+({KEY_PATTERN})[ \t\r\n]*+=[ \t\r\n]*+"
 _PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
 _SIMPLE_PAIR: Final = Pattern(

@@ -19,19 +19,21 @@ from typing import Any, Final, TypeAlias
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE, holds_escape_prefix
 from callmark.reading.values import COLON, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALUE
 
-OPEN, DONE, STUCK = 0, 1, 2  # status
+OPEN: Final = 0  # status
+DONE: Final = 1
+STUCK: Final = 2
 
 _SMALL: Final = 48  # characters: up to here a loop over the characters is faster than one match per string
 _HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again
 
 _BLANKS: Final = " \t\r\n"
 _ASCII: Final = [chr(code) for code in range(0x20, 0x80) if chr(code) not in '"\\']
-_WORD = re.compile(r"[0-9A-Za-z+\-._]++")
-_SCALAR = re.compile(  # an integer of SMALL digits is read by either way, so both must know it
+_WORD: Final = re.compile(r"[0-9A-Za-z+\-._]++")
+_SCALAR: Final = re.compile(  # an integer of SMALL digits is read by either way, so both must know it
     rf"-?(?:0|[1-9][0-9]{{0,{_SMALL - 1}}})(?:\.[0-9]{{1,17}})?(?:[eE][+-]?[0-9]{{1,2}})?|true|false|null"
 )
-_STRINGS = re.compile(r'(?:[^"]++|("(?:[^"\\]++|\\.)*+"))*+', re.DOTALL)
-_WORD_END = re.compile(r"[0-9A-Za-z+\-._]*+")
+_STRINGS: Final = re.compile(r'(?:[^"]++|("(?:[^"\\]++|\\.)*+"))*+', re.DOTALL)
+_WORD_END: Final = re.compile(r"[0-9A-Za-z+\-._]*+")
 
 
 _Row: TypeAlias = dict[str, Any]

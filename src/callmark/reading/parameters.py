@@ -36,25 +36,28 @@ HOLD: Final = 4096
 CONTAINERS: Final = frozenset({"object", "array", "null"})
 """Types of which a value that is longer is still read as JSON."""
 
-_BETWEEN, _BEGIN, _VALUE, _CDATA = range(4)
+_BETWEEN: Final = 0
+_BEGIN: Final = 1
+_VALUE: Final = 2
+_CDATA: Final = 3
 _WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than held back
-_BLANK = " \t\r\n"
+_BLANK: Final = " \t\r\n"
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})
-_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
+_ENTITY: Final = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
-_JSON_FORM = Form(head="{name}", body="json", explicit=False)
+_JSON_FORM: Final = Form(head="{name}", body="json", explicit=False)
 
 
 class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_base", "_begins", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_held",
+        "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_held",
         "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns",
         "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name",
         "out", "repairs", "sound", "start", "status",
@@ -79,7 +82,6 @@ class ParametersReader:
         self._parameters = parameters
         self._state = _BETWEEN
         self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
-        self._begins = patterns.stop_begins
         self._between = patterns.between
         self._breaks = patterns.breaks
         self._trim = form.trim
@@ -142,7 +144,7 @@ class ParametersReader:
         while at < size and self.status == OPEN:
             before, state = at, self._state
             if state == _VALUE:
-                found, end = self._next_stop(buffer, at)
+                found, end = self._stop.next(buffer, at)
                 if end > at:
                     at = self._take(buffer[at:end], at)
                 if found is None:
@@ -242,22 +244,6 @@ class ParametersReader:
             at += 2 if begin == "\r\n" else begin[0] == "\n"
         self._state = _VALUE
         return at
-
-    def _next_stop(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
-        """Return what stops the value's text from index `at`, and where; None where only more text tells, or none is.
-
-        Up to the index the text is the value's.
-        """
-        begins, stop = self._begins, self._stop
-        found = stop.search(buffer, at) if begins(buffer, at) is not None else None
-        end = found.start() if found is not None else len(buffer)
-        before = end + (found is not None and found.lastgroup == "kept")  # that is an end, if the right text comes
-        place = begins(buffer, max(at, len(buffer) - HOLD_LIMIT), before) if at < before else None
-        while place is not None:
-            if stop.may_match(buffer, place.start()):
-                return None, place.start()
-            place = begins(buffer, place.start() + 1, before)
-        return found, end
 
     def _read_stop(self, found: re.Match[str], buffer: str, base: int) -> int:
         """Read what stops the value's text: its end, or data after all. Returns the index where to go on."""

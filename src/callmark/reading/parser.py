@@ -58,6 +58,11 @@ from callmark.reading.sections import SectionReading
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _QUOTED: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
+# What each chunk makes is looked up once: a name that the compiled engine imports costs it a look-up each time.
+_text: Final = Text
+_delta: Final = ArgumentsDelta
+_span: Final = Span
+_FAR: Final = sys.maxsize
 _SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
 
 
@@ -149,7 +154,7 @@ class Parser(SectionReading):
                     kept.append(chunk)
                     if len(kept) >= TOGETHER or end - start > _SMALL:
                         self._contexts.read()
-                    return (Text(Span(start, end), chunk, self._channel),)
+                    return (_text(_span(start, end), chunk, self._channel),)
                 recent = self._recent
                 recent.append(chunk)
                 if len(recent) >= TOGETHER:
@@ -158,7 +163,7 @@ class Parser(SectionReading):
                     return ()
                 if self._json is not None:
                     self._json.append(chunk)
-                return (ArgumentsDelta(self._index, chunk),)
+                return (_delta(self._index, chunk),)
         if type(chunk) is not str:
             if not isinstance(chunk, str):
                 raise UsageError(f"feed: expected a str, found {type(chunk).__name__}")
@@ -181,9 +186,10 @@ class Parser(SectionReading):
         if mode == IN_TEXT:
             plan = self._plan
             stop, cut = -1, True
-            if stops is not None or plan.any(chunk) is not None:
+            sign = plan.any(chunk)
+            if sign is not None:
                 if len(chunk) <= _SMALL:
-                    stop, cut = plan.first_in(chunk)
+                    stop, cut = plan.first_in(chunk, sign.start())
                     cut = cut or stop < 0
                     self._hit = -1 if cut else stop
                 else:
@@ -198,10 +204,10 @@ class Parser(SectionReading):
                     chunk = chunk[:stop]
                 else:
                     self._buffer = ""
-                    self._stops, self._room_end = plan.any, sys.maxsize
+                    self._stops, self._room_end = plan.any, _FAR
                 self._base = end = base + len(chunk)
                 self._contexts.pass_text(chunk)
-                return (Text(Span(base, end), chunk, self._channel),)
+                return (_text(_span(base, end), chunk, self._channel),)
         elif mode == IN_CALL and not self._sole and base + len(chunk) <= self._room_end:
             reader = self._reader
             at = 0
@@ -257,7 +263,7 @@ class Parser(SectionReading):
         if self._events:
             self._events.append(ArgumentsDelta(self._index, piece))
             return self._take_events()
-        return (ArgumentsDelta(self._index, piece),)
+        return (_delta(self._index, piece),)
 
     def finish(self) -> Sequence[Event]:
         """Say that the text is over and return the last events. What is cut is Malformed, never a Call.
@@ -318,7 +324,7 @@ class Parser(SectionReading):
                 self._waits = section.next.waits if section is not None else None
             return
         if mode == IN_TEXT:
-            self._stops, self._room_end = self._plan.any, sys.maxsize
+            self._stops, self._room_end = self._plan.any, _FAR
         elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
             self._stops = self._reader.stops
 
@@ -370,8 +376,8 @@ class Parser(SectionReading):
                     row = search.row
                     entry, found = row.entry, row.match
                 else:
-                    plan = self._plan
-                    hit, cut = plan.first_in(buffer, at) if plan.any(buffer, at) is not None else (size, True)
+                    sign = self._plan.any(buffer, at)
+                    hit, cut = (size, True) if sign is None else self._plan.first_in(buffer, sign.start())
                     if hit < 0 or cut:
                         return self._wait_in_text(size if hit < 0 else hit, passed)
             if found is None:

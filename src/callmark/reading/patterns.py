@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from callmark.dialects import Form, expand
 from callmark.dialects.model import anonymous
@@ -29,6 +29,31 @@ _ROWS_FROM: Final = 512  # characters from which on each first character of a `S
 
 PATIENCE: Final = 500
 """Questions that are answered otherwise before a large pattern is compiled, which takes `re` 10 to 100 milliseconds."""
+
+
+SHORT: Final = 64
+"""Characters of a text about which an answer is remembered."""
+_REMEMBERED: Final = 512
+_Answer = TypeVar("_Answer")
+
+
+class Remembered(dict[str, _Answer]):
+    """Answers about texts, by text, where short ones come again and again: what a chunk ends with, beginning at a sign.
+
+    A model writes the same tags all the time. Whoever writes others has them asked about, as the memory is bounded.
+    """
+
+    def __init__(self, ask: Callable[[str], _Answer]) -> None:
+        """Take what answers."""
+        self._ask = ask
+
+    def __missing__(self, text: str) -> _Answer:
+        answer = self._ask(text)
+        if len(text) <= SHORT:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[text] = answer
+        return answer
 
 
 class _Waiting(ABC):
@@ -127,8 +152,11 @@ class Pattern(_Waiting):
 
 
 def waiting(decided: str, unfinished: str | None) -> Callable[[str], object] | None:
-    """Return what matches a text that the pattern `decided` does not match, but perhaps once it goes on."""
-    return None if unfinished is None else re.compile(f"(?!{anonymous(decided)})(?:{unfinished})").match
+    """Return what tells of a text whether `decided` does not match, but perhaps once it goes on; or None."""
+    if unfinished is None:
+        return None
+    match = re.compile(f"(?!{anonymous(decided)})(?:{unfinished})").match
+    return Remembered(lambda text: match(text) and True).__getitem__
 
 
 def literal(pattern: str) -> str:
@@ -194,8 +222,11 @@ class Stop(_Waiting):
     Where the last of them matches, another may still match in its place once more text has come.
     """
 
-    def __init__(self, alternatives: Sequence[str]) -> None:
+    def __init__(self, alternatives: Sequence[str], begins: str) -> None:
+        """Take the alternatives, and for a class of characters those with which they begin."""
         self._alternatives = alternatives
+        self._begins = re.compile(f"[{begins}]").search
+        self._held = Remembered(self._held_in)
         self._any = AnyOf(alternatives)
         self._which = Pattern("|".join(alternatives))
         self._decided = "|".join(alternatives[:-1])
@@ -227,6 +258,36 @@ class Stop(_Waiting):
             if begin.isascii():
                 self._told[begin] = told
         return told
+
+    def next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+        """Return the first match from index `at`, and where it is; None where only more text tells, or there is none.
+
+        Up to the index nothing is a stop, nor may it become one.
+        """
+        sign = self._begins(buffer, at)
+        if sign is None:
+            return None, len(buffer)
+        at = sign.start()
+        if len(buffer) - at <= SHORT:
+            held = self._held[buffer[at:]]
+            return (self.search(buffer, at), at + ~held) if held < 0 else (None, at + held)
+        return self._next(buffer, at)
+
+    def _held_in(self, text: str) -> int:
+        found, end = self._next(text, 0)
+        return end if found is None else ~end
+
+    def _next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+        begins = self._begins
+        found = self.search(buffer, at)
+        end = found.start() if found is not None else len(buffer)
+        before = end + (found is not None and found.lastgroup == "kept")  # that is an end, if the right text comes
+        place = begins(buffer, max(at, len(buffer) - HOLD_LIMIT), before) if at < before else None
+        while place is not None:
+            if self.may_match(buffer, place.start()):
+                return None, place.start()
+            place = begins(buffer, place.start() + 1, before)
+        return found, end
 
     def search(self, buffer: str, at: int) -> re.Match[str] | None:
         """Search from index `at`: `re.Pattern.search`. Linear in the distance of what is found."""
@@ -326,7 +387,6 @@ class Patterns:
             closed = "".join(map(re.escape, sorted(signs)))
             self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
             self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]").search
-            self.stop_begins = re.compile(f"[{closed}]").search
             self.spaced = bool(self.blanks) or form.parameter.startswith("{ws}")
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
             self.element = Pattern(parameter) if form.item else None
@@ -347,8 +407,8 @@ class Patterns:
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
             self.loose_first = parts[:-1] if form.next_marker else parts
             self.loose_between = parts
-            self.stop = Stop([*ends, *rest])
-            self.stop_xml = Stop([*ends, *_XML, *rest])
+            self.stop = Stop([*ends, *rest], closed)
+            self.stop_xml = Stop([*ends, *_XML, *rest], closed)
             inside = "|".join(map(anonymous, rest[:-1]))
             lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
             value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"

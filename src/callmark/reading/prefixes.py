@@ -12,11 +12,28 @@ import re
 from collections.abc import Sequence
 from re import _constants as sre  # the tree has no public API; a property pins what is used
 from re import _parser
-from typing import Any
+from typing import Any, NamedTuple
 
 from callmark.dialects.sources import member_source, one_character
 
 _SUFFIX = {sre.MAX_REPEAT: "", sre.MIN_REPEAT: "?", sre.POSSESSIVE_REPEAT: "+"}
+
+
+class _Inside(NamedTuple):
+    """What matches an unfinished text: whether that may be over at once, and the ways in which it may go on.
+
+    They are kept apart, as `re` passes by a way at once that begins with another literal than what is there.
+    """
+
+    ended: bool
+    ways: list[str]
+
+    def source(self) -> str:
+        ways = [*self.ways, r"\Z"] if self.ended else self.ways or ["(?!)"]
+        return ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})"
+
+
+_NOWHERE = _Inside(False, [])
 
 
 class UnsupportedPatternError(ValueError):
@@ -28,7 +45,7 @@ def unfinished(pattern: str) -> str:
 
     Raises UnsupportedPatternError for back references, look-behind, conditions and anchors.
     """
-    return _inside_all(list(_parser.parse(pattern)))
+    return _inside_all(list(_parser.parse(pattern))).source()
 
 
 def merged(patterns: Sequence[str]) -> str:
@@ -185,33 +202,39 @@ def _of_both_cases(members: dict[str, None] | None) -> dict[str, None] | None:
     return members | dict.fromkeys("".join(members).upper())
 
 
-def _inside_all(items: list[Any]) -> str:
-    result = ""
+def _inside_all(items: Sequence[Any]) -> _Inside:
+    """Return what matches a text that ends before the last of `items` is whole."""
+    result = _NOWHERE
     for item in reversed(items):
-        inside = _inside(item)
-        result = f"(?:{inside}|{_whole(item)}{result})" if result else inside
-    return result or "(?!)"
+        ended, ways = _inside(item)
+        result = _Inside(ended, ways if result == _NOWHERE else [*ways, f"{_whole(item)}{result.source()}"])
+    return result
 
 
-def _inside(item: Any) -> str:
+def _inside(item: Any) -> _Inside:
     """Return what matches a text that ends before or within `item`."""
     op, value = item
     if op in _SUFFIX:
         _, most, sub = value
-        before = _group(sub) + _braces(0, most if most is sre.MAXREPEAT else max(most - 1, 0))  # one is within
-        return f"{before}{'+' if len(sub) == 1 else ''}{_inside_all(list(sub))}"
+        inside = _inside_all(list(sub))
+        if most == 1:
+            return inside
+        before = _group(sub) + _braces(0, most if most is sre.MAXREPEAT else most - 1)  # one is within
+        return _Inside(False, [f"{before}{'+' if len(sub) == 1 else ''}{inside.source()}"]) if most else _NOWHERE
     if op is sre.SUBPATTERN:
         _, flags, unset, sub = value
-        return _flagged(_inside_all(list(sub)), flags, unset)
+        inside = _inside_all(list(sub))
+        return _Inside(inside.ended, [_flagged(way, flags, unset) for way in inside.ways])
     if op is sre.ATOMIC_GROUP:
         return _inside_all(list(value))
     if op is sre.BRANCH:
-        return "(?:" + "|".join(_inside_all(list(branch)) for branch in value[1]) + ")"
+        insides = [_inside_all(list(branch)) for branch in value[1]]
+        return _Inside(any(it.ended for it in insides), [way for it in insides for way in it.ways])
     if op is sre.ASSERT:
         return _inside_all(list(value[1]))
     if op is sre.ASSERT_NOT:
-        return "(?!)"
-    return r"\Z"
+        return _NOWHERE
+    return _Inside(True, [])
 
 
 def _whole(item: Any) -> str:

@@ -18,11 +18,13 @@ from callmark.events import Repair, Span
 from callmark.reading.paths import PATH_LIMIT, literal_path
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, holdable, loose_number
 
-OBJECT, ARRAY, TUPLE = "O", "A", "t"  # frames, as in `values`
+OBJECT: Final = "O"  # frames, as in `values`
+ARRAY: Final = "A"
+TUPLE: Final = "t"
 _FRAMES: Final = {"{": OBJECT, "[": ARRAY, "(": TUPLE}
 _CLOSERS: Final = {OBJECT: "}", ARRAY: "]", TUPLE: ")"}
 
-_NO_STRINGS = frozenset(
+_NO_STRINGS: Final = frozenset(
     ["true", "tru", "false", "fals", "null", "nul", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"]
 )
 """Words that are no strings, in lower case: values of other languages, what a typing error makes of them, and

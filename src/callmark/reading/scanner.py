@@ -27,10 +27,10 @@ from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
     HOLD_LIMIT,
-    PATIENCE,
     AnyOf,
     Pattern,
     Patterns,
+    Remembered,
     Section,
     patterns,
     section,
@@ -185,8 +185,7 @@ class Plan:
             char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
         self._told: dict[str, list[Entry]] = {}
-        self._asked = 0
-        self._near: Callable[[str, int], re.Match[str] | None] | None = None
+        self._first_in = Remembered(self._look_for_first)
         self._beginnings: dict[str, _Beginnings] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
         self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
@@ -218,38 +217,23 @@ class Plan:
             found = self.any(buffer, start + 1)
         return -1
 
-    def near(self) -> Callable[[str, int], re.Match[str] | None] | None:
-        """Search a short chunk for the first place where an entry begins, or (group 1) may once more text has come.
-
-        None where a pattern is of the kind that only `regex` can answer for.
-        """
-        unfinished = [start.unfinished for start in self.starts.values()]
-        if None in unfinished:
-            return None
-        whole = "|".join(start.text for start in self.starts.values())
-        return re.compile(f"{whole}|({'|'.join(map(str, unfinished))})").search
-
-    def first_in(self, chunk: str, at: int = 0) -> tuple[int, bool]:
+    def first_in(self, chunk: str, at: int) -> tuple[int, bool]:
         """Return the first index from `at` where an entry begins or may begin, and whether the chunk's end cuts it.
 
-        -1 where `chunk` is plain text. For short chunks: each place is looked at closely.
+        -1 where `chunk` is plain text from there on. For short chunks: each place is looked at closely.
         """
-        near = self._near
-        if near is not None:
-            found = near(chunk, at)
-            return (-1, False) if found is None else (found.start(), found.lastindex == 1)
-        self._asked += 1
-        if self._asked == PATIENCE:
-            self._near = self.near()
-        found = self.any(chunk, at)
+        place, cut = self._first_in[chunk[at:]]
+        return (at + place if place >= 0 else -1), cut
+
+    def _look_for_first(self, text: str) -> tuple[int, bool]:
+        found = self.any(text)
         while found is not None:
             at = found.start()
-            start = self.starts[found[0]]
-            if start.match(chunk, at) is not None:
+            if self.starts[found[0]].match(text, at) is not None:
                 return at, False
-            if self.may_match(chunk, at):
+            if self.may_match(text, at):
                 return at, True
-            found = self.any(chunk, at + 1)
+            found = self.any(text, at + 1)
         return -1, False
 
 

@@ -33,7 +33,7 @@ RECOVERY: Final = 256
 _EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of calls was dropped"
 _STRAY_CLOSER: Final = "a closer too many, or in another spelling, directly behind a call was dropped"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
-_WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
+_WORD: Final = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _MENDED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 

@@ -20,27 +20,27 @@ from callmark.reading.lookahead import ANOTHER, COMMA, Alarm, Lookahead, follows
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
 
-_X = "[0-9a-fA-F]"
-_PLAIN_UNIT = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
-_PAIR = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
-_ESCAPED = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
-_ESCAPE = rf"\\{_ESCAPED}"
-RUN_DOUBLE = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
-STOPS_DOUBLE = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
-RUN_SINGLE = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
-_RUN_CURLY = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
-_RUN_SINGLE_CURLY = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
-_LOW_PREFIX = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
-_ESCAPE_PREFIX = Pattern(
+_X: Final = "[0-9a-fA-F]"
+_PLAIN_UNIT: Final = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
+_PAIR: Final = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
+_ESCAPED: Final = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
+_ESCAPE: Final = rf"\\{_ESCAPED}"
+RUN_DOUBLE: Final = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+STOPS_DOUBLE: Final = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
+RUN_SINGLE: Final = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
+_RUN_CURLY: Final = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
+_RUN_SINGLE_CURLY: Final = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
+_LOW_PREFIX: Final = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
+_ESCAPE_PREFIX: Final = Pattern(
     rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
 )
-_SURROGATE_ESCAPE = Pattern(r"\\u[dD][89a-fA-F]")
-_HEX_ESCAPE = Pattern(rf"\\x({_X}{{2}})")
-_HEX_PREFIX = Pattern(rf"\\x{_X}?\Z")
-_LONE = Pattern(r"[\ud800-\udfff]")
-_BLANK = Pattern(r"[ \t\r\n]++")
-_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
-_ANY_CONTROL_ESCAPE = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
+_SURROGATE_ESCAPE: Final = Pattern(r"\\u[dD][89a-fA-F]")
+_HEX_ESCAPE: Final = Pattern(rf"\\x({_X}{{2}})")
+_HEX_PREFIX: Final = Pattern(rf"\\x{_X}?\Z")
+_LONE: Final = Pattern(r"[\ud800-\udfff]")
+_BLANK: Final = Pattern(r"[ \t\r\n]++")
+_CONTROL_ESCAPE: Final = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
+_ANY_CONTROL_ESCAPE: Final = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
 _LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
 _MENDED: Final = {
@@ -54,8 +54,8 @@ _BACKSLASH, _DOUBLE, _APOSTROPHE, _SHORT = map(chr, range(0xD800, 0xD804))  # wr
 _ASIDE: Final = ((_BACKSLASH * 2, "\\\\"), (_DOUBLE * 2, '\\"'), (_APOSTROPHE * 2, "'"), (_SHORT, "\\"))
 _CONTROLS: Final = {char: quoted(char)[1:-1] for char in map(chr, range(32))}
 _COMMAS: Final = frozenset(",，")
-_RUNS = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
-_ENDS = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
+_RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
+_ENDS: Final = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
 """Curly quotes that open a string, each with the kind of string that it is."""
 TRIPLE: Final = ('"""', "'''")

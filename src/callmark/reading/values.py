@@ -43,31 +43,44 @@ from callmark.reading.runs import is_bare_value, loose_word
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
 from callmark.reading.strings import CURLY, TRIPLE, StringReader
 
-STRUCTURE, STRING, _WORD, _ESCAPED = range(4)  # mode
-VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT = range(7)  # state: what is expected
+STRUCTURE: Final = 0  # mode
+STRING: Final = 1
+_WORD: Final = 2
+_ESCAPED: Final = 3
+VALUE: Final = 0  # state: what is expected
+FIRST_ITEM: Final = 1
+ITEM: Final = 2
+FIRST_KEY: Final = 3
+KEY: Final = 4
+COLON: Final = 5
+NEXT: Final = 6
 
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
 
 # Frames of the stack. JSON: O(bject), A(rray). Python: d(ict), l(ist), t(uple). B(races) with s(equence).
 # E: an envelope's outermost object, F: an object around that (see `envelope`). R: the argument list (see `arguments`).
 # D: the outer one of two braces where one is meant.
-_CLOSER = {"O": "}", "F": "}", "D": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")"}
-_KEYED = frozenset("OdBEFR")
-_RUN_FRAMES = frozenset("OAt")  # those of `runs`; a list of Python is none of them
-_DUE = frozenset((KEY, FIRST_KEY, ITEM, FIRST_ITEM))
-_BRACKETS = {"json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"}}
+_CLOSER: Final = {
+    "O": "}", "F": "}", "D": "}", "A": "]", "d": "}", "l": "]", "t": ")", "B": "}", "s": "]", "E": "}", "R": ")",
+}  # fmt: skip
+_KEYED: Final = frozenset("OdBEFR")
+_RUN_FRAMES: Final = frozenset("OAt")  # those of `runs`; a list of Python is none of them
+_DUE: Final = frozenset((KEY, FIRST_KEY, ITEM, FIRST_ITEM))
+_BRACKETS: Final = {
+    "json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"},
+}  # fmt: skip
 
-_BLANK = Pattern(r"[ \t\r\n]++")
-_JSON_WORD = Pattern(r"[0-9A-Za-z+\-._]++")
+_BLANK: Final = Pattern(r"[ \t\r\n]++")
+_JSON_WORD: Final = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
-_KEY_WORD = Pattern(r"[\w.\-]++")
-_MARKED_WORD = Pattern(r"(?:[\w.\-]++|\\_)++")
-_BRACES_KEY = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
+_KEY_WORD: Final = Pattern(r"[\w.\-]++")
+_MARKED_WORD: Final = Pattern(r"(?:[\w.\-]++|\\_)++")
+_BRACES_KEY: Final = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _WORTH_IT: Final = 32  # characters of a container from which on an attempt to decode it at once is worth its cost
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
-_COMMENT_END = Pattern(r"\*/")
-_LINE_END = Pattern(r"[\r\n]")
-_LOOSE_WORD = Pattern(r"[\w+\-.]++")
+_COMMENT_END: Final = Pattern(r"\*/")
+_LINE_END: Final = Pattern(r"[\r\n]")
+_LOOSE_WORD: Final = Pattern(r"[\w+\-.]++")
 JSON: Final = Form(head="{name}", body="json", explicit=False)
 
 
