@@ -186,6 +186,7 @@ class Plan:
         }
         self._told: dict[str, list[Entry]] = {}
         self._first_in = Remembered(self._look_for_first)
+        self._may_match = Remembered(self._goes_on)
         self._beginnings: dict[str, _Beginnings] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
         self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
@@ -200,19 +201,19 @@ class Plan:
             self._told[begin] = told = [entry for entry in found if _agree(entry.pattern.prefix, begin)]
         return told
 
-    def may_match(self, buffer: str, at: int) -> bool:
-        """Return whether more text could make an entry match at `at`."""
-        char = buffer[at]
+    def _goes_on(self, text: str) -> bool:
+        """Return whether more text could make an entry match where `text` begins."""
+        char = text[0]
         if char not in self._beginnings:
             self._beginnings[char] = _Beginnings([entry.pattern for entry in self.entries[char]])
-        return self._beginnings[char].may_match(buffer, at)
+        return self._beginnings[char].may_match(text, 0)
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
         found = self.any(buffer, max(at, len(buffer) - HOLD_LIMIT))
         while found is not None:
             start = found.start()
-            if self.may_match(buffer, start):
+            if self._may_match[buffer[start:]]:
                 return start
             found = self.any(buffer, start + 1)
         return -1
@@ -231,7 +232,7 @@ class Plan:
             at = found.start()
             if self.starts[found[0]].match(text, at) is not None:
                 return at, False
-            if self.may_match(text, at):
+            if self._may_match[text[at:]]:
                 return at, True
             found = self.any(text, at + 1)
         return -1, False
