@@ -26,7 +26,7 @@ from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
-from callmark.toolshapes import Types, branches, declared_types, listed, parts
+from callmark.toolshapes import MAPPING, Types, branches, declared_types, listed, parts
 
 DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -108,7 +108,7 @@ class Parameters:
         self._schema = schema
         self._root = schema if root is None else root
         properties = schema.get("properties")
-        self._properties: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
+        self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
         self._types: dict[str, Types | None] = {}
         self._within: dict[tuple[str, bool], Parameters] = {}
 
@@ -140,7 +140,7 @@ class Parameters:
         said: dict[str, list[Any]] = {}
         for one in reached:
             named = one.get("properties")
-            for member, schema in named.items() if isinstance(named, Mapping) else ():
+            for member, schema in named.items() if isinstance(named, MAPPING) else ():
                 said.setdefault(member, []).append(schema)
         properties = {member: {"anyOf": schemas} for member, schemas in said.items()}
         others = next((one["additionalProperties"] for one in reached if "additionalProperties" in one), None)
@@ -174,7 +174,7 @@ def known_tools(tools: Any) -> dict[str, Parameters] | None:
         name, _, schema = parts(tool)
         if not isinstance(name, str) or not name:
             raise ToolsError(f"tools[{position}]: expected a name, or an object that has one, found {tool!r:.80}")
-        if not isinstance(schema, Mapping | None):
+        if schema is not None and not isinstance(schema, MAPPING):
             raise ToolsError(f"tool {name!r}: expected a JSON Schema of its arguments, found {type(schema).__name__}")
         known[name] = Parameters(schema or {})
     return known
