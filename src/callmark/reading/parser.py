@@ -198,7 +198,7 @@ class Parser(SectionReading):
                 self._stops = None
                 if stop >= 0:
                     self._buffer = chunk[stop:]
-                    self._waits = None
+                    self._waits = plan.waits
                     if not stop:
                         return ()
                     chunk = chunk[:stop]

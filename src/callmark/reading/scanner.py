@@ -133,7 +133,11 @@ class Entry:
 
 
 class Plan:
-    """What to look for. `any` finds a character with which an entry may begin; without one, a chunk is plain text."""
+    """What to look for.
+
+    any    finds a character with which an entry may begin; without one, a chunk is plain text
+    waits  tells of a short text whether only more text can tell what begins with it, None for no
+    """
 
     def __init__(self, dialects: tuple[Dialect, ...], tolerance: Tolerance) -> None:
         """Make the plan for `dialects`; a tolerant one takes loose heads and variants too."""
@@ -186,6 +190,7 @@ class Plan:
         }
         self._told: dict[str, list[Entry]] = {}
         self._first_in = Remembered(self._look_for_first)
+        self.waits: Callable[[str], object] = Remembered(self._begins_only).__getitem__
         self._may_match = Remembered(self._goes_on)
         self._beginnings: dict[str, _Beginnings] = {}
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
@@ -225,6 +230,9 @@ class Plan:
         """
         place, cut = self._first_in[chunk[at:]]
         return (at + place if place >= 0 else -1), cut
+
+    def _begins_only(self, text: str) -> object:
+        return self._first_in[text] == (0, True) or None
 
     def _look_for_first(self, text: str) -> tuple[int, bool]:
         found = self.any(text)
