@@ -72,11 +72,10 @@ class PairsReader:
     @property
     def waits(self) -> Callable[[str], object] | None:
         """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""
-        return self._still if self._waits is not None and self._waits.waits is not None else None
+        return None if self._waits is None else self._still
 
     def _still(self, held: str) -> object:
-        waits = self._waits.waiting if self._waits is not None and len(held) <= self._room else None
-        return None if waits is None else waits(held)
+        return None if self._waits is None or len(held) > self._room else self._waits.waits(held)
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.

@@ -8,7 +8,6 @@ for patterns from which none can be derived (a user's look-behind, say) the `reg
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -26,10 +25,6 @@ HOLD_LIMIT: Final = 1024
 128 characters, and blanks at all of its gaps) takes 900; what is longer is no marker."""
 
 _ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
-
-PATIENCE: Final = 500
-"""Questions that are answered otherwise before a large pattern is compiled, which takes `re` 10 to 100 milliseconds."""
-
 
 SHORT: Final = 64
 """Characters of a text about which an answer is remembered."""
@@ -56,26 +51,7 @@ class Remembered(dict[str, _Answer]):
         return answer
 
 
-class _Waiting(ABC):
-    """What tells of a held text whether it is still too short, without a closer look."""
-
-    _asked = 0
-
-    @property
-    @abstractmethod
-    def waiting(self) -> Callable[[str], object] | None:
-        """Tells of a short text that begins where the pattern may match whether more text must come to decide."""
-
-    @property
-    def waits(self) -> Callable[[str], object] | None:
-        """As `waiting`; None as long as it was asked for a few times only: then the closer look is cheaper."""
-        if self._asked >= PATIENCE:
-            return self.waiting
-        self._asked += 1
-        return None
-
-
-class Pattern(_Waiting):
+class Pattern:
     """One pattern: `match` at a place, and `may_match` for a place near the end of a text that goes on.
 
     It is compiled when it is first used: most of the forms that are listened for never come up.
@@ -126,9 +102,9 @@ class Pattern(_Waiting):
         return regex.compile(self.text, regex.VERSION0)
 
     @cached_property
-    def waiting(self) -> Callable[[str], object] | None:
-        """As of `_Waiting`."""
-        return waiting(self.text, self.unfinished)
+    def waits(self) -> Callable[[str], object]:
+        """Tells of a text whether the pattern does not match it, but may once more has come; None for no."""
+        return _waits(self, self)
 
     @cached_property
     def prefix(self) -> str:
@@ -151,12 +127,8 @@ class Pattern(_Waiting):
         return found is not None and found.partial
 
 
-def waiting(decided: str, unfinished: str | None) -> Callable[[str], object] | None:
-    """Return what tells of a text whether `decided` does not match, but perhaps once it goes on; or None."""
-    if unfinished is None:
-        return None
-    match = re.compile(f"(?!{anonymous(decided)})(?:{unfinished})").match
-    return Remembered(lambda text: match(text) and True).__getitem__
+def _waits(decided: Pattern, pattern: Pattern) -> Callable[[str], object]:
+    return Remembered(lambda text: (decided.match(text) is None and pattern.may_match(text, 0)) or None).__getitem__
 
 
 def literal(pattern: str) -> str:
@@ -216,10 +188,11 @@ class AnyOf(Pattern):
             return "|".join(map(anonymous, self._texts))
 
 
-class Stop(_Waiting):
+class Stop:
     """A pattern of several alternatives that is searched in long values: first where any matches, then which does.
 
-    Where the last of them matches, another may still match in its place once more text has come.
+    Where the last of them matches, another may still match in its place once more text has come. `waits` is as that of
+    a Pattern, of a text that begins where it may match.
     """
 
     def __init__(self, alternatives: Sequence[str], begins: str) -> None:
@@ -229,15 +202,10 @@ class Stop(_Waiting):
         self._held = Remembered(self._held_in)
         self._any = AnyOf(alternatives)
         self._which = Pattern("|".join(alternatives))
-        self._decided = "|".join(alternatives[:-1])
+        self.waits: Final = _waits(Pattern("|".join(alternatives[:-1])), self._which)
         self.text: Final = self._which.text
         self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
         self._told: dict[str, bool] = {}
-
-    @cached_property
-    def waiting(self) -> Callable[[str], object] | None:
-        """As of `_Waiting`."""
-        return waiting(self._decided, self._which.unfinished)
 
     @cached_property
     def _rows(self) -> list[Callable[[str, int, int], re.Match[str] | None]]:
