@@ -26,7 +26,7 @@ HOLD_LIMIT: Final = 1024
 
 _ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
 
-SHORT: Final = 64
+_SHORT: Final = 64
 """Characters of a text about which an answer is remembered."""
 _REMEMBERED: Final = 512
 _Answer = TypeVar("_Answer")
@@ -44,7 +44,7 @@ class Remembered(dict[str, _Answer]):
 
     def __missing__(self, text: str) -> _Answer:
         answer = self._ask(text)
-        if len(text) <= SHORT:
+        if len(text) <= _SHORT:
             if len(self) >= _REMEMBERED:
                 self.clear()
             self[text] = answer
@@ -192,7 +192,7 @@ class Stop:
     """A pattern of several alternatives that is searched in long values: first where any matches, then which does.
 
     Where the last of them matches, another may still match in its place once more text has come. `waits` is as that of
-    a Pattern, of a text that begins where it may match.
+    a Pattern, of a text that begins where it may match; `may_begin` tells of a short text whether it matches or may.
     """
 
     def __init__(self, alternatives: Sequence[str], begins: str) -> None:
@@ -205,7 +205,10 @@ class Stop:
         self.waits: Final = _waits(Pattern("|".join(alternatives[:-1])), self._which)
         self.text: Final = self._which.text
         self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
-        self._told: dict[str, bool] = {}
+        self.may_begin: Final = Remembered(self._may_begin).__getitem__
+
+    def _may_begin(self, begin: str) -> bool:
+        return self.match(begin, 0) is not None or self.may_match(begin, 0)
 
     @cached_property
     def _rows(self) -> list[Callable[[str, int, int], re.Match[str] | None]]:
@@ -218,15 +221,6 @@ class Stop:
         """Match at index `at`: `re.Pattern.match`."""
         return self._which.match(buffer, at)
 
-    def may_begin(self, begin: str) -> bool:
-        """Return whether it may match where a text begins with `begin`, two characters; of ASCII it is remembered."""
-        told = self._told.get(begin)
-        if told is None:
-            told = self.match(begin, 0) is not None or self.may_match(begin, 0)
-            if begin.isascii():
-                self._told[begin] = told
-        return told
-
     def next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
         """Return the first match from index `at`, and where it is; None where only more text tells, or there is none.
 
@@ -236,9 +230,9 @@ class Stop:
         if sign is None:
             return None, len(buffer)
         at = sign.start()
-        if len(buffer) - at <= SHORT:
+        if len(buffer) - at <= _SHORT:
             held = self._held[buffer[at:]]
-            return (self.search(buffer, at), at + ~held) if held < 0 else (None, at + held)
+            return (self.match(buffer, at + ~held), at + ~held) if held < 0 else (None, at + held)
         return self._next(buffer, at)
 
     def _held_in(self, text: str) -> int:

@@ -39,7 +39,6 @@ from callmark.reading.prefixes import first_characters, literals
 
 _NOWHERE: Final = sys.maxsize
 _TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
-_TOLD: Final = 512  # such beginnings that are remembered: models write few, attacks would fill memory
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -135,8 +134,9 @@ class Entry:
 class Plan:
     """What to look for.
 
-    any    finds a character with which an entry may begin; without one, a chunk is plain text
-    waits  tells of a short text whether only more text can tell what begins with it, None for no
+    any         finds a character with which an entry may begin; without one, a chunk is plain text
+    waits       tells of a short text whether only more text can tell what begins with it, None for no
+    entries_at  gives the entries that can match a text that begins with so many characters, in their order
     """
 
     def __init__(self, dialects: tuple[Dialect, ...], tolerance: Tolerance) -> None:
@@ -188,7 +188,7 @@ class Plan:
         self.starts = {
             char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
-        self._told: dict[str, list[Entry]] = {}
+        self.entries_at: Callable[[str], list[Entry]] = Remembered(self._entries_at).__getitem__
         self._first_in = Remembered(self._look_for_first)
         self.waits: Callable[[str], object] = Remembered(self._begins_only).__getitem__
         self._may_match = Remembered(self._goes_on)
@@ -196,15 +196,8 @@ class Plan:
         self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
         self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
 
-    def entries_at(self, begin: str) -> list[Entry]:
-        """Return the entries that can match a text that begins with `begin`, in their order."""
-        told = self._told.get(begin)
-        if told is None:
-            if len(self._told) == _TOLD:
-                self._told.clear()
-            found = self.entries[begin[0]]
-            self._told[begin] = told = [entry for entry in found if _agree(entry.pattern.prefix, begin)]
-        return told
+    def _entries_at(self, begin: str) -> list[Entry]:
+        return [entry for entry in self.entries[begin[0]] if _agree(entry.pattern.prefix, begin)]
 
     def _goes_on(self, text: str) -> bool:
         """Return whether more text could make an entry match where `text` begins."""
@@ -260,7 +253,7 @@ class _Beginnings:
     def __init__(self, patterns: list[Pattern]) -> None:
         self._cut: set[str] = set()  # what such a text may be cut to
         self._by_two: dict[str, list[Pattern]] = {}  # by the first two characters
-        self._told: dict[str, list[Pattern]] = {}  # by some more of those that came, as far as there is room
+        self._told = Remembered(self._agreeing)  # by some more of them
         vague = []
         for pattern in patterns:
             texts = [pattern.prefix] if len(pattern.prefix) > 1 else literals(pattern.text)
@@ -280,16 +273,10 @@ class _Beginnings:
             return True
         if self._vague is not None and self._vague.may_match(buffer, at):
             return True
-        patterns = self._by_two.get(rest[:2])
-        if patterns is None:
-            return False
-        begin = rest[:_TOLD_BY]
-        told = self._told.get(begin)
-        if told is None:
-            if len(self._told) == _TOLD:
-                self._told.clear()
-            self._told[begin] = told = [pattern for pattern in patterns if _agree(pattern.prefix, begin)]
-        return any(pattern.may_match(buffer, at) for pattern in told)
+        return any(pattern.may_match(buffer, at) for pattern in self._told[rest[:_TOLD_BY]])
+
+    def _agreeing(self, begin: str) -> list[Pattern]:
+        return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agree(pattern.prefix, begin)]
 
 
 class _Row:
