@@ -43,6 +43,7 @@ from callmark import (
     render_call,
 )
 from callmark.dialects import select
+from callmark.reading import scanner
 from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
@@ -1098,3 +1099,18 @@ def test_what_is_remembered_of_texts_is_bounded():
     assert 0 < len(known) < 1000
     assert known["x" * 5000] == 5000
     assert max(map(len, known)) < 100
+
+
+@pytest.mark.skipif(not scanner.__file__.endswith(".py"), reason="functions of the compiled engine cannot be replaced")
+@pytest.mark.parametrize("chosen", [None, "gemma4", ["call", "pythonic", "harmony"]])
+def test_only_rows_of_ones_own_are_checked_when_they_are_used(chosen, monkeypatch):
+    """That takes milliseconds a row, of which every start of a program would wait."""
+    checked = []
+    monkeypatch.setattr(scanner, "_check", lambda dialect: checked.append(dialect.name))
+    dialects = select(chosen)
+    scanner.Plan(dialects, "lenient")
+    assert checked == []
+    row = dialects[-1]
+    scanner.Plan((replace(row, title="another"),), "lenient")
+    scanner.Plan((replace(row, forms=(replace(row.forms[0], trim=not row.forms[0].trim),)),), "lenient")
+    assert checked == [row.name] * 2

@@ -146,7 +146,7 @@ class Plan:
         loose: list[Entry] = []
         salvaged: list[Entry] = []
         for dialect in dialects:
-            if dialect not in BUILTIN:  # of which a test knows
+            if not _is_ours(dialect):
                 _check(dialect)
             openers: set[str] = set()
             for form in dialect.forms:
@@ -404,6 +404,14 @@ class Search:
         index = buffer.find(literal, at)
         literals[literal] = index = _NOWHERE if index < 0 else index
         return index
+
+
+def _is_ours(dialect: Dialect) -> bool:
+    """Whether it is a row of callmark's own, of which the tests know, or some forms of one: a check takes 4 ms."""
+    row = next((row for row in BUILTIN if row.name == dialect.name), None)
+    if row is None or replace(row, forms=dialect.forms, variants=dialect.variants) != dialect:
+        return False
+    return {*dialect.forms, *dialect.variants} <= {*row.forms, *row.variants}
 
 
 def _check(dialect: Dialect) -> None:
