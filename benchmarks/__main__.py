@@ -95,17 +95,12 @@ def run(
     console = Console(highlight=False, soft_wrap=True)
     scale = (QUICK if is_quick else Scale())._replace(seed=seed)
     if characters:
-        scale = scale._replace(
-            characters=characters,
-            dense_characters=characters // 2,
-            big_argument=characters,
-            streamed_characters=characters,
-        )
+        scale = scale.of_length(characters)
     if rounds:
         scale = scale._replace(rounds=rounds)
     for peer in peers:
         if not any(name.startswith(peer) for name in (*PEERS, contests.COMPILED)):
-            raise click.BadParameter(f"{peer!r} begins none of {', '.join(PEERS)}", param_hint="--peer")
+            raise click.BadParameter(f"{peer!r} begins none of {'; '.join(PEERS)}", param_hint="--peer")
     chosen = [name for name in PARTS if not parts or name in parts]
     try:
         lines = Lines(out or ROOT / "results" / "run.jsonl")
@@ -124,9 +119,13 @@ def run(
         def tell(text: str) -> None:
             progress.console.print(text + "\n", markup=False)
 
+        def prepare(text: str) -> None:
+            progress.update(task, description=text)
+            if not console.is_terminal:  # a log shows no bar, and environments take minutes
+                progress.console.print(text, markup=False)
+
         task = progress.add_task("peers", total=None)
-        arena = Arena(scale, tell=lambda text: progress.update(task, description=text),
-                      wanted=_wanted(set(chosen), peers, no_peers))  # fmt: skip
+        arena = Arena(scale, tell=prepare, wanted=_wanted(set(chosen), peers, no_peers))
         try:
             versions = arena.versions()
             heading = conditions(seed, is_quick, versions, arena.unavailable)
@@ -293,9 +292,12 @@ def profile(spelling: str, way: str | None, peer: str | None, seed: int, charact
     from benchmarks.profiling import profile as sampled
     from benchmarks.profiling import readers
 
-    wanted = [name for name in PEERS if peer and name.startswith(peer) and not PEERS[name].npm]
+    sampled_peers = [name for name in PEERS if not PEERS[name].npm]
+    wanted = [name for name in sampled_peers if peer and name.startswith(peer)]
     if peer and not wanted:
-        raise click.BadParameter(f"{peer!r} begins none of those in Python", param_hint="--peer")
+        raise click.BadParameter(
+            f"{peer!r} begins none of those in Python: {'; '.join(sampled_peers)}", param_hint="--peer"
+        )
     arena = Arena(Scale(seed=seed), tell=lambda line: click.echo(line, err=True), wanted=wanted)
     try:
         arena.versions()

@@ -32,7 +32,7 @@ FEW = ("call",)  # spellings whose instructions valgrind counts
 
 
 class RevisionError(Exception):
-    """There is no such revision, or this is no checkout."""
+    """There is no such revision, this is no checkout, or there is no git."""
 
 
 def compare(revision: str, seed: int = 0, rounds: int = 15, instructions: bool = True) -> Iterator[str]:
@@ -67,10 +67,13 @@ def workloads(seed: int) -> Iterator[Workload]:
 
 
 def _check_out(revision: str, tree: Path, into: Path) -> None:
+    if not shutil.which("git"):
+        raise RevisionError("needs git")
+
     def git(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
 
-    done = git("worktree", "add", "--detach", "--quiet", str(tree), revision)
+    done = git("worktree", "add", "--detach", "--quiet", "--", str(tree), revision)
     if done.returncode:
         raise RevisionError(done.stderr.strip())
     try:
@@ -111,7 +114,7 @@ def _timed(old: Path, new: Path, seed: int, rounds: int) -> Iterator[Row]:
                     for worker in workers.values():
                         worker.forget()
                 ratios = [one / other for one, other in zip(seconds["new"], seconds["old"], strict=True)]
-                low, middle, high = statistics.quantiles(ratios, n=4)
+                low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
                 yield row | {
                     "old us": statistics.median(seconds["old"]) * 1e6,
                     "new us": statistics.median(seconds["new"]) * 1e6,

@@ -21,6 +21,7 @@ from benchmarks.measure import exponent
 from benchmarks.report import Row
 from benchmarks.workers import Answer, FailedError, TooSlowError, Worker
 from benchmarks.workloads import (
+    BIGGEST_MARKER,
     CHUNK,
     SPELLINGS,
     TOOLS,
@@ -44,6 +45,7 @@ FLOORS = ("floor", "emit", "empty")
 WARM_SECONDS = 0.02  # a shorter text is read AGAIN times, or for so long, before it is timed
 COLD_SECONDS = 1.0  # up to here a first reading may be long because something was compiled: it is read once more
 AGAIN = 4
+LEAST_SPEED = 100_000  # characters a second: who reads very long texts at that has all the time for it
 
 
 class Entrant(NamedTuple):
@@ -127,6 +129,16 @@ class Scale(NamedTuple):
     longest_seconds: float = 20.0
     spellings: tuple[str, ...] = tuple(SPELLINGS)
     chunk_lengths: tuple[str, ...] = ("1", "4", "16", "64", "tokens")
+
+    def of_length(self, characters: int) -> Scale:
+        """Return the scale with texts of so many characters, markers as long as they may be, and time for all."""
+        return self._replace(
+            characters=characters,
+            dense_characters=max(1, characters // 2),
+            big_argument=min(characters, BIGGEST_MARKER),
+            streamed_characters=characters,
+            longest_seconds=max(Scale().longest_seconds, characters / LEAST_SPEED),
+        )
 
 
 QUICK = Scale(

@@ -178,9 +178,16 @@ def _run(command: list[str], **named: str) -> None:
         stdin=subprocess.DEVNULL,
     )
     if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if "error" in line.lower()]
-        said = [line for line in lines if "subprocess-exited" not in line] or ["failed"]  # the cause, then its effects
-        raise UnavailableError(f"{Path(command[0]).name} {command[1]}: {said[0][:200]}")
+        tool = command[2] if command[1] == "-m" else Path(command[0]).name
+        raise UnavailableError(f"{tool}: {_cause(done.stderr, done.stdout)}")
+
+
+def _cause(stderr: str, stdout: str) -> str:
+    """Return the first error that a program told: the cause of others. Where it named none, all that it said."""
+    lines = [line.strip() for line in (stderr.strip() or stdout).splitlines()]
+    errors = [line for line in lines if "error" in line.lower() and "subprocess-exited" not in line
+              and not line.startswith("WARNING")]  # fmt: skip
+    return (errors[0] if errors else " ".join(filter(None, lines)) or "failed without a word")[:200]
 
 
 def _install_python(folder: Path, peer: Peer, interpreter: str) -> None:

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from benchmarks.report import conditions, table
 
@@ -164,6 +163,14 @@ def _seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def served(said: str) -> int:
+    """Return the port in the first line of `callmark serve`. One that says why there is none ends the program."""
+    port = said.rpartition(":")[2].strip()
+    if not port.isdigit():
+        raise SystemExit(said.strip() or "callmark serve ended without a word")
+    return int(port)
+
+
 def measure(over: str, streams: int, rate: float, seconds: float) -> dict[str, Any]:
     """Return one row: what was asked of a server, and how it went."""
     processors = sorted(os.sched_getaffinity(0))
@@ -171,7 +178,7 @@ def measure(over: str, streams: int, rate: float, seconds: float) -> dict[str, A
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            port = urlsplit(process.stderr.readline().split()[-1]).port or 0
+            port = served(process.stderr.readline())
             os.sched_setaffinity(process.pid, processors[:1])
             os.sched_setaffinity(0, processors[-1:])
             seen: list[float] = []

@@ -32,6 +32,7 @@ from benchmarks.report import ROOT, Row, table, verdict
 from benchmarks.truth import WrongTruthError, check_truth, title
 from benchmarks.workloads import (
     ATTACKS,
+    BIGGEST_MARKER,
     CHUNK,
     SPELLINGS,
     Attack,
@@ -54,7 +55,6 @@ ATTACK_NS = 3000
 STDIO_US = 150
 SHOWN_LOSSES = 40
 PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 characters included
-BIGGEST_MARKER = 1_000_000  # the biggest marker that is timed; arguments end at 1 MiB (1,048,576)
 
 
 _Written: TypeAlias = Callable[[int], tuple[str, tuple[str, ...]]]

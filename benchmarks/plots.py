@@ -17,17 +17,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from benchmarks.contests import COMPILED, OWN
 from benchmarks.figures import of
 from benchmarks.report import Row
 
 _INK, _FAINT, _GRID = "#1f2933", "#7b8794", "#e4e7eb"
-_COLOURS = {  # the first word of a reader's name
-    "callmark": "#d64545", "floor": "#9aa5b1", "emit": "#9aa5b1", "empty": "#cbd2d9", "sglang": "#2680c2",
-    "vllm": "#f0a500",
-    "agent-tool-parser": "#3f9142", "forge-guardrails": "#8662c7", "ai-sdk": "#12a5a0", "jiter": "#ba5a31",
-    "json-repair": "#4c63b6", "partial-json-parser": "#a61b66",
+_COLOURS = {  # by the first word of a reader's name; Okabe's and Ito's, which are told apart by the colour-blind
+    "callmark": "#d55e00", "floor": "#9aa5b1", "emit": "#9aa5b1", "sglang": "#0072b2", "vllm": "#e69f00",
+    "agent-tool-parser": "#009e73", "forge-guardrails": "#cc79a7", "ai-sdk": "#56b4e9",
 }  # fmt: skip
 _MARKERS = "osD^vP*X"
+_SPELLINGS = ("hermes", "qwen_xml", "glm", "pythonic")  # those that peers read
 _STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.edgecolor": _FAINT, "axes.labelcolor": _INK, "text.color": _INK,
     "xtick.color": _FAINT, "ytick.color": _INK, "axes.spines.top": False, "axes.spines.right": False,
@@ -64,16 +64,14 @@ def _source(figure: Figure, rows: list[Row], note: str, y: float = -0.005) -> No
     figure.text(0.005, y, text, fontsize=7.5, color=_FAINT, va="top")
 
 
-def _bars(
-    rows: list[Row], part: str, column: str, label: str, title: str, note: str, spellings: tuple[str, ...]
-) -> Any:
+def _bars(rows: list[Row], part: str, column: str, label: str, title: str, note: str) -> Any:
     """Draw one panel for each workload and spelling: bars on a log scale, hatched where a reader was wrong."""
-    chosen = [row for row in rows if row.get("part") == part and row.get("spelling") in spellings
+    chosen = [row for row in rows if row.get("part") == part and row.get("spelling") in _SPELLINGS
               and row["reader"] != "empty" and row.get("chunk") in (None, "4")]  # fmt: skip
     if not any(column in row for row in chosen):
         return None
     workloads = list(dict.fromkeys(row["workload"] for row in chosen))
-    columns = [one for one in spellings if any(row["spelling"] == one for row in chosen)]
+    columns = [one for one in _SPELLINGS if any(row["spelling"] == one for row in chosen)]
     counts = [
         max(len([r for r in chosen if (r["workload"], r["spelling"]) == (w, s)]) for s in columns) for w in workloads
     ]
@@ -125,13 +123,13 @@ def _bar(axes: Any, place: int, row: Row, column: str, left: float) -> None:
 def whole(rows: list[Row]) -> Any:
     """Throughput of whole texts."""
     return _bars(rows, "whole", "MB/s", "MB/s (10⁶ characters a second, log scale): longer is faster", "Whole texts",
-                 "floor: str.find for the opener, msgspec on the arguments", ("hermes", "qwen_xml", "glm"))  # fmt: skip
+                 "floor: str.find for the opener, msgspec on the arguments")  # fmt: skip
 
 
 def stream(rows: list[Row]) -> Any:
     """Cost of a chunk."""
     return _bars(rows, "stream", "ns/chunk", "ns a chunk of 4 characters (log scale): shorter is faster", "Streams",
-                 "emit: a feed that returns one event holding its chunk", ("hermes", "qwen_xml", "glm"))  # fmt: skip
+                 "emit: a feed that returns one event holding its chunk")  # fmt: skip
 
 
 def _lines(axes: Any, rows: list[Row], all_rows: list[Row], x: str, y: str, scale: float = 1.0) -> None:
@@ -140,9 +138,9 @@ def _lines(axes: Any, rows: list[Row], all_rows: list[Row], x: str, y: str, scal
         mine = [row for row in rows if row["reader"] == reader and row.get(y)]
         if not mine:
             continue
-        second = reader.startswith("callmark,") or reader.endswith(("qwen25", "(Python)"))
+        line_style = "--" if reader == OWN or reader.endswith(("qwen25", "(Python)")) else "-"
         axes.plot([row[x] for row in mine], [row[y] * scale for row in mine], color=_colour(reader), lw=1.8,
-                  marker=_MARKERS[place % len(_MARKERS)], ms=4.5, ls="--" if second else "-",
+                  marker=_MARKERS[place % len(_MARKERS)], ms=4.5, ls=":" if reader == COMPILED else line_style,
                   label=_short(reader))  # fmt: skip
         for row in mine:
             if str(row.get("verdict", "")).startswith(("lost", "wrong")):
@@ -240,7 +238,8 @@ def correctness(rows: list[Row]) -> Any:
     readers = list(dict.fromkeys(row["reader"] for row in chosen))
     panels = {"calls": "calls exactly right", "stream": "streams equal the whole", "splits": "streams equal each other",
               "clean": "no marker leaks"}  # fmt: skip
-    shades = LinearSegmentedColormap.from_list("right", ["#c94f4f", "#f2c14e", "#f7f0c6", "#7fb98a", "#2f8f5b"])
+    # from brown to blue: a red and a green of one brightness are one colour to many
+    shades = LinearSegmentedColormap.from_list("right", ["#b35806", "#f1a340", "#fbe3c0", "#a8c8e4", "#2166ac"])
     figure, grid = plt.subplots(1, 4, sharey=True,
                                 figsize=(4 * (1.1 + 0.52 * len(readers)) + 1, 1.6 + 0.34 * len(formats)),
                                 layout="constrained")  # fmt: skip

@@ -20,6 +20,7 @@ import sys
 from time import perf_counter
 from typing import Any
 
+from benchmarks.load import served
 from benchmarks.report import conditions
 
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
@@ -176,7 +177,7 @@ async def measured(given: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     try:
         said = await asyncio.to_thread(proxy.stderr.readline)
-        port = int(said.rpartition(":")[2])
+        port = served(said)
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         if len(cores) > 1:
             for task in os.listdir(f"/proc/{proxy.pid}/task"):

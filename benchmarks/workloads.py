@@ -18,6 +18,7 @@ Arguments = dict[str, Any]
 
 CHUNK = 4  # characters: about a token of the usual tokenizers
 CALL_EVERY = 2048  # characters of prose between two calls of the workload `prose`
+BIGGEST_MARKER = 1_000_000  # characters of the biggest marker that is timed; arguments end at 1 MiB (1,048,576)
 
 
 class Spelling(NamedTuple):

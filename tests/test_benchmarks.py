@@ -13,14 +13,14 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from benchmarks import compare, contests, correctness, environments, figures, profiling
+from benchmarks import compare, contests, correctness, environments, figures, load, profiling
 from benchmarks.__main__ import _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.instructions import counting
 from benchmarks.measure import best_by_size, exponent
 from benchmarks.measure import whole as timed
-from benchmarks.peers.worker import Server, Task, merged
+from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, read_lines
 from benchmarks.workers import FailedError, TooSlowError, Worker
 from benchmarks.workloads import (
@@ -243,6 +243,44 @@ def test_every_part_has_callmark_right():
         arena.close()
 
 
+@pytest.mark.parametrize("characters", [1, 3_000_000])
+def test_texts_of_any_length_are_read_rightly(characters):
+    scale = TINY.of_length(characters)
+    assert scale.longest_seconds == (20 if characters == 1 else 30)
+    if characters > 1:  # long prose takes seconds; what matters is that no marker is longer than it may be
+        scale = scale._replace(characters=1000, dense_characters=1000)
+    arena = Arena(scale._replace(streamed_characters=1000), {OURS: ours()})
+    try:
+        for part in ("whole", "stream"):
+            rows = [row for some in getattr(arena, part)() for row in some]
+            assert {row["verdict"] for row in rows if row["reader"] in (CALLMARK, OWN)} == {"right"}
+    finally:
+        arena.close()
+
+
+def test_what_a_batch_compiles_is_not_timed():
+    class Cold:
+        read = 0
+
+        def __init__(self, task: Task) -> None:
+            pass
+
+        def whole(self):
+            def read(text):
+                Cold.read += 1
+                return sum(range(10_000_000 if Cold.read == 1 else 1))
+
+            return read
+
+        def answer(self, result):
+            return Answer([])
+
+    server = Server({"cold": Cold}, {})
+    server.handle({"op": "load", "key": "k", "text": "", "options": {"texts": ["a", "b"]}})
+    assert server.handle({"op": "batch", "key": "k", "reader": "cold"})["seconds"] < 0.01
+    assert Cold.read == 4
+
+
 @pytest.mark.parametrize("part", ["next", "many", "batch"])
 def test_a_wrong_peer_is_marked_wrong_in_every_part(fakes, monkeypatch, part):
     entrants = tuple(Entrant(name, "fake", name) for name in ("Right", "Cuts", "Raises", "WholeOnly"))
@@ -376,10 +414,11 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("words", "said"), [
     (["compare", "no-such-revision"], "no-such-revision"), (["compare", "HEAD", "--rounds", "1"], "x>=2"),
     (["whole", "--rounds", "0"], "x>=1"), (["whole", "--peer", "nobody"], "nobody"), (["whoel"], "whoel"),
+    (["compare", "--", "-f"], "reference: -f"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_in_a_line(words, said, tmp_path):
     done = CliRunner().invoke(main, words if words[0] == "compare" else [*words, "--out", str(tmp_path / "x" / "y")])
-    if words == ["compare", "no-such-revision"] and not ROOT.joinpath(".git").exists():
+    if words[0] == "compare" and said != "x>=2" and not ROOT.joinpath(".git").exists():
         said = "not a git repository"
     assert (done.exit_code, said in done.output) in ((1, True), (2, True))
     assert isinstance(done.exception, SystemExit)
@@ -402,16 +441,51 @@ def test_results_that_cannot_be_written_are_refused_in_a_line(tmp_path):
         assert (done.exit_code, "cannot be written" in done.output) == (2, True)
 
 
+@pytest.mark.parametrize(("stderr", "stdout", "said"), [
+    ("error: subprocess-exited-with-error\nx.py:1: error: no stubs\nerror: it failed", "", "x.py:1: error: no stubs"),
+    ("WARNING: Retrying after 'NewConnectionError'\nERROR: no x==1 (from versions: none)", "", "ERROR: no x==1 (from"),
+    ("/x/python: No module named pip\n", "", "/x/python: No module named pip"),
+    ("", "It was not created, as ensurepip is not\navailable.\n\n    apt install x", "ensurepip is not available. apt"),
+    ("", "", "failed without a word"),
+])  # fmt: skip
+def test_what_a_program_says_of_its_failure_is_its_cause(tmp_path, stderr, stdout, said):
+    tmp_path.joinpath("maker.py").write_text(
+        f"import sys; sys.stdout.write({stdout!r}); sys.stderr.write({stderr!r}); sys.exit(1)", encoding="utf-8"
+    )
+    with pytest.raises(UnavailableError) as told:
+        environments._run([sys.executable, "-m", "maker"], PYTHONPATH=str(tmp_path))
+    assert str(told.value).startswith("maker: ")
+    assert said in str(told.value)
+
+
+def test_a_log_says_what_is_made_and_what_could_not_be(monkeypatch, tmp_path):
+    def unmade(peer, tell):
+        tell(f"making {peer.name}")
+        raise UnavailableError("no network")
+
+    monkeypatch.setattr(contests, "launch", unmade)
+    done = CliRunner().invoke(main, ["batch", "--quick", "--peer", "jiter", "--no-plots", "--out", str(tmp_path / "x")])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("making jiter\n")
+    assert "jiter (no network)" in done.output
+
+
 def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
-    program = "import sys; print('error: subprocess-exited-with-error\\nx.py:1: error: no stubs\\nerror: it failed'," \
-              " file=sys.stderr); sys.exit(1)"  # fmt: skip
-    with pytest.raises(UnavailableError, match=r"x\.py:1: error: no stubs$"):
-        environments._run([sys.executable, "-c", program])
     monkeypatch.setenv("CALLMARK_BENCHMARKS_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sysconfig.get_config_var", lambda name: "no-such-compiler -pthread")
     with pytest.raises(UnavailableError, match="needs a C compiler"):
         environments.compiled()
+
+
+def test_a_comparison_without_git_and_a_server_without_its_extra_end_with_a_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = CliRunner().invoke(main, ["compare", "HEAD"])
+    assert (done.exit_code, "needs git" in done.output) == (1, True)
+    assert load.served("callmark serves on http://127.0.0.1:33157\n") == 33157
+    for said, told in (("Error: serve wants the extra `server`\n", "the extra `server`$"), ("", "without a word")):
+        with pytest.raises(SystemExit, match=told):
+            load.served(said)
 
 
 def test_a_worker_says_what_went_wrong(fakes):
@@ -442,8 +516,6 @@ def test_an_answer_that_is_nested_too_deeply_can_still_be_sent():
             return json.loads
 
         def answer(self, result):
-            from benchmarks.peers.worker import Answer
-
             return Answer([("f", result)])
 
     server = Server({"deep": Deep}, {})

@@ -20,6 +20,7 @@ const versions = {
 };
 const protocols = { hermes: hermesProtocol, qwen3coder: qwen3CoderProtocol };
 const tasks = new Map();
+const WARMING_TEXTS = 20; // as in worker.py
 
 const decoded = (text) => {
   try {
@@ -170,6 +171,7 @@ const operations = {
   },
   batch: async (request) => {
     const [protocol, task] = prepared({ ...request, pieces: undefined });
+    for (const text of task.options.texts.slice(0, WARMING_TEXTS)) protocol.parseGeneratedText({ text, tools: task.tools });
     let seconds = 0;
     const calls = [];
     for (const text of task.options.texts) {

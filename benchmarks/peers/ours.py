@@ -35,14 +35,17 @@ class Everything:
 
 
 class Prepared(Everything):
-    """callmark told something of its reader beforehand, as a peer's parser is: making it is not timed."""
+    """callmark told something of its reader beforehand, as a peer's parser is: making it is not timed.
+
+    A whole text is read as `parse` reads it: what is fed holds back what the next chunk may change, and there is none.
+    """
 
     def whole(self) -> Callable[[str], Any]:
-        parser = callmark.Parser(**self.options)
-        return lambda text: (parser.feed(text), parser.finish())
+        read: Callable[[str], Any] = callmark.Parser(**self.options)._end
+        return read
 
     def answer(self, result: Any) -> Answer:
-        return self.gathered(result)
+        return _answer(result)
 
 
 class Own(Prepared):
