@@ -420,8 +420,11 @@ def _ways(losses: list[corpus.Loss]) -> str:
 
 
 def _peak(text: str, length: int) -> int:
-    """Return the bytes allocated at most while `text` is streamed, caches filled beforehand."""
-    _feed_lazily(Parser(**OPTIONS), text[:20_000], length)
+    """Return the bytes allocated at most while `text` is streamed, once what all parsers share is there.
+
+    Beyond patterns that is what they remember of short texts, which is bounded and belongs to no stream.
+    """
+    _feed_lazily(Parser(**OPTIONS), text, length)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

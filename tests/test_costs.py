@@ -11,11 +11,12 @@ from __future__ import annotations
 import gc
 import json
 import sys
+import tracemalloc
 from functools import cache, partial
 
 import pytest
 from benchmarks.instructions import counting
-from benchmarks.workloads import SPELLINGS, dense, prose, sparse
+from benchmarks.workloads import SPELLINGS, dense, huge, prose, sparse
 
 from callmark import Parser, parse, render_history
 from callmark.reading import patterns
@@ -254,3 +255,25 @@ def test_a_value_that_dies_at_once_does_not_cost_the_rest_of_the_text(name, ende
         parse(head * heads + end * ended)
         found.append(searched)
     assert found[1] <= 4.8 * found[0]
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer takes memory of its own")
+@pytest.mark.parametrize("length", [100, 1000])
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_long_call_takes_at_most_four_times_its_text_in_memory(spelling, length):
+    text = huge(spelling, 200_000).text
+
+    def read():
+        parser = Parser()
+        for at in range(0, len(text), length):
+            parser.feed(text[at : at + length])
+        parser.finish()
+
+    read()  # then what all parsers share is there
+    tracemalloc.start()
+    try:
+        read()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= 4 * sys.getsizeof(text)

@@ -54,6 +54,7 @@ _MISSED: Final = 4096
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
 _begin: Final = attrgetter("span.start")
+_BLANK: Final = " \t\r\n"
 
 IN_TEXT: Final = 0  # mode
 IN_CALL: Final = 1
@@ -139,7 +140,7 @@ class CallReading:
         if entry.has_empty and found["empty"] is not None:
             self._start_call()
             self._events.append(ArgumentsDelta(self._index, "{}"))
-            self._end_call(at, "", "{}", self._raw(at))
+            self._end_call(at, self._raw(at), 0, 0)
             return
         self._mode = IN_CALL
         self._reader = None
@@ -451,14 +452,21 @@ class CallReading:
             if begins != sorted(begins):
                 self._repairs = tuple(sorted(self._repairs, key=_begin))
         raw = self._raw(end)
-        source = raw[reader.start - self._start : reader.end - self._start].strip(" \t\r\n")
-        json = source if self._json is None else self._json.take()
-        self._end_call(end, source, json, raw)
+        begin, behind = reader.start - self._start, reader.end - self._start
+        while begin < behind and raw[begin] in _BLANK:
+            begin += 1
+        while begin < behind and raw[behind - 1] in _BLANK:
+            behind -= 1
+        self._end_call(end, raw, begin, behind)
 
-    def _end_call(self, end: int, source: str, json: str, raw: str) -> None:
-        """The marker is complete: decode its arguments."""
+    def _end_call(self, end: int, raw: str, begin: int, behind: int) -> None:
+        """The marker `raw` is complete: decode its arguments, whose text stands between two of its indexes, or nowhere.
+
+        A long call takes memory for little more than what it leaves behind: no text is copied before it is needed.
+        """
+        source = raw[begin:behind] if self._json is None else ""
         try:
-            value = decode(json, self._limits.nesting)
+            value = decode(source or "{}" if self._json is None else self._json.take(), self._limits.nesting)
         except Undecodable as error:
             expected = MALFORMED_CODES[error.code]
             if error.key is not None:
@@ -466,6 +474,7 @@ class CallReading:
             self._malformed(end, error.code, expected, "", raw)
             self._leave(end)
             return
+        source = source or raw[begin:behind]
         span = Span(self._start, self._base + end)
         name = self._name or ""
         self._events.append(
