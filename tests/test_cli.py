@@ -270,6 +270,7 @@ def test_a_bad_tools_file_is_misuse(tmp_path: Path, content: bytes) -> None:
     tools.write_bytes(content)
     result = run("parse", "--tools", tools)
     assert result.returncode == 2
+    assert f"{tools}: " in result.stderr
     assert "expected" in result.stderr
 
 

@@ -125,12 +125,19 @@ def named_language(name: str) -> str | Language:
 
 
 def load_tools(path: str) -> Any:
-    """Return the tools that a file describes (`-`: standard input), as they are there."""
+    """Return the tools that a file describes (`-`: standard input), as they are there; an error names the file."""
+    from callmark.errors import ToolsError
+    from callmark.reading.schemas import known_tools
+
+    name = click.format_filename(path)
     with open_named(0 if path == "-" else path, "rb") as source:
-        expected = f"{click.format_filename(path)}: expected tools as JSON"
-        tools = decode_json(source.read(), expected)
+        tools = decode_json(source.read(), f"{name}: expected tools as JSON")
     if tools is None:
-        raise Failure(f"{expected}, found null")
+        raise Failure(f"{name}: expected tools as JSON, found null")
+    try:
+        known_tools(tools)
+    except ToolsError as error:
+        raise Failure(f"{name}: {error}") from error
     return tools
 
 
