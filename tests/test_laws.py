@@ -890,6 +890,21 @@ def test_what_repeats_as_often_as_it_may_begins_no_more():
             assert (re.match(unfinished(pattern), text) is not None) == (found is not None and found.partial)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("(?:a|[ab]<>)*c", "a<>c"),
+        ("(?:a|[ab]<){2}c", "a<ac"),
+        ("(?:[ab]<>|a)*+c", "aa<>c"),
+        ("(?!a(?!b))abc", "abc"),
+    ],
+)
+def test_what_is_whole_may_be_taken_otherwise_once_more_text_has_come(pattern, text):
+    assert re.fullmatch(pattern, text)
+    for cut in range(len(text)):
+        assert Pattern(pattern).may_match(text[:cut], 0)
+
+
 @given(st.sampled_from(every_pattern()), st.data())
 @settings(max_examples=settings.default.max_examples * 3)
 def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
@@ -918,6 +933,8 @@ def test_merged_patterns_match_where_one_of_them_does(together, data):
 ODD_PATTERNS = (
     "", "a?", "ab", "a(?:b|cd)?e", "(?>ab|a)b", "(?i:Toy)a", "(?i:sun)b", "[^a]b", "[a-c]\\d", "(?!ab)a", "(?=ab)a",
     ".b", "a{0,2}b", "(?:a|b){0,2}c", "a*?b", "a*+b", "(?:|a)b", r"\r?\n<", "(?:(?:ab)?)c",
+    "(?:a|[ab]e)*d", "(?:[ab]e|a)*+d", "(?:a|[ab]e){2}d", "(?!a(?!b))ab", "(?:(?:a|b)+|d)*+e",
+    "(?:a|[ab]e)*d", "(?:[ab]e|a)*+d", "(?:a|[ab]e){2}d", "(?!a(?!b))ab", "(?:(?:a|b)+|d)*+e",
 )  # fmt: skip
 
 

@@ -219,8 +219,14 @@ def _inside(item: Any) -> _Inside:
         inside = _inside_all(list(sub))
         if most == 1:
             return inside
-        before = _group(sub) + _braces(0, most if most is sre.MAXREPEAT else most - 1)  # one is within
-        return _Inside(False, [f"{before}{'+' if len(sub) == 1 else ''}{inside.source()}"]) if most else _NOWHERE
+        within = inside.source()
+        whole, suffix = _source(sub), ""
+        if len(sub) == 1 and one_character(*sub[0]) is not None:
+            suffix = "+"
+        elif op is sre.POSSESSIVE_REPEAT:  # what the end cuts might be taken rather than what is whole
+            whole, suffix = f"(?!{within}){whole}", "+"
+        before = f"(?:{whole})" + _braces(0, most if most is sre.MAXREPEAT else most - 1)  # one is within
+        return _Inside(False, [f"{before}{suffix}{within}"]) if most else _NOWHERE
     if op is sre.SUBPATTERN:
         _, flags, unset, sub = value
         inside = _inside_all(list(sub))
@@ -233,6 +239,8 @@ def _inside(item: Any) -> _Inside:
     if op is sre.ASSERT:
         return _inside_all(list(value[1]))
     if op is sre.ASSERT_NOT:
+        if "(?!" in _source(value[1]):
+            raise UnsupportedPatternError("a negative look-ahead in another one: more text may make both match")
         return _NOWHERE
     return _Inside(True, [])
 
