@@ -1271,6 +1271,11 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', found 'sS'"),
         ({"head": "({name}"}, "head: no valid pattern"),
         ({"tags": ("(",)}, "tags: no valid pattern"),
+        ({"head": r"^=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning, nor"),
+        ({"head": r"(?<!`)=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning"),
+        ({"tail": r"(?:a|\bb)c"}, "tail: expected a pattern that sees nothing before its beginning"),
+        ({"tail": "a$"}, "tail: expected .*nor the end of the text, found 'a[$]'; `line_start` is for"),
+        ({"tags": ("^<note>",)}, "tags: expected a pattern that sees nothing before its beginning"),
         (
             {"body": "parameters", "parameter": "<{key}(?P<tail>)>", "value_end": "</p>", "tail": "</f>"},
             "no valid pattern: redefinition of group name 'tail'",

@@ -877,7 +877,7 @@ def test_quotes_inside_are_mended_where_no_pattern_tells_what_may_follow():
         title="",
         models="",
         source="",
-        forms=(callmark.Form(head=r"<x>{ws}(?=\{)", body="envelope", tail=r"{ws}(?<!y)</x>"),),
+        forms=(callmark.Form(head=r"<x>{ws}(?=\{)", body="envelope", tail=r"{ws}<(?<=<)/x>"),),
     )
     said = 'a "b" c "d" e "f" g'
     (call,) = callmark.parse(f'<x>{{"name": "f", "arguments": {{"t": "{said}"}}}}</x>', dialects=row).calls

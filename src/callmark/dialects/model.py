@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from callmark.dialects.sources import looks_outside
 from callmark.errors import DialectError
 
 Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
@@ -81,6 +82,16 @@ def _check(field: str, pattern: str) -> None:
         re.compile(expand(pattern))
     except re.error as error:
         raise DialectError(f"{field}: no valid pattern: {error}") from error
+
+
+def _check_place(field: str, pattern: str) -> None:
+    """Raise DialectError, which names the field, where a pattern matches in some cuts of a text and not in others."""
+    _check(field, pattern)
+    if looks_outside(expand(pattern)):
+        raise DialectError(
+            f"{field}: expected a pattern that sees nothing before its beginning, nor the end of the text, found "
+            f"{pattern!r:.80}; `line_start` is for what begins a line"
+        )
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -229,14 +240,14 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return "|".join(f"(?=(?:{{ws}})?(?:{anonymous(begin)}))" for begin in literal)
 
     def check(self) -> None:
-        """Raise DialectError, which names the field, where a pattern does not compile."""
+        """Raise DialectError, which names the field, where a pattern is none, or depends on how a text is cut."""
         for field in (
             "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed",
             "loose_heads", "loose_openers", "loose_parameters", "loose_tail",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
-                _check(field, pattern)
+                _check_place(field, pattern)
 
 
 class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -319,12 +330,13 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise DialectError(f"dialect {self.name}: expected `repairs` in each of `variants` and in none of `forms`")
 
     def check(self) -> None:
-        """Raise DialectError, which names the field, where a pattern does not compile."""
+        """Raise DialectError, which names the field, where a pattern is none, or depends on how a text is cut."""
         for form in (*self.forms, *self.variants):
             form.check()
-        for field, patterns in (("tags", self.tags), ("results", self.results)):
-            for pattern in patterns:
-                _check(field, pattern)
+        for pattern in self.tags:
+            _check_place("tags", pattern)
+        for pattern in self.results:
+            _check("results", pattern)
 
     def __repr__(self) -> str:
         return f"<Dialect {self.name}>"  # its patterns are pages

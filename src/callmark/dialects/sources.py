@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
+from re import _parser
 from typing import Any, Final
 
 _CATEGORIES: Final = {
@@ -40,6 +41,31 @@ def member_source(member: tuple[Any, Any]) -> str:
     if op is sre.RANGE:
         return f"{_escaped(value[0])}-{_escaped(value[1])}"
     return _CATEGORIES[value]  # nothing else stands in a set
+
+
+def looks_outside(pattern: str) -> bool:
+    r"""Return whether a match depends on what stands before it, or on where the text ends: on how the text is cut.
+
+    >>> [looks_outside(text) for text in (r"^a", r"(?<!`)a", r"a$", r"a(?<=a)b", r"a\b,")]
+    [True, True, True, False, False]
+    """
+    return _looks_outside(_parser.parse(pattern), 0)
+
+
+def _looks_outside(items: Any, before: int) -> bool:
+    """As `looks_outside`, for parsed pieces that stand behind at least so many characters."""
+    return any(_is_outside(item, before + items[:at].getwidth()[0]) for at, item in enumerate(items))
+
+
+def _is_outside(item: tuple[Any, Any], before: int) -> bool:
+    op, value = item
+    if op is sre.AT:
+        return not before or value not in (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY)
+    if op in (sre.ASSERT, sre.ASSERT_NOT) and value[0] < 0:
+        return bool(value[1].getwidth()[1] > before)
+    inner = value if isinstance(value, tuple) else (value,)
+    branches = value[1] if op is sre.BRANCH else [it for it in inner if isinstance(it, _parser.SubPattern)]
+    return any(_looks_outside(branch, before) for branch in branches)
 
 
 def _escaped(code: int) -> str:
