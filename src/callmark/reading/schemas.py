@@ -10,7 +10,8 @@ With a schema, the declared types decide, in this order:
 1. `null` only where null is allowed;
 2. where `enum` or `const` lists what is allowed, the member that is written so: `1` is a number in `[1, "auto"]`;
 3. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (a union too);
-4. a boolean, then an integer (leading zeros and a plus sign are read), then a number, where it reads as one;
+4. a boolean, then an integer (leading zeros and a plus sign are read), then a number as JSON, Python or JavaScript
+   has it (`.5`, `+1.5`, `1_000`, `0x1F`), where it reads as one;
 5. otherwise the value that it is without a schema, but for null: checking it is for others, and nothing is guessed.
 A member of a list declares its own type. Unions allow what any branch does; `allOf` and references narrow down.
 Parameters that `properties` does not name are declared by `additionalProperties`.
@@ -90,8 +91,9 @@ def scalar(word: str, declared: Types | None) -> str:
         whole = _ANY_INTEGER.fullmatch(plain)
         if whole and len(whole[2]) <= DIGITS_LIMIT:
             return whole[1].rstrip("+") + (whole[2].lstrip("0") or "0")
-        if "number" in declared and NUMBER.fullmatch(plain) and holdable(plain):
-            return plain
+        number = loose_number(plain)
+        if number and ("number" in declared or number.removeprefix("-").isdecimal()):
+            return number
     if literal in ("true", "false") or (NUMBER.fullmatch(word) and holdable(word)):
         return literal or word
     return quoted(word)
