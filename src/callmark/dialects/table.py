@@ -415,7 +415,7 @@ BUILTIN: tuple[Dialect, ...] = (
         source=_SOURCE + ": pythonic, llama4_pythonic, lfm2, olmo3",
         forms=(
             _calls_of(
-                r"<\|(?:tool_call|python)_start\|>{ws}\[{ws}(?=[^\W\d])",
+                r"<\|(?:tool_call|python)_start\|>{ws}\[{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
                 r"{ws}\]{ws}<\|(?:tool_call|python)_end\|>",
                 separator=r"{ws},{ws}",
             ),
