@@ -26,7 +26,7 @@ HOLD_LIMIT: Final = 1024
 
 _ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
 
-_SHORT: Final = 64
+SHORT: Final = 64
 """Characters of a text about which an answer is remembered."""
 _REMEMBERED: Final = 256  # of those that came since there was room
 _Answer = TypeVar("_Answer")
@@ -44,7 +44,7 @@ class Remembered(dict[str, _Answer]):
 
     def __missing__(self, text: str) -> _Answer:
         answer = self._ask(text)
-        if len(text) <= _SHORT:
+        if len(text) <= SHORT:
             if len(self) >= _REMEMBERED:
                 self.clear()
             self[text] = answer
@@ -230,7 +230,7 @@ class Stop:
         if sign is None:
             return None, len(buffer)
         at = sign.start()
-        if len(buffer) - at <= _SHORT:
+        if len(buffer) - at <= SHORT:
             held = self._held[buffer[at:]]
             return (self.match(buffer, at + ~held), at + ~held) if held < 0 else (None, at + held)
         return self._next(buffer, at)

@@ -27,6 +27,7 @@ from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
     HOLD_LIMIT,
+    SHORT,
     AnyOf,
     Pattern,
     Patterns,
@@ -137,6 +138,7 @@ class Plan:
     any         finds a character with which an entry may begin; without one, a chunk is plain text
     waits       tells of a short text whether only more text can tell what begins with it, None for no
     entries_at  gives the entries that can match a text that begins with so many characters, in their order
+    entry_in    gives for a short text the first that matches it, None where only more text tells which that is
     """
 
     def __init__(self, dialects: tuple[Dialect, ...], tolerance: Tolerance) -> None:
@@ -189,6 +191,7 @@ class Plan:
             char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()
         }
         self.entries_at: Callable[[str], list[Entry]] = Remembered(self._entries_at).__getitem__
+        self.entry_in = Remembered(self._entry_in)
         self._first_in = Remembered(self._look_for_first)
         self.waits: Callable[[str], object] = Remembered(self._begins_only).__getitem__
         self._may_match = Remembered(self._goes_on)
@@ -198,6 +201,10 @@ class Plan:
 
     def _entries_at(self, begin: str) -> list[Entry]:
         return [entry for entry in self.entries[begin[0]] if _agree(entry.pattern.prefix, begin)]
+
+    def _entry_in(self, text: str) -> Entry | None:
+        matched = _first(self.entries_at(text[:_TOLD_BY]), text, 0, final=False)
+        return None if matched is None else matched[0]
 
     def _goes_on(self, text: str) -> bool:
         """Return whether more text could make an entry match where `text` begins."""
@@ -237,6 +244,22 @@ class Plan:
                 return at, True
             found = self.any(text, at + 1)
         return -1, False
+
+
+def _first(entries: list[Entry], buffer: str, hit: int, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
+    """Return the first entry that matches at `hit`, None if one before it may still match with more text."""
+    rest = "" if final else buffer[hit : hit + HOLD_LIMIT]
+    for entry in entries:
+        pattern = entry.pattern
+        if buffer.startswith(pattern.prefix, hit):
+            found = pattern.match(buffer, hit)
+            if found is not None:
+                return entry, found
+            if not final and pattern.may_match(buffer, hit):
+                return None
+        elif not final and pattern.prefix.startswith(rest):
+            return None
+    raise AssertionError("an entry matches where the search found one")
 
 
 def _agree(one: str, other: str) -> bool:
@@ -373,21 +396,14 @@ class Search:
 
         `behind`: an entry that matches, but was refused; it is returned where no other one behind it matches.
         """
+        if not final and behind is None and len(buffer) - hit <= SHORT:
+            entry = self.plan.entry_in[buffer[hit:]]
+            found = entry.pattern.match(buffer, hit) if entry is not None else None
+            return None if entry is None or found is None else (entry, found)
         entries = self.plan.entries_at(buffer[hit : hit + _TOLD_BY])
         if behind is not None:
             entries = [*entries[entries.index(behind) + 1 :], behind]
-        rest = "" if final else buffer[hit : hit + HOLD_LIMIT]
-        for entry in entries:
-            pattern = entry.pattern
-            if buffer.startswith(pattern.prefix, hit):
-                found = pattern.match(buffer, hit)
-                if found is not None:
-                    return entry, found
-                if not final and pattern.may_match(buffer, hit):
-                    return None
-            elif not final and pattern.prefix.startswith(rest):
-                return None
-        raise AssertionError("an entry matches where the search found one")
+        return _first(entries, buffer, hit, final=final)
 
     def next_cut(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where an entry may begin that the buffer cuts; beyond it for none."""
