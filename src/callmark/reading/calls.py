@@ -140,6 +140,7 @@ class CallReading:
         if entry.has_empty and found["empty"] is not None:
             self._start_call()
             self._events.append(ArgumentsDelta(self._index, "{}"))
+            self._json = None
             self._end_call(at, self._raw(at), 0, 0)
             return
         self._mode = IN_CALL
