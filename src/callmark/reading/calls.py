@@ -38,6 +38,7 @@ from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
+from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Entry, Plan, Search, Stray, further
 from callmark.reading.schemas import Parameters
@@ -373,10 +374,15 @@ class CallReading:
         self._events.append(CallStart(self._index, self._name or "", dialect.name))
         self._begun = True
 
+    def _tail(self) -> Pattern | None:
+        """What closes the marker behind what the reader of its arguments has read."""
+        parts = self._entry.patterns
+        return parts.closing if isinstance(self._reader, ObjectReader) else parts.tail
+
     def _in_tail(self) -> bool:
         reader = self._current()
         parts = self._entry.patterns
-        tail = parts.closing if isinstance(reader, ObjectReader) else parts.tail
+        tail = self._tail()
         end = self._at
         if tail is not None:
             found = tail.match(self._buffer, end)

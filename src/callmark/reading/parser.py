@@ -213,8 +213,9 @@ class Parser(SectionReading):
             at = 0
             if reader is None:
                 self._buffer = chunk
-                self._waits = None
                 if not self._open():
+                    pattern = self._awaited()
+                    self._waits = None if pattern is None else pattern.waits
                     return ()
                 reader, at = self._current(), self._at
             if self._begun:
@@ -317,16 +318,25 @@ class Parser(SectionReading):
         self._base += at
         self._buffer = self._buffer[at:]
         self._at = self._shown = 0
-        self._waits = None
         if self._buffer:
-            if mode == IN_SECTION and self._between:
-                section = self._section.section if self._section is not None else None
-                self._waits = section.next.waits if section is not None else None
+            pattern = self._awaited()
+            self._waits = None if pattern is None else pattern.waits
             return
+        self._waits = None
         if mode == IN_TEXT:
             self._stops, self._room_end = self._plan.any, _FAR
         elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
             self._stops = self._reader.stops
+
+    def _awaited(self) -> Pattern | None:
+        """Return the pattern whose match the text that is held may begin, where one decides."""
+        mode = self._mode
+        if mode == IN_TAIL:
+            return self._tail()
+        if mode == IN_CALL and self._reader is None:
+            return self._entry.patterns.begin
+        section = self._section.section if mode == IN_SECTION and self._between and self._section is not None else None
+        return None if section is None else section.next
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
