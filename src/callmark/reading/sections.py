@@ -142,7 +142,8 @@ class SectionReading(CallReading):
     def _in_broken(self, final: bool) -> bool:
         buffer, sound = self._buffer, self._at
         code, expected, position = self._error
-        error = position - self._base
+        place = position - self._base
+        error = max(place, sound)  # a value that is wrong was read with its closer
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
         start = error
@@ -173,9 +174,11 @@ class SectionReading(CallReading):
         elif end < 0 or hit < end:
             end = sound if blank else error
         end = max(end, self._start - self._base + 1)  # a head of nothing but a look-ahead is passed, too: see `begun`
-        word = _WORD.match(buffer, error, max(end, error + 1))
-        found_text = "the end of the text" if error >= len(buffer) else word[0] if word is not None else ""
-        self._malformed(end, code, expected, found_text or shown(buffer[error]))
+        before = self._pieces.text() if place < 0 else ""
+        text, place = before + buffer, len(before) + place
+        word = _WORD.match(text, place, len(before) + max(end, error + 1))
+        found_text = "the end of the text" if place >= len(text) else word[0] if word is not None else ""
+        self._malformed(end, code, expected, found_text or shown(text[place]))
         self._broke = self._section is not None
         self._solid = False
         self._leave(end)
