@@ -234,7 +234,6 @@ HEADS = {  # of a call whose value dies of its first characters, with what would
 }
 
 
-@pytest.mark.skipif(not patterns.__file__.endswith(".py"), reason="what is compiled cannot be watched")
 @pytest.mark.parametrize("ended", [False, True], ids=["never-ended", "ended-far-away"])
 @pytest.mark.parametrize("name", HEADS)
 def test_a_value_that_dies_at_once_does_not_cost_the_rest_of_the_text(name, ended, monkeypatch):
