@@ -16,12 +16,11 @@ from collections.abc import Callable
 from string import ascii_letters
 from typing import Any, Final, TypeAlias
 
+from callmark.reading.embedded import DONE, OPEN
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE, holds_escape_prefix
 from callmark.reading.values import COLON, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALUE
 
-OPEN: Final = 0  # status
-DONE: Final = 1
-STUCK: Final = 2
+STUCK: Final = 2  # a status beside OPEN and DONE: another reader goes on, where that of `embedded` is DEAD
 
 _SMALL: Final = 48  # characters: up to here a loop over the characters is faster than one match per string
 _HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again
