@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from callmark.errors import UsageError
@@ -214,8 +214,7 @@ class Parser(SectionReading):
             if reader is None:
                 self._buffer = chunk
                 if not self._open():
-                    pattern = self._awaited()
-                    self._waits = None if pattern is None else pattern.waits
+                    self._waits = self._held_by()
                     return ()
                 reader, at = self._current(), self._at
             if self._begun:
@@ -319,8 +318,7 @@ class Parser(SectionReading):
         self._buffer = self._buffer[at:]
         self._at = self._shown = 0
         if self._buffer:
-            pattern = self._awaited()
-            self._waits = None if pattern is None else pattern.waits
+            self._waits = self._held_by()
             return
         self._waits = None
         if mode == IN_TEXT:
@@ -328,15 +326,17 @@ class Parser(SectionReading):
         elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
             self._stops = self._reader.stops
 
-    def _awaited(self) -> Pattern | None:
-        """Return the pattern whose match the text that is held may begin, where one decides."""
+    def _held_by(self) -> Callable[[str], object] | None:
+        """Return the `waits` of the pattern whose match the text that is held may begin; None where none decides."""
         mode = self._mode
+        pattern = None
         if mode == IN_TAIL:
-            return self._tail()
-        if mode == IN_CALL and self._reader is None:
-            return self._entry.patterns.begin
-        section = self._section.section if mode == IN_SECTION and self._between and self._section is not None else None
-        return None if section is None else section.next
+            pattern = self._tail()
+        elif mode == IN_CALL and self._reader is None:
+            pattern = self._entry.patterns.begin
+        elif mode == IN_SECTION and self._between and self._section is not None and self._section.section is not None:
+            pattern = self._section.section.next
+        return None if pattern is None else pattern.waits
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
