@@ -49,15 +49,15 @@ Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "arguments": ArgumentsReader}
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
-_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
+_SOME_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
 _begin: Final = attrgetter("span.start")
-_BLANK: Final = " \t\r\n"
+_BLANKS: Final = " \t\r\n"
 
-IN_TEXT: Final = 0  # mode
+IN_TEXT: Final = 0  # modes; each has a line of its own, as the compiled engine looks up what it finds in a tuple
 IN_CALL: Final = 1
 IN_TAIL: Final = 2
 IN_SECTION: Final = 3
@@ -137,11 +137,11 @@ class CallReading:
         if self._repairs and self._name and "\\" in self._name:
             self._name = self._name.replace("\\", "")
         self._begun = False
+        self._json = None
         self._at = at
         if entry.has_empty and found["empty"] is not None:
             self._start_call()
             self._events.append(ArgumentsDelta(self._index, "{}"))
-            self._json = None
             self._end_call(at, self._raw(at), 0, 0)
             return
         self._mode = IN_CALL
@@ -156,7 +156,6 @@ class CallReading:
         buffer, at = self._buffer, self._at
         nesting = self._limits.nesting
         parameters = self._parameters()
-        self._json = None
         if form.body == "parameters":
             self._reader = ParametersReader(
                 parts, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
@@ -460,9 +459,9 @@ class CallReading:
                 self._repairs = tuple(sorted(self._repairs, key=_begin))
         raw = self._raw(end)
         begin, behind = reader.start - self._start, reader.end - self._start
-        while begin < behind and raw[begin] in _BLANK:
+        while begin < behind and raw[begin] in _BLANKS:
             begin += 1
-        while begin < behind and raw[behind - 1] in _BLANK:
+        while begin < behind and raw[behind - 1] in _BLANKS:
             behind -= 1
         self._end_call(end, raw, begin, behind)
 
@@ -569,7 +568,7 @@ class CallReading:
     def _break_end(self, at: int) -> None:
         """Behind the arguments, which end at index `at`, stands something else than the end of the marker."""
         waited = self._entry.patterns.blanks  # else not all may be there
-        behind = _BLANKS.match(self._buffer, at) if waited else None
+        behind = _SOME_BLANKS.match(self._buffer, at) if waited else None
         error = at if behind is None else behind.end()
         closing = f"the end of the marker, as in {self._entry.dialect.title}"
         self._break("unexpected-text", closing, self._base + at, self._base + error)

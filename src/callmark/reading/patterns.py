@@ -28,7 +28,7 @@ _ROWS_FROM: Final = 512  # characters from which on each first character of a `S
 
 SHORT: Final = 64
 """Characters of a text about which an answer is remembered."""
-_REMEMBERED: Final = 256  # of those that came since there was room
+_REMEMBERED: Final = 256  # answers; where there are so many, all are forgotten
 _Answer = TypeVar("_Answer")
 
 
