@@ -51,8 +51,8 @@ _REASONING: Final = Dialect(
 )
 
 
-_tag_follows = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
-_bracket_follows = re.compile(r"\)|\Z").match
+_tag_follows: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
+_bracket_follows: Final = re.compile(r"\)|\Z").match
 
 
 class Stray(NamedTuple):
@@ -211,7 +211,7 @@ class Plan:
         char = text[0]
         if char not in self._beginnings:
             self._beginnings[char] = _Beginnings([entry.pattern for entry in self.entries[char]])
-        return self._beginnings[char].may_match(text, 0)
+        return self._beginnings[char].may_match(text)
 
     def may_begin(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where more text could make an entry match, -1 for none."""
@@ -286,17 +286,15 @@ class _Beginnings:
                     self._by_two.setdefault(begin, []).append(pattern)
             else:
                 vague.append(pattern.text)
-        self._longest = max(map(len, self._cut), default=0)
         self._vague = AnyOf(vague) if vague else None
 
-    def may_match(self, buffer: str, at: int) -> bool:
-        """Return whether more text behind `buffer` could make one of them match at index `at`."""
-        rest = buffer[at : at + self._longest + 1]
-        if rest in self._cut:
+    def may_match(self, text: str) -> bool:
+        """Return whether more text behind `text` could make one of them match where it begins."""
+        if text in self._cut:
             return True
-        if self._vague is not None and self._vague.may_match(buffer, at):
+        if self._vague is not None and self._vague.may_match(text, 0):
             return True
-        return any(pattern.may_match(buffer, at) for pattern in self._told[rest[:_TOLD_BY]])
+        return any(pattern.may_match(text, 0) for pattern in self._told[text[:_TOLD_BY]])
 
     def _agreeing(self, begin: str) -> list[Pattern]:
         return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agree(pattern.prefix, begin)]
