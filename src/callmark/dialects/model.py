@@ -48,7 +48,8 @@ CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling t
     r"</[ \t]{0,4}+(?i:tools?|calls?|functions?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))[ \t]{0,4}+>"
     r"|<\\/(?i:tool_calls?)>|</?\|/?(?i:tool_calls?)\|>|\[/(?i:tool_calls?)\]|</(?i:tool_calls?)(?=[ \t]{0,64}+\r?\n)"
 )
-_VALUE_TAG = "</(?:param(?:eter)?s?|arg_(?:key|value)|value)>"  # behind a value, in one dialect or another
+_VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
+_VALUE_TAG = f"</{_VALUE_TAGS}>"
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _BRACE = r"(?=\{)"  # what stands behind the heads of many forms
@@ -209,6 +210,11 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def tolerated_end(self) -> str:
         """The pattern of `value_end` with blanks in its tag, or the name of a neighbour's; "" where it is no tag."""
         return respelled(_VALUE_TAG if re.fullmatch(_VALUE_TAG, self.value_end) else self.value_end)
+
+    @property
+    def foreign(self) -> str:
+        """The pattern of an opener that a neighbour's closer may belong to: behind it, none ends a value of ours."""
+        return rf"<{_VALUE_TAGS}(?:[ \t=][^<>\r\n]{{0,256}}+)?>" if re.fullmatch(_VALUE_TAG, self.value_end) else ""
 
     @property
     def tolerated_tail(self) -> str:

@@ -16,7 +16,7 @@ from callmark.events import JsonValue
 from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.parameters import HOLD, declared, empty_container, is_long_json, is_sloppy, key_of, plain_value
-from callmark.reading.patterns import Pattern, Patterns
+from callmark.reading.patterns import DATA, Pattern, Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
 from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.strings import lone_surrogate
@@ -170,7 +170,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 break
             begin = found.end()
             stop = parts.stop.search(buffer, begin)
-            while stop is not None and stop.lastgroup == "kept":
+            while stop is not None and stop.lastgroup in DATA:
                 stop = parts.stop.search(buffer, stop.end())
             if stop is None or stop.lastgroup != "end":
                 return len(buffer) if stop is None else stop.end()

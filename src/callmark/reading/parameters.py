@@ -57,7 +57,7 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_held",
+        "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_held",
         "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns",
         "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name",
         "out", "repairs", "sound", "start", "status",
@@ -90,6 +90,7 @@ class ParametersReader:
         self._open: list[tuple[str, Parameters | None]] = []  # of such values: the bracket, and what is declared around
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
+        self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
@@ -219,7 +220,7 @@ class ParametersReader:
             if types is not None and types.is_text and not (self._patterns.element is not None and types & CONTAINERS):
                 self._begin_string()
         self._begun = True
-        self._kept = False
+        self._kept = self._foreign = False
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
 
@@ -250,6 +251,9 @@ class ParametersReader:
         end = found.start()
         kind = found.lastgroup
         data = self._whole and self._json is not None and not self._json.whole
+        if kind == "foreign" or (kind == "respelled" and self._foreign):
+            self._foreign = True
+            return self._take(found[0], end)
         if kind == "kept" or (kind == "unclosed" and data):
             self._kept = True
             return self._take(found[0], end)

@@ -243,7 +243,7 @@ class Stop:
         begins = self._begins
         found = self.search(buffer, at)
         end = found.start() if found is not None else len(buffer)
-        before = end + (found is not None and found.lastgroup == "kept")  # that is an end, if the right text comes
+        before = end + (found is not None and found.lastgroup in DATA)  # that is a stop, if the right text comes
         place = begins(buffer, max(at, len(buffer) - HOLD_LIMIT), before) if at < before else None
         while place is not None:
             if self.may_match(buffer, place.start()):
@@ -283,6 +283,8 @@ _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+"(?:arguments|parameters)"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
 )
 _ENVELOPE_KEYS: Final = frozenset({"name", "arguments", "parameters"})
+DATA: Final = frozenset({"kept", "foreign"})
+"""What looks like the end of a value, and is none of it: the two groups of the last alternative of a `Stop`."""
 _XML: Final = (
     r"(?P<cdata><!\[CDATA\[)",
     "(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);)",
@@ -364,14 +366,14 @@ class Patterns:
             rest = [f"(?P<nested>{nested})"]
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
-            rest.append(f"(?P<kept>{stop})")
+            inside = "|".join(map(anonymous, rest))
+            rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{form.foreign})" if form.foreign else ""))
             tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
             self.loose_first = parts[:-1] if form.next_marker else parts
             self.loose_between = parts
             self.stop = Stop([*ends, *rest], closed)
             self.stop_xml = Stop([*ends, *_XML, *rest], closed)
-            inside = "|".join(map(anonymous, rest[:-1]))
             lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
             value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
             last = f"(?P<last>{anonymous(tail)})?+" if tail else "(?P<last>(?!))?+"

@@ -259,6 +259,8 @@ class StringReader:
             elif char < " ":
                 if around is None:
                     return self._die("control-character", "an escape, such as \\n", at)
+                if self._key and self.doubt >= 0:
+                    return self._die("", "", at)  # a key with a quote too many ends with its line: it was cut
                 if not self._triple:
                     self._repair("raw-control-character", base + at, base + at + 1)
                 self._put(quoted(char)[1:-1])
