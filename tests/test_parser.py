@@ -301,6 +301,15 @@ def test_arguments_over_the_limit_end_where_their_reader_dies_in_every_chunking(
         assert joined(events) == expected, cut
 
 
+def test_a_line_that_follows_arguments_over_the_limit_begins_one_in_every_chunking():
+    text = "CALL: f(a=xxxxxxxx,'=2']\nCALL: f(b=1)"
+    options = {"tools": ["f"], "tolerance": "salvage", "limits": Limits(arguments=8)}
+    expected = joined(whole(text, **options))
+    assert [call.arguments for call in calls_of(expected)] == [{"b": 1}]
+    for cut, events in every_single_cut(text, **options):
+        assert joined(events) == expected, cut
+
+
 def test_the_call_over_the_limit_is_text_and_said_once():
     text = "[CALL: f()] " * 67
     events = whole(text)

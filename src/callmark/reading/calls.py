@@ -600,7 +600,8 @@ class CallReading:
         reader.out.clear()
         self._shown = at
         self._show(stop)
-        self._contexts.pass_marker(self._buffer[at:stop])
+        if stop > at:  # else a line that begins here would begin no more
+            self._contexts.pass_marker(self._buffer[at:stop])
         self._at = stop
         if reader.status == OPEN:
             return False
