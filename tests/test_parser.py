@@ -310,6 +310,14 @@ def test_a_line_that_follows_arguments_over_the_limit_begins_one_in_every_chunki
         assert joined(events) == expected, cut
 
 
+def test_a_reader_over_the_limit_that_dies_of_what_it_took_before_ends_at_one_place():
+    text = '<function_call><tool>f</tool><args_json><![CDATA[{a:"l"``]\n<function_call><tool>f</tool>'
+    expected = joined(whole(text, limits=Limits(arguments=30)))
+    assert codes_of(expected) == ["arguments-too-long", "unclosed-marker"]
+    for cut, events in every_single_cut(text, limits=Limits(arguments=30)):
+        assert joined(events) == expected, cut
+
+
 def test_the_call_over_the_limit_is_text_and_said_once():
     text = "[CALL: f()] " * 67
     events = whole(text)

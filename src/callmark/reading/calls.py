@@ -49,6 +49,7 @@ Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "arguments": ArgumentsReader}
 
 _WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
+_OVERFLOW_WINDOW: Final = 64  # characters behind that limit that are read at once, or twice as many, and so on
 _SOME_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
@@ -592,21 +593,33 @@ class CallReading:
         self._begun = False
 
     def _in_overflow(self) -> bool:
+        """Read what stands behind the limit, in the same windows however it comes: what is shown is not taken back.
+
+        So where a reader dies of what it took before, reading goes on at the same place.
+        """
         reader = self._overflow
         if reader is None:
             raise AssertionError("arguments over the limit are being read")
-        at = self._at
-        stop = max(at, reader.feed(self._buffer, at, self._base))
+        at, base = self._at, self._base
+        size = len(self._buffer) - at
+        window = _OVERFLOW_WINDOW
+        stop = at
+        while stop == at and reader.status == OPEN:
+            if size < window and not self._finished:
+                return False
+            stop = max(at, at + reader.feed(self._buffer[at : at + window], 0, base + at))
+            if size <= window and stop == at and reader.status == OPEN:
+                return False
+            window *= 2
         reader.out.clear()
         self._shown = at
         self._show(stop)
         if stop > at:  # else a line that begins here would begin no more
             self._contexts.pass_marker(self._buffer[at:stop])
         self._at = stop
-        if reader.status == OPEN:
-            return False
-        self._overflow = None
-        self._leave(stop)
+        if reader.status != OPEN:
+            self._overflow = None
+            self._leave(stop)
         return True
 
     def _not_sole(self) -> None:
