@@ -663,6 +663,15 @@ def test_a_grammar_that_is_not_there_is_told_when_the_file_is_read(tmp_path):
         load_dialect(path)
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_a_file(arrow, tmp_path):
+    for file in ("arrow.toml", "arrow.lark"):
+        (tmp_path / file).write_text((tmp_path / file).read_text(encoding="utf-8"), encoding="utf-8-sig")
+    own = load_dialect(tmp_path / "arrow.toml")
+    assert own == arrow
+    load.cache_clear()
+    assert load(own).accepts('=> f {"a": 1}', "marker")
+
+
 def test_a_file_that_is_no_utf8_is_wrong(tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes(ARROW.encode().replace(b"mine", b"\xe9"))

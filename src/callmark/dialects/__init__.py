@@ -51,7 +51,7 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
 
     path = Path(path)
     try:
-        row = tomllib.loads(path.read_text(encoding="utf-8"))
+        row = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a mark
         dialect = msgspec.convert(row, Dialect)
         dialect.check()
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, DialectError) as error:

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from callmark.dialects.sources import looks_outside
+from callmark.dialects.sources import looks_outside, tries_twice
 from callmark.errors import DialectError
 
 Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
@@ -83,6 +83,11 @@ def _check(field: str, pattern: str) -> None:
         re.compile(expand(pattern))
     except re.error as error:
         raise DialectError(f"{field}: no valid pattern: {error}") from error
+    if tries_twice(expand(pattern)):
+        raise DialectError(
+            f"{field}: expected a pattern whose repeats give nothing back, as `[a-z]++`, found one in another, which "
+            f"may take forever: {pattern!r:.80}"
+        )
 
 
 def _check_place(field: str, pattern: str) -> None:

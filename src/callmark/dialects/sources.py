@@ -18,6 +18,7 @@ _CATEGORIES: Final = {
     sre.CATEGORY_WORD: r"\w",
     sre.CATEGORY_NOT_WORD: r"\W",
 }
+_MANY: Final = 16  # times that a part may come more often than it must: two such, one in the other, take forever
 
 
 def one_character(op: Any, value: Any) -> str | None:
@@ -63,9 +64,35 @@ def _is_outside(item: tuple[Any, Any], before: int) -> bool:
         return not before or value not in (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY)
     if op in (sre.ASSERT, sre.ASSERT_NOT) and value[0] < 0:
         return bool(value[1].getwidth()[1] > before)
+    return any(_looks_outside(pieces, before) for pieces in _within(op, value))
+
+
+def _within(op: Any, value: Any) -> list[Any]:
+    """Return the parsed pieces of which a piece consists: its branches, or what a group, a repeat or so holds."""
     inner = value if isinstance(value, tuple) else (value,)
-    branches = value[1] if op is sre.BRANCH else [it for it in inner if isinstance(it, _parser.SubPattern)]
-    return any(_looks_outside(branch, before) for branch in branches)
+    return list(value[1]) if op is sre.BRANCH else [it for it in inner if isinstance(it, _parser.SubPattern)]
+
+
+def tries_twice(pattern: str) -> bool:
+    """Return whether a stretch of text can be cut among two repeats in more ways than anybody can wait for.
+
+    >>> [tries_twice(text) for text in (r"(a+)+b", r"(?:a|b*)*c", r"(?:a++)+b", r"(?: a+)+b", r"a+a+b")]
+    [True, True, False, False, False]
+    """
+    return _tries_twice(_parser.parse(pattern), repeated=False)
+
+
+def _tries_twice(items: Any, *, repeated: bool) -> bool:
+    """As `tries_twice`, for parsed pieces; `repeated`: of a repeat that gives back."""
+    for at, (op, value) in enumerate(items):
+        alone = repeated and not items[:at].getwidth()[0] and not items[at + 1 :].getwidth()[0]
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+            many = value[1] - value[0] >= _MANY
+            if (many and alone) or _tries_twice(value[2], repeated=many or alone):
+                return True
+        elif any(_tries_twice(it, repeated=alone and op in (sre.SUBPATTERN, sre.BRANCH)) for it in _within(op, value)):
+            return True
+    return False
 
 
 def _escaped(code: int) -> str:

@@ -427,7 +427,8 @@ def load(dialect: Dialect) -> Grammar:
             text, parser="lalr", lexer="contextual", start=start, propagate_positions=True, maybe_placeholders=False
         )
     except (LarkError, OSError) as error:  # OSError: an import that lark knows no file for
-        raise DialectError(f"dialect {dialect.name}: grammar: {error}") from error
+        written = "grammar, with what it imports written out (see `callmark grammar`)"
+        raise DialectError(f"dialect {dialect.name}: {written}: {error}") from error
     return Grammar(dialect, lark)
 
 
@@ -462,7 +463,7 @@ def flatten(dialect: Dialect) -> str:
 def _text(path: str) -> str:
     """Return the text of a grammar: one of `callmark.grammars`, or a file of one's own."""
     packaged = files("callmark.grammars").joinpath(path)
-    return packaged.read_text("utf-8") if packaged.is_file() else Path(path).read_text("utf-8")
+    return (packaged if packaged.is_file() else Path(path)).read_text("utf-8-sig")  # some editors write a mark
 
 
 def _kind(terminal: str) -> str:
