@@ -192,16 +192,13 @@ class ObjectReader:
                     self._row = row
                     return at + 1
                 held = buffer.rfind('"' if meaning.quoted is not None else ",")
-                if held < 0 and not meaning.open:  # it is too long ago
-                    self._row = row
-                    return at + 1
-                if meaning.quoted is not None:
+                if held >= 0 and meaning.quoted is not None:  # else it is too long ago
                     self._row = meaning.quoted
                     return held
                 if meaning.back is not None:
                     self._row = meaning.back
                     return at
-                if meaning.comma:
+                if held >= 0 and meaning.comma:
                     self._row = _AFTER[self._stack[-1]]
                     return held
             at, row = 0, self._row  # a token is held back, so read it again
@@ -210,7 +207,7 @@ class ObjectReader:
     def _by_place(self, row: _Row, buffer: str, at: int, base: int) -> int:
         stack = self._stack
         size = len(buffer)
-        held = -1  # index of a closing quote or a comma behind which nothing has come that makes it certain
+        held = comma = -1  # index of a closing quote, of a comma, behind which nothing has come that makes it certain
         held_row = row
         status = OPEN
         while at < size:
@@ -245,11 +242,10 @@ class ObjectReader:
                 if char == '"' and meaning.string:
                     held = at
                     held_row = after[""].quoted
-                elif char == "," and held < 0:
-                    held = at
-                    held_row = _AFTER[stack[-1]]
-                elif char != "," and char not in _BLANKS:
-                    held = -1
+                elif char == ",":
+                    comma = at
+                elif char not in _BLANKS:
+                    held = comma = -1
                 row = after
                 at += 1
                 continue
@@ -257,7 +253,7 @@ class ObjectReader:
                 stack.pop()
                 at += 1
                 row = _AFTER[stack[-1] if stack else "{"]
-                held = -1
+                held = comma = -1
                 if stack:
                     continue
                 self._row = row
@@ -270,7 +266,7 @@ class ObjectReader:
                     break
                 stack.append(char)
                 row = _FIRST_KEY if char == "{" else _FIRST_ITEM
-                held = -1
+                held = comma = -1
                 at += 1
                 continue
             word = _WORD.match(buffer, at) if meaning.value else None
@@ -283,12 +279,16 @@ class ObjectReader:
             if _SCALAR.fullmatch(word[0]) is None:
                 status = STUCK
                 break
-            held = -1
+            held = comma = -1
             row = _AFTER[stack[-1]]
             at = end
         if held >= 0 and at - held <= _HOLD:
-            at = held  # what stands longer ago is certain: it is a closing quote, or a comma
+            at = held  # a quote that stands longer ago is certain: it ends the string
             row = held_row
+        elif comma >= 0:
+            status = STUCK if at - comma > _HOLD else status
+            at = comma
+            row = _AFTER[stack[-1]]
         self._row = row
         self.status = status
         return at
