@@ -12,11 +12,12 @@ from __future__ import annotations
 import statistics
 import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
 from benchmarks import recovery
-from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, launch, ours
+from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, launch, ours, stop_making
 from benchmarks.measure import exponent
 from benchmarks.report import Row
 from benchmarks.workers import Answer, FailedError, TooSlowError, Worker
@@ -45,6 +46,7 @@ FLOORS = ("floor", "emit", "empty")
 WARM_SECONDS = 0.02  # a shorter text is read AGAIN times, or for so long, before it is timed
 COLD_SECONDS = 1.0  # up to here a first reading may be long because something was compiled: it is read once more
 AGAIN = 4
+MAKING = 4  # environments that are made at the same time
 LEAST_SPEED = 100_000  # characters a second: who reads very long texts at that has all the time for it
 
 
@@ -205,13 +207,21 @@ class Arena:
         self._keys = 0
 
     def _launches(self, wanted: Collection[str]) -> dict[str, Launch]:
+        """Make all environments, some at a time: nothing is timed yet, and most of it is waiting for a network."""
         made = {OURS: ours()}
         makers = {COMPILED: compiled} | {peer.name: partial(launch, peer) for peer in PEERS.values()}
-        for name in wanted:
+        with ThreadPoolExecutor(MAKING) as pool:
+            making = {name: pool.submit(makers[name], self.tell) for name in wanted}
             try:
-                made[name] = makers[name](self.tell)
-            except (UnavailableError, subprocess.TimeoutExpired) as error:
-                self.unavailable[name] = str(error)
+                for name, one in making.items():
+                    try:
+                        made[name] = one.result()
+                    except (UnavailableError, subprocess.TimeoutExpired, OSError) as error:
+                        self.unavailable[name] = str(error)
+            except BaseException:  # ended from outside: what is under way ends, too
+                pool.shutdown(wait=False, cancel_futures=True)
+                stop_making()
+                raise
         return made
 
     def versions(self) -> dict[str, Any]:

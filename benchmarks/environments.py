@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,6 +43,9 @@ class Peer(NamedTuple):
     npm: bool = False
 
 
+# With what its extra `all` adds: its Python engine decodes with the one and repairs with the other.
+_AGENT_TOOL_PARSER = ("agent-tool-parser==0.1.3", "orjson==3.13.0", "json-repair==0.64.5")
+
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
@@ -56,8 +63,8 @@ PEERS: dict[str, Peer] = {
              "ijson==3.6.0", "msgspec==0.22.0"),
             source="vllm==0.33.0",
         ),
-        Peer("agent-tool-parser", "libraries", ("agent-tool-parser==0.1.3",)),
-        Peer("agent-tool-parser, Python engine", "libraries", ("agent-tool-parser==0.1.3",),
+        Peer("agent-tool-parser", "libraries", _AGENT_TOOL_PARSER),
+        Peer("agent-tool-parser, Python engine", "libraries", _AGENT_TOOL_PARSER,
              environment=(("AGENT_TOOL_PARSER_NO_EXT", "1"),)),
         Peer("forge-guardrails", "libraries", ("forge-guardrails==0.10.0",), python=(3, 12)),
         Peer("json-repair", "libraries", ("json-repair==0.64.5",)),
@@ -66,6 +73,15 @@ PEERS: dict[str, Peer] = {
         Peer("ai-sdk", "ai_sdk", ("@ai-sdk-tool/parser@4.1.26",), npm=True),
     )
 }  # fmt: skip
+
+
+_MAKING: defaultdict[Path, Lock] = defaultdict(Lock)  # folders are made at the same time, one that two peers share once
+_MADE_NOW: list[str] = []
+_RUNNING: set[subprocess.Popen[str]] = set()
+_FEW_RETRIES = {"PIP_RETRIES": "2", "npm_config_fetch_retries": "1", "npm_config_fetch_retry_mintimeout": "1000"}
+_NO_CONNECTION = re.compile(
+    r"NewConnectionError|NameResolutionError|ConnectTimeoutError|EAI_AGAIN|ENOTFOUND|ECONNREFUSED|ENETUNREACH|ETIMEDOUT"
+)
 
 
 class Launch(NamedTuple):
@@ -119,9 +135,9 @@ def compiled(tell: Callable[[str], None] = lambda line: None) -> Launch:
         compiler = str(sysconfig.get_config_var("CC") or "").split()
         if compiler and not shutil.which(compiler[0]):  # pip would find that out half a minute later, at each run
             raise UnavailableError(f"needs a C compiler ({compiler[0]})")
-        tell("compiling callmark")
         shutil.rmtree(f"{folder}.part", ignore_errors=True)  # what an interrupted run left behind
-        with tempfile.TemporaryDirectory() as temporary:  # setuptools builds in the folder that it is given
+        with _told("callmark, compiled", tell), tempfile.TemporaryDirectory() as temporary:
+            # setuptools builds in the folder that it is given
             copy = Path(temporary) / "callmark"
             shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "results", "build", "*.so"))
             pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -138,14 +154,28 @@ def _made(peer: Peer, runtime: str, install: Callable[[Path, Peer], None], tell:
     decides = json.dumps([runtime, peer.pins, peer.alone, peer.source])
     folder = cache_folder() / f"{peer.module}-{hashlib.sha256(decides.encode()).hexdigest()[:12]}"
     done = folder / "made.json"
-    if done.exists():
-        return folder
-    tell(f"making the environment of {peer.name}")
-    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left behind
-    folder.mkdir(parents=True)
-    install(folder, peer)
-    done.write_text(decides, encoding="utf-8")
+    with _MAKING[folder]:
+        if done.exists():
+            return folder
+        with _told(peer.name, tell):
+            shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left behind
+            folder.mkdir(parents=True)
+            install(folder, peer)
+            done.write_text(decides, encoding="utf-8")
     return folder
+
+
+@contextmanager
+def _told(name: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell what is being made, whenever that changes."""
+    _MADE_NOW.append(name)
+    tell(f"making {'; '.join(_MADE_NOW)}")
+    try:
+        yield
+    finally:
+        _MADE_NOW.remove(name)
+        if _MADE_NOW:
+            tell(f"making {'; '.join(_MADE_NOW)}")
 
 
 def _interpreter(least: tuple[int, int]) -> tuple[str, str]:
@@ -167,23 +197,40 @@ def _interpreter(least: tuple[int, int]) -> tuple[str, str]:
     raise UnavailableError(f"needs Python {least[0]}.{least[1]}")
 
 
+def stop_making() -> None:
+    """End the programs that make environments: who waits for them gets an UnavailableError."""
+    for process in list(_RUNNING):
+        process.kill()
+
+
 def _run(command: list[str], **named: str) -> None:
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env=os.environ | named,
-        stdin=subprocess.DEVNULL,
-    )
+    done = _done(command, **named)
     if done.returncode:
         tool = command[2] if command[1] == "-m" else Path(command[0]).name
         raise UnavailableError(f"{tool}: {_cause(done.stderr, done.stdout)}")
 
 
+def _done(command: list[str], **named: str) -> subprocess.CompletedProcess[str]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          env=_FEW_RETRIES | os.environ | named) as process:  # fmt: skip
+        _RUNNING.add(process)
+        try:
+            output, errors = process.communicate(timeout=600)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _RUNNING.discard(process)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
 def _cause(stderr: str, stdout: str) -> str:
-    """Return the first error that a program told: the cause of others. Where it named none, all that it said."""
+    """Return the first error that a program told: the cause of others. Where it named none, all that it said.
+
+    Without a network, pip says at the end that there is no such version: that is not the cause.
+    """
+    if _NO_CONNECTION.search(stderr):
+        return "no connection to its registry"
     lines = [line.strip() for line in (stderr.strip() or stdout).splitlines()]
     errors = [line for line in lines if "error" in line.lower() and "subprocess-exited" not in line
               and not line.startswith("WARNING")]  # fmt: skip
@@ -191,11 +238,16 @@ def _cause(stderr: str, stdout: str) -> str:
 
 
 def _install_python(folder: Path, peer: Peer, interpreter: str) -> None:
-    _run([interpreter, "-m", "venv", str(folder)])
-    pip = [str(_python(folder)), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    _run([*pip, "install", *peer.pins])
+    pip = [interpreter, "-m", "pip", "--python", str(_python(folder)), "--disable-pip-version-check", "--quiet"]
+    if _done([interpreter, "-m", "pip", "--python", interpreter, "--version"]).returncode == 0:
+        _run([interpreter, "-m", "venv", "--without-pip", str(folder)])  # one of its own would take seconds
+    else:  # none there, or one older than its option
+        _run([interpreter, "-m", "venv", str(folder)])
+        pip[:5] = [str(_python(folder)), "-m", "pip"]
+    few = ("install", "--no-compile")  # most of a serving engine is never imported
+    _run([*pip, *few, *peer.pins])
     if peer.alone:
-        _run([*pip, "install", "--no-deps", *peer.alone])
+        _run([*pip, *few, "--no-deps", *peer.alone])
     if peer.source:
         _take_sources(folder, peer.source, pip)
 
@@ -209,8 +261,7 @@ def _take_sources(folder: Path, pin: str, pip: list[str]) -> None:
     name, _, number = pin.partition("==")
     with tempfile.TemporaryDirectory() as temporary:
         into = ["--no-deps", "--no-binary", name, "--no-build-isolation", "--no-clean", "--dest", temporary]
-        subprocess.run([*pip, "download", *into, pin], capture_output=True, check=False, timeout=600,
-                       env=os.environ | {"TMPDIR": temporary, "TEMP": temporary, "TMP": temporary})  # fmt: skip
+        _done([*pip, "download", *into, pin], TMPDIR=temporary, TEMP=temporary, TMP=temporary)
         found = [path.parent for path in Path(temporary).glob(f"*/*/{name}/__init__.py")]
         if not found:
             raise UnavailableError(f"pip download gave no sources of {pin}")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Barrier
 from time import monotonic, sleep
 
 import pytest
@@ -443,7 +444,9 @@ def test_results_that_cannot_be_written_are_refused_in_a_line(tmp_path):
 
 @pytest.mark.parametrize(("stderr", "stdout", "said"), [
     ("error: subprocess-exited-with-error\nx.py:1: error: no stubs\nerror: it failed", "", "x.py:1: error: no stubs"),
-    ("WARNING: Retrying after 'NewConnectionError'\nERROR: no x==1 (from versions: none)", "", "ERROR: no x==1 (from"),
+    ("WARNING: Retrying after 'NewConnectionError'\nERROR: no x==1 (from versions: none)", "", "no connection to its"),
+    ("WARNING: x is old\nERROR: no x==1 (from versions: none)", "", "ERROR: no x==1 (from versions"),
+    ("npm error code ENOTFOUND\nnpm error request to https://x failed", "", "no connection to its registry"),
     ("/x/python: No module named pip\n", "", "/x/python: No module named pip"),
     ("", "It was not created, as ensurepip is not\navailable.\n\n    apt install x", "ensurepip is not available. apt"),
     ("", "", "failed without a word"),
@@ -468,6 +471,36 @@ def test_a_log_says_what_is_made_and_what_could_not_be(monkeypatch, tmp_path):
     assert done.exit_code == 0, done.output
     assert done.output.startswith("making jiter\n")
     assert "jiter (no network)" in done.output
+
+
+def test_environments_are_made_at_the_same_time(monkeypatch):
+    both = Barrier(2)
+
+    def slow(peer, tell):
+        both.wait(20)
+        return ours()
+
+    monkeypatch.setattr(contests, "launch", slow)
+    arena = Arena(Scale(), wanted=["sglang", "jiter"])
+    assert (list(arena.workers), arena.unavailable) == ([OURS, "sglang", "jiter"], {})
+
+
+def test_a_run_that_is_ended_ends_what_makes_its_environments(monkeypatch, tmp_path):
+    tmp_path.joinpath("maker.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+
+    def ended(peer, tell):
+        if peer.name != "jiter":
+            return environments._run([sys.executable, "-m", "maker"], PYTHONPATH=str(tmp_path))
+        while not environments._RUNNING:
+            sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(contests, "launch", ended)
+    start = monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Arena(Scale(), wanted=["jiter", "sglang"])
+    assert monotonic() - start < 20
+    assert not environments._RUNNING
 
 
 def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
