@@ -47,7 +47,9 @@ WARM_SECONDS = 0.02  # a shorter text is read AGAIN times, or for so long, befor
 COLD_SECONDS = 1.0  # up to here a first reading may be long because something was compiled: it is read once more
 AGAIN = 4
 MAKING = 4  # environments that are made at the same time
+_NO_DOUBT = "not run: what shorter texts took leaves no doubt"
 LEAST_SPEED = 100_000  # characters a second: who reads very long texts at that has all the time for it
+GOOD_SPEED = 2_000_000  # and who reads them at that has a round or more
 
 
 class Entrant(NamedTuple):
@@ -127,7 +129,7 @@ class Scale(NamedTuple):
     batch: int = 2000
     memory: tuple[int, int] = (1_000_000, 10_000)  # read whole, and streamed
     rounds: int = 9
-    budget_seconds: float = 0.6  # for the turns of one reader in one contest
+    budget_seconds: float = 0.3  # for the turns of one reader in one contest
     longest_seconds: float = 20.0
     spellings: tuple[str, ...] = tuple(SPELLINGS)
     chunk_lengths: tuple[str, ...] = ("1", "4", "16", "64", "tokens")
@@ -139,6 +141,7 @@ class Scale(NamedTuple):
             dense_characters=max(1, characters // 2),
             big_argument=min(characters, BIGGEST_MARKER),
             streamed_characters=characters,
+            budget_seconds=max(self.budget_seconds, characters / GOOD_SPEED),
             longest_seconds=max(Scale().longest_seconds, characters / LEAST_SPEED),
         )
 
@@ -428,7 +431,7 @@ class Arena:
             "chunk": str(CHUNK),
             "characters": len(workload.text),
             "verdict": f"> {self.scale.longest_seconds:g} s",
-            "note": "not run: what shorter texts took leaves no doubt",
+            "note": _NO_DOUBT,
             "seconds": [],
         }
 
@@ -451,6 +454,7 @@ class Arena:
         scale = self.scale
         for name in ("hermes", "qwen_xml", "call"):
             slow: set[str] = set()
+            taken: dict[str, list[float]] = {}
             entrants = (_EMIT, _DEFAULT, _OWN, *READ_BY.get(name, ()))
             for fed in scale.fed:
                 workload = huge(SPELLINGS[name], fed + 2000, scale.seed)
@@ -463,7 +467,7 @@ class Arena:
                     row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": "", "seconds": []}
                     rows.append(row)
                     if entrant.label in slow:
-                        row["verdict"], row["note"] = f"> {scale.longest_seconds:g} s", "not run: a shorter one took it"
+                        row["verdict"], row["note"] = f"> {scale.longest_seconds:g} s", _NO_DOUBT
                     else:
                         running.append((entrant, row))
                 self._take_turns(running, 5, partial(self._next, workload, key, fed))
@@ -472,7 +476,8 @@ class Arena:
                     row["seconds"] = [min(several) for several in zip(*runs, strict=False)]
                     if runs:
                         row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
-                    if row["verdict"].startswith(">"):
+                        taken.setdefault(row["reader"], []).append(row.pop("spent"))
+                    if row["verdict"].startswith(">") or self._hopeless(taken.get(row["reader"], ())):
                         slow.add(row["reader"])
                 self.forget()
                 yield _beside_callmark([row for row in rows if row["verdict"] != "cannot"], "us/chunk")
@@ -485,6 +490,7 @@ class Arena:
             entrant, "next", key, fed=fed, pieces=[CHUNK] * 84, budget=self.scale.budget_seconds
         )
         row["verdict"] = "floor" if entrant is _EMIT else judged(answer["calls"], workload.calls)
+        row["spent"] = answer["spent"]
         return list(answer["seconds"])
 
     def hostile(self) -> Iterator[list[Row]]:

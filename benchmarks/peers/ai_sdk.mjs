@@ -135,6 +135,7 @@ const operations = {
     const [protocol, task] = prepared({ ...request, pieces: undefined });
     const points = Array.from(task.text);
     const stream = open(protocol, task.tools);
+    const start = processorSeconds();
     let position = 0;
     const feed = async (end) => {
       const piece = points.slice(position, end).join("");
@@ -157,7 +158,7 @@ const operations = {
     }
     await feed(points.length);
     await stream.finish();
-    return { seconds, calls: sorted(stream.parts).calls };
+    return { seconds, spent: processorSeconds() - start, calls: sorted(stream.parts).calls };
   },
   many: async (request) => {
     const [protocol, task, pieces] = prepared(request);

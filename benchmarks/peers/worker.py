@@ -6,7 +6,7 @@
     {"op": "read", "key", "reader", "pieces"}          the calls that the reader finds; seconds of the one read
     {"op": "turn", "key", "reader", "pieces", "least"} seconds of one read, the mean of as many as fill `least` seconds
     {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters;
-                                                       the calls that are found when the rest has come
+                                                       the calls that are found when the rest has come; `spent` on all
     {"op": "many", "key", "reader", "pieces", "streams"} seconds of so many streams, one after the other or `together`:
                                                        a chunk of each in turn
     {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls
@@ -226,6 +226,7 @@ class Server:
     def op_next(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader({**request, "pieces": None})
         stream = reader.stream()
+        start = process_time()
         fed = request["fed"]
         text, position = task.text, 0
         outputs: list[Any] = []
@@ -251,7 +252,8 @@ class Server:
                 break
         feed(len(text))
         outputs.append(stream.finish())
-        return {"seconds": seconds, "calls": [_sent(call) for call in reader.gathered(outputs).calls]}
+        spent = process_time() - start
+        return {"seconds": seconds, "spent": spent, "calls": [_sent(call) for call in reader.gathered(outputs).calls]}
 
     def op_many(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, _, pieces = self._reader(request)
