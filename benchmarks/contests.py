@@ -552,11 +552,12 @@ class Arena:
         row["best seconds"] = min(seconds)
 
     def many(self) -> Iterator[list[Row]]:
-        """Many streams at once in one process, a chunk of each in turn: tokens of an answer of 2 KB."""
+        """Many streams at once in one process, a chunk of each in turn: tokens of answers of 2 KB, each another one."""
         scale = self.scale
-        workload = sparse(SPELLINGS["hermes"], 2048, scale.seed)
-        pieces = [len(piece) for piece in tokens(workload.text)]
-        key = self.load(workload)
+        workload, *others = (sparse(SPELLINGS["hermes"], 2048, scale.seed + place) for place in range(scale.streams))
+        cuts = [tokens(one.text) for one in (workload, *others)]
+        pieces = [len(piece) for piece in cuts[0]]
+        key = self.load(workload, streams=cuts)
         running: list[tuple[Entrant, Row]] = []
         for entrant in (_EMIT, _DEFAULT, _OWN, *READ_BY["hermes"]):
             row: Row = {"workload": workload.name, "reader": entrant.label, "streams": scale.streams, "alone": []}
@@ -566,7 +567,7 @@ class Arena:
 
         def turn(entrant: Entrant, row: Row) -> float:
             alone, seconds = (
-                self._ask(entrant, "many", key, pieces=pieces, streams=scale.streams, together=together)["seconds"]
+                self._ask(entrant, "many", key, together=together)["seconds"]
                 for together in (False, True)
             )
             row["alone"].append(alone)
@@ -578,7 +579,7 @@ class Arena:
         for row in rows:
             row.pop("only", None)
             if any(row["seconds"]):
-                row["ns/chunk"] = statistics.median(filter(None, row["seconds"])) / scale.streams / len(pieces) * 1e9
+                row["ns/chunk"] = statistics.median(filter(None, row["seconds"])) / sum(map(len, cuts)) * 1e9
                 row["x alone"] = against(row["seconds"], row["alone"])[0]
         yield _beside_callmark(rows)
 

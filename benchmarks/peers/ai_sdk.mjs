@@ -161,13 +161,13 @@ const operations = {
     return { seconds, spent: processorSeconds() - start, calls: sorted(stream.parts).calls };
   },
   many: async (request) => {
-    const [protocol, task, pieces] = prepared(request);
-    const streams = Array.from({ length: request.streams }, () => open(protocol, task.tools));
+    const [protocol, task] = prepared({ ...request, pieces: undefined });
+    const order = task.options.streams.flatMap((pieces, place) => pieces.map((piece, step) => ({ place, piece, step })));
+    if (request.together) order.sort((one, other) => one.step - other.step || one.place - other.place);
+    const streams = task.options.streams.map(() => open(protocol, task.tools));
     const start = processorSeconds();
-    for (const some of request.together ? [streams] : streams.map((stream) => [stream])) {
-      for (const piece of pieces) for (const stream of some) await stream.feed(piece);
-      for (const stream of some) await stream.finish();
-    }
+    for (const { place, piece } of order) await streams[place].feed(piece);
+    for (const stream of streams) await stream.finish();
     return { seconds: processorSeconds() - start };
   },
   batch: async (request) => {

@@ -7,8 +7,8 @@
     {"op": "turn", "key", "reader", "pieces", "least"} seconds of one read, the mean of as many as fill `least` seconds
     {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters;
                                                        the calls that are found when the rest has come; `spent` on all
-    {"op": "many", "key", "reader", "pieces", "streams"} seconds of so many streams, one after the other or `together`:
-                                                       a chunk of each in turn
+    {"op": "many", "key", "reader", "together"}        seconds of all its streams, one after the other or together: a
+                                                       chunk of each in turn
     {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls
     {"op": "peak", "key", "reader", "pieces"}          bytes that Python allocates at most during one read
     {"op": "profile", "key", "reader", "pieces", "seconds"} how often each line ran, of samples taken each millisecond
@@ -256,16 +256,20 @@ class Server:
         return {"seconds": seconds, "spent": spent, "calls": [_sent(call) for call in reader.gathered(outputs).calls]}
 
     def op_many(self, request: dict[str, Any]) -> dict[str, Any]:
-        reader, _, pieces = self._reader(request)
+        reader, task, _ = self._reader(request)
+        cuts: list[list[str]] = task.options["streams"]
+        order = [(step, place) for place, pieces in enumerate(cuts) for step in range(len(pieces))]
+        if request["together"]:
+            order.sort()
+        fed = [(place, cuts[place][step]) for step, place in order]
         _tidy()
-        streams = [reader.stream() for _ in range(request["streams"])]
+        streams = [reader.stream() for _ in cuts]
+        feeds = [stream.feed for stream in streams]
         start = process_time()
-        for some in [streams] if request["together"] else [[stream] for stream in streams]:
-            for piece in pieces or ():
-                for stream in some:
-                    stream.feed(piece)
-            for stream in some:
-                stream.finish()
+        for place, piece in fed:
+            feeds[place](piece)
+        for stream in streams:
+            stream.finish()
         return {"seconds": process_time() - start}
 
     def op_batch(self, request: dict[str, Any]) -> dict[str, Any]:
