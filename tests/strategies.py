@@ -203,6 +203,7 @@ OPEN_STRINGS = (
     ("call", '[CALL: f({"a": "', '"})]'),
     ("call", '[CALL: f(a="', '")]'),
     ("call", "[CALL: f(a=['", "'])]"),
+    ("call", '[CALL: f(a={"k": "', '"})]'),
     ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "', '"}}</tool_call>'),
     ("qwen_xml", "<tool_call><function=f><parameter=a>", "</parameter></function></tool_call>"),
     ("glm", "<tool_call>f<arg_key>a</arg_key><arg_value>", "</arg_value></tool_call>"),

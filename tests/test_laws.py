@@ -433,6 +433,14 @@ def test_a_long_value_without_a_type_is_text_unless_its_tag_says_otherwise(marke
     assert read == (value if size > 4096 and "DSML" not in marker else json.loads(value))
 
 
+@pytest.mark.parametrize("behind", ["", "\ud800"])
+def test_a_long_string_of_python_is_the_same_whole_and_in_chunks(behind):
+    """Whole, it is decoded and written by C."""
+    text = "[CALL: f(a='" + r"""it\'s "x"\n\\ é \" \b""" * 64 + f"{behind}')]"
+    laws.check_all(text)
+    assert [call.arguments for call in parse(text).calls] == ([] if behind else [{"a": 'it\'s "x"\n\\ é " \b' * 64}])
+
+
 def test_every_marker_of_the_strategies_is_a_member():
     for name, markers in MARKERS.items():
         for marker in markers:

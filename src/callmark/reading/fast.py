@@ -17,7 +17,7 @@ from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, enco
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.parameters import HOLD, declared, empty_container, is_long_json, is_sloppy, key_of, plain_value
 from callmark.reading.patterns import DATA, Pattern, Patterns
-from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python
+from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python, long_string
 from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 
@@ -111,7 +111,14 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             key, json, python, bare, more = pair.groups()
             at = pair.end()
             if python is not None:
-                json = from_python(python)
+                if len(python) > _WINDOW and python[0] == "'":
+                    try:
+                        longs[len(pieces)] = key, *long_string(python)
+                    except UnicodeEncodeError:
+                        return at
+                    json = "0"
+                else:
+                    json = from_python(python)
             elif json is None:
                 json = scalar(bare.rstrip(" \t"), parameters.declared(key) if parameters is not None else None)
         else:
