@@ -117,12 +117,14 @@ class Pattern:
         if size > HOLD_LIMIT:
             return False
         prefix = self.prefix
-        if size < len(prefix):
-            return prefix.startswith(buffer[at:])
-        if not buffer.startswith(prefix, at):
-            return False
-        if self._unfinished is not None:
-            return self._unfinished(buffer, at) is not None
+        if prefix:
+            if size < len(prefix):
+                return prefix.startswith(buffer[at:])
+            if not buffer.startswith(prefix, at):
+                return False
+        unfinished = self._unfinished
+        if unfinished is not None:
+            return unfinished(buffer, at) is not None
         found = self._partial.match(buffer, at, partial=True)
         return found is not None and found.partial
 

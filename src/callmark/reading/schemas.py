@@ -27,6 +27,7 @@ from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
+from callmark.reading.patterns import Remembered
 from callmark.toolshapes import MAPPING, Types, branches, declared_types, listed, parts
 
 DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
@@ -68,13 +69,20 @@ def loose_number(word: str) -> str:
     return number if holdable(number) else ""
 
 
+def _read_undeclared(word: str) -> str:
+    literal = _LITERALS.get(word)
+    if literal is not None:
+        return literal
+    return word if NUMBER.fullmatch(word) and holdable(word) else quoted(word)
+
+
+_undeclared: Final = Remembered(_read_undeclared)
+
+
 def scalar(word: str, declared: Types | None) -> str:
     """Return the JSON text of a plain word, typed by the declared JSON Schema types (None: no schema)."""
     if not declared:
-        literal = _LITERALS.get(word)
-        if literal is not None:
-            return literal
-        return word if NUMBER.fullmatch(word) and holdable(word) else quoted(word)
+        return _undeclared[word]
     literal = _LITERALS.get(word) or _LITERALS.get(word.strip().lower())
     if literal == "null" and "null" in declared:
         return literal
