@@ -7,6 +7,7 @@ schema, in order. Without one, only a single value can stand there, and it is th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
@@ -66,22 +67,25 @@ class ArgumentsReader(ValueReader):
 
     @classmethod
     def behind_key(
-        cls, form: Form, start: int, key: str, *, sound: int, depth_limit: int, tolerant: bool,
-        parameters: Parameters | None = None, quote: str = "", opened: str = "",
+        cls, form: Form, start: int, key: str, frames: Sequence[str], state: int, *, sound: int, depth_limit: int,
+        tolerant: bool, parameters: Parameters | None = None, quote: str = "", is_key: bool = False, opened: str = "",
     ) -> Self:
-        """Go on where a `pairs.PairsReader` has read an argument list so far: at the value of `key`.
+        """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of `key`.
 
-        In a string, `quote` began it, and `opened` is what was read of it.
+        `frames` are the brackets of the value that are open, `state` is what is expected there. In a string, `quote`
+        began it, and `opened` is what was read of it.
         """
         reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
         reader._flavour = "python"
         reader._begun = True
         reader._bind = ()
         reader._key = key
-        reader._state = VALUE
+        reader._stack += frames
+        reader._state = state
         reader.sound = sound
         if quote:
             reader._mode = STRING
+            reader._is_key = is_key
             reader._sink = reader.out
             reader._watch(quote, *reader._closing(quote), opened)
         return reader

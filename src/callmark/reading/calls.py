@@ -240,11 +240,14 @@ class CallReading:
             self._entry.form,
             reader.start,
             reader.key,
+            reader.frames,
+            reader.state,
             sound=reader.sound,
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
             parameters=self._parameters(),
             quote=reader.quote,
+            is_key=reader.is_key,
             opened=self._so_far()[reader.opened - self._start :] if reader.quote else "",
         )
 

@@ -2,8 +2,9 @@
 
 One pattern reads what leads from one value to the next: the closing quote, the comma, the next key and its equals sign.
 So every token that comes out is certain, for strict and for tolerant reading alike, and no repair is ever needed. For
-anything else (a positional value, an escape that is none, a long container) the reader is STUCK in front of it, and
-`values.ValueReader` goes on from there, as behind `objects.ObjectReader`.
+anything else (a positional value, an escape that is none, a tuple) the reader is STUCK in front of it, and
+`values.ValueReader` goes on from there, as behind `objects.ObjectReader`. In a container a comma is taken with what
+begins behind it, as one too many is dropped.
 """
 
 from __future__ import annotations
@@ -13,27 +14,51 @@ from collections.abc import Callable
 from typing import Final
 
 from callmark.events import Repair
-from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DONE, OPEN
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.objects import STUCK
+from callmark.reading.paths import may_be_path
 from callmark.reading.patterns import Pattern
-from callmark.reading.plain import BARE, CONTAINER, PYTHON_CONTAINER, from_python
-from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.plain import BARE
+from callmark.reading.schemas import PYTHON_LITERALS, Parameters, scalar
 from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
+from callmark.reading.values import FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALUE
 
-_HOLD: Final = {"[": 32, "{": 32}
-"""Characters of a container for which its end is waited for: a longer one is previewed as it comes. Words: _WORDS."""
-_WORDS: Final = 200  # characters: a value and the next key
+_HOLD: Final = 200  # characters that are waited for: a value and the next key
 
 _BLANKS: Final = r"[ \t\r\n]{0,64}+"
 _NEXT: Final = rf"(?P<key>{KEY_PATTERN}){_BLANKS}(?P<equals>=)"
 _END: Final = rf"{_BLANKS}(?:,{_BLANKS}{_NEXT}|\))"
 _FIRST_KEY: Final = Pattern(_BLANKS + _NEXT)
-_BEHIND_STRING: Final = Pattern(f"[\"']{_END}")
-_WORD: Final = Pattern(
-    rf"(?:(?P<json>\"\"(?!\")|{CONTAINER})|(?P<python>''(?!')|{PYTHON_CONTAINER})|(?P<bare>{BARE})){_END}"
+_WORD: Final = Pattern(f"({BARE}){_END}")
+_BEHIND_VALUE: Final = Pattern(rf"[\"'\]}}]{_END}")
+_LITERAL: Final = "|".join(("true", "false", "null", *PYTHON_LITERALS))
+_SCALAR: Final = (
+    r"(-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,15}+)?+(?:[eE][+\-]?[0-9]{1,2}+)?+"
+    rf"|{_LITERAL})(?=[ \t\r\n,\]}}])"
 )
+_IN_CONTAINER: Final = Pattern(_SCALAR)
+_BEHIND_KEY: Final = Pattern(rf"[\"']{_BLANKS}:")
+_COMMA: Final = {  # by the bracket that closes what it stands in
+    "}": Pattern(rf",{_BLANKS}(?=[\"'])()"),
+    "]": Pattern(rf",{_BLANKS}(?:(?=[\"'\[{{])|{_SCALAR})"),
+}
+_BEHIND_ITEM: Final = {
+    "}": Pattern(rf"[\"'](?={_BLANKS}(?:\}}|,{_BLANKS}[\"']))"),
+    "]": Pattern(rf"[\"'](?={_BLANKS}(?:\]|,{_BLANKS}(?:[\"'\[{{]|-?[0-9]|(?:{_LITERAL}){_BLANKS}[,\]])))"),
+}
+_FIRST: Final = {"{": ("}", FIRST_KEY), "[": ("]", FIRST_ITEM)}
+_FRAMES: Final = {"}": "d", "]": "l"}
+
+
+def _word_waits(held: str) -> object:
+    """As `_WORD.waits`, in half the time where the answer is not remembered: values seldom come again.
+
+    What more text could make a match is none: it lacks the sign with which all matches end.
+    """
+    return _WORD.may_match(held, 0) or None
+
+
 _RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE}
 _STOPS: Final = {'"': STOPS_DOUBLE, "'": re.compile(r"['\"\\\x00-\x1f\ud800-\udfff]").search}
 
@@ -45,8 +70,8 @@ class PairsReader:
     """
 
     __slots__ = (
-        "_depth_limit", "_parameters", "_room", "_waits", "end", "id", "key", "name", "opened", "out", "quote",
-        "repairs", "sound", "start", "status",
+        "_closers", "_depth_limit", "_parameters", "_waits", "end", "id", "is_key", "key", "name", "opened", "out",
+        "quote", "repairs", "sound", "start", "state", "status",
     )  # fmt: skip
 
     def __init__(self, start: int, depth_limit: int, parameters: Parameters | None) -> None:
@@ -57,12 +82,19 @@ class PairsReader:
         self.out: list[str] = []
         self.repairs: tuple[Repair, ...] = ()
         self.key: str | None = None  # of the value that is read; None before the first
+        self.state = VALUE  # what is expected, in terms of `values`
         self.quote = ""  # of the string that is read, "" outside of one
+        self.is_key = False  # whether that is a key, of an object in a value
         self.opened = start  # position of its first character
+        self._closers: list[str] = []  # of the brackets of the value that are open
         self._depth_limit = depth_limit
         self._parameters = parameters
-        self._waits: Pattern | None = None
-        self._room = 0  # characters that are waited for
+        self._waits: Callable[[str], object] | None = None
+
+    @property
+    def frames(self) -> list[str]:
+        """The brackets of the value that are open, outermost first, in terms of `values`."""
+        return [_FRAMES[closer] for closer in self._closers]
 
     @property
     def stops(self) -> Callable[[str], object] | None:
@@ -75,7 +107,7 @@ class PairsReader:
         return None if self._waits is None else self._still
 
     def _still(self, held: str) -> object:
-        return None if self._waits is None or len(held) > self._room else self._waits.waits(held)
+        return None if self._waits is None or len(held) > _HOLD else self._waits(held)
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.
@@ -83,9 +115,10 @@ class PairsReader:
         What lies behind it must be handed in again: with more text while OPEN, to another reader when STUCK.
         """
         size = len(buffer)
-        out = self.out
+        out, closers = self.out, self._closers
         self._waits = None
         while at < size and self.status == OPEN:
+            char = buffer[at]
             if self.quote:
                 run = _RUNS[self.quote].match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
                 if run > at:
@@ -93,48 +126,84 @@ class PairsReader:
                     at = run
                     if at == size:
                         return at
-                if buffer[at] != self.quote:
+                    char = buffer[at]
+                if char != self.quote:
                     self.status = OPEN if holds_escape_prefix(buffer, at) else STUCK
                     return at
-                pattern = _BEHIND_STRING
-                found = pattern.match(buffer, at)
-                if found is not None:
-                    out.append('"')
-                    self.quote = ""
+                pattern = _BEHIND_KEY if self.is_key else _BEHIND_ITEM[closers[-1]] if closers else _BEHIND_VALUE
             elif self.key is None:
                 pattern = _FIRST_KEY
-                found = pattern.match(buffer, at)
-            else:
-                if buffer[at] in " \t\r\n":
-                    at += 1
-                    continue
-                if buffer[at] in "\"'":
-                    head = buffer[at : at + 4]
-                    if len(head) < 4 and head[1:2] != head[0]:
-                        return at
-                    if head[1] != head[0]:
-                        if head[1] == "\\" or head[2:] == ":\\":  # perhaps a path: see `paths`
-                            self.status = STUCK
-                            return at
-                        out.append('"')
-                        self.quote = head[0]
+            elif char in " \t\r\n":
+                if closers:
+                    out.append(char)
+                at += 1
+                continue
+            elif self.state == NEXT:
+                pattern = _COMMA[closers[-1]]
+                if char == closers[-1]:
+                    if len(closers) > 1:
+                        out.append(closers.pop())
                         self.sound = base + at
                         at += 1
-                        self.opened = base + at
                         continue
-                pattern = _WORD
-                found = pattern.match(buffer, at)
-                if found is not None and not self._take_word(found):
+                    pattern = _BEHIND_VALUE
+            elif char in "\"'":
+                head = buffer[at : at + 4]
+                if head[1:2] == char:
+                    if len(head) < 3:
+                        return at
+                elif len(head) < 4 and may_be_path(head[1:]):
+                    return at
+                if head[2:3] == char == head[1] or head[1] == "\\" or head[2:] == ":\\":  # a path, or another escape
                     self.status = STUCK
                     return at
+                out.append('"')
+                self.quote = char
+                self.is_key = self.state == KEY or self.state == FIRST_KEY
+                self.sound = base + at
+                at += 1
+                self.opened = base + at
+                continue
+            elif char == "[" or char == "{":
+                if self.state == FIRST_KEY or len(closers) + 1 >= self._depth_limit:
+                    self.status = STUCK
+                    return at
+                closer, self.state = _FIRST[char]
+                closers.append(closer)
+                out.append(char)
+                self.sound = base + at
+                at += 1
+                continue
+            elif closers:
+                if char == closers[-1] and self.state != VALUE:
+                    self.state = NEXT
+                    continue
+                if self.state == FIRST_KEY:
+                    self.status = STUCK
+                    return at
+                pattern = _IN_CONTAINER
+            else:
+                pattern = _WORD
+            found = pattern.match(buffer, at)
             if found is None:
-                self._room = _HOLD.get(buffer[at], _WORDS)
-                if size - at <= self._room and pattern.may_match(buffer, at):
-                    self._waits = pattern
+                if size - at <= _HOLD and pattern.may_match(buffer, at):
+                    self._waits = _word_waits if pattern is _WORD else pattern.waits
                 else:
                     self.status = STUCK
                 return at
-            at = found.end()
+            if self.quote:
+                self.quote = ""
+                char = '"'
+            start, at = at, found.end()
+            if pattern is _WORD:
+                declared = self._parameters.declared(self.key) if self._parameters is not None and self.key else None
+                out.append(scalar(found[1].rstrip(" \t"), declared))
+            elif pattern is _BEHIND_VALUE:
+                out.append(char)
+                closers.clear()
+            elif pattern is not _FIRST_KEY:
+                self._go_on(pattern, found, char + buffer[start + 1 : at], base)
+                continue
             key = found["key"]
             if key is None:
                 out.append("}")
@@ -145,20 +214,21 @@ class PairsReader:
             if self.key is None:
                 self.start = base + found.start("key")
             self.key = key
+            self.state = VALUE
             self.sound = base + found.start("equals")
         return at
 
-    def _take_word(self, found: re.Match[str]) -> bool:
-        """Write a value that is no string; return whether it is one."""
-        json, python, bare = found["json"], found["python"], found["bare"]
-        if bare is not None:
-            declared = self._parameters.declared(self.key) if self._parameters is not None and self.key else None
-            self.out.append(scalar(bare.rstrip(" \t"), declared))
-            return True
-        json = from_python(python) if json is None else json
-        try:
-            decode(json, self._depth_limit - 1)
-        except Undecodable:
-            return False
-        self.out.append(json)
-        return True
+    def _go_on(self, pattern: Pattern, found: re.Match[str], text: str, base: int) -> None:
+        """Write what was found in a container: the end of a string, a comma and what follows, or a word."""
+        if pattern is _BEHIND_KEY:
+            self.state = VALUE
+            self.sound = base + found.end() - 1
+        elif text == '"':
+            self.state = NEXT
+        else:
+            word = found[1]
+            self.state = NEXT if word else KEY if self._closers[-1] == "}" else ITEM
+            self.sound = base + found.start(1 if word else 0)
+            if word in PYTHON_LITERALS:
+                text = text[: -len(word)] + PYTHON_LITERALS[word]
+        self.out.append(text)
