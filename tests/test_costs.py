@@ -276,3 +276,20 @@ def test_a_long_call_takes_at_most_four_times_its_text_in_memory(spelling, lengt
     finally:
         tracemalloc.stop()
     assert peak <= 4 * sys.getsizeof(text)
+
+
+BROKEN = '<tool_call>{"name": ;'
+
+
+@pytest.mark.parametrize("behind", ["<tool <b ", "<to[CA", " to=functions.f", "`<`[`"])
+def test_what_may_begin_behind_a_broken_marker_is_asked_once(behind):
+    """Some hundred characters are waited for there, in which the marker's end is looked for at each chunk."""
+
+    def by_characters(text):
+        parser = Parser(dialects=["hermes", "pythonic", "harmony"])
+        for char in text:
+            parser.feed(char)
+
+    plain, signs = (BROKEN + (text * 500)[:500] for text in ("x", behind))
+    by_characters(plain + signs)
+    assert opcodes(partial(by_characters, signs)) <= 2 * opcodes(partial(by_characters, plain))

@@ -41,7 +41,7 @@ _MENDED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed":
 class SectionReading(CallReading):
     """The modes behind a call, or behind what was to be one."""
 
-    __slots__ = ("_between", "_broke", "_mended", "_solid")
+    __slots__ = ("_between", "_broke", "_clear", "_mended", "_solid")
 
     def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
         super().__init__(plan, tolerant, tools, limits)
@@ -49,6 +49,7 @@ class SectionReading(CallReading):
         self._between = False  # whether a separator or the section's closer comes next, not a call
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
         self._solid = False  # whether more than white space stood between the last sound place and the error
+        self._clear = 0  # position before which no marker begins behind the last sound place
 
     # Between the calls of a section.
 
@@ -151,7 +152,8 @@ class SectionReading(CallReading):
             recovery = [self._section.section.resume]
             start = sound  # the last token may have swallowed the next call of the list
         blank = not (self._solid or buffer[sound:error].strip(" \t\r\n"))  # what stands behind the arguments is text
-        hit = self._search.next_entry(buffer, sound)
+        clear = max(sound, self._clear - self._base)
+        hit = self._search.next_entry(buffer, clear)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         end, sure = -1, False
         for number, pattern in enumerate(recovery):
@@ -161,13 +163,14 @@ class SectionReading(CallReading):
                 sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
                 break
         if not final:
-            begin = self._search.next_cut(buffer, sound)
+            begin = self._search.next_cut(buffer, clear)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
             if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
-                if not blank and min(hit, begin) > error and (end < 0 or start == error):
-                    # Nothing begins in the last token, so it need not be looked at again.
-                    self._at = error if start == error else max(sound, error - _SEPARATED)
+                if not blank and (end < 0 or start == error):
+                    # Up to where something may begin, the last token need not be looked at again.
+                    self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
                     self._solid = True
+                self._clear = self._base + min(hit, begin, len(buffer))
                 return False
         if hit <= error and not 0 <= end <= hit:
             end = hit
