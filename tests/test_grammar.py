@@ -562,8 +562,8 @@ def test_a_grammar_of_ones_own_imports_ours_and_its_neighbours(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('marker: "x"', "call"),
-        ('call: "x"', "marker"),
+        ('marker: "x"', "expected the rules marker, call, found no call"),
+        ('call: "x"', "expected the rules marker, call, found no marker"),
         ('marker: call\ncall: "x" y', "y"),
         ("marker: call\ncall: /(/", "compile"),
         ("marker: call\ncall: X\nX: /x*/", "zero-width"),

@@ -1257,9 +1257,9 @@ def test_a_sound_row_is_found_sound(fields):
         ({"closer": "b*", "opener": "="}, "closer: expected a pattern that ends"),
         ({"opener": "=+"}, "opener: expected a pattern that ends"),
         ({"loose_heads": ("= {name}",)}, r"loose_heads\[0\]: expected a pattern that ends"),
-        ({"begins": "<"}, r"forms\[0\].begins: expected the characters '=', found '<'"),
-        ({"begins": "=<"}, "begins: expected the characters '=', found '=<'"),
-        ({"head": "[^x]{name} "}, "begins: expected the characters .* and 63467 more, found '='"),
+        ({"begins": "<"}, r"forms\[0\].begins: expected the characters '=', with which .*, found '<'"),
+        ({"begins": "=<"}, "begins: expected the characters '=', with .*, found '=<'"),
+        ({"head": "[^x]{name} "}, "begins: expected the characters .* and 63467 more, .* begin, found '='"),
         ({"head": "({name}"}, "head: no valid pattern"),
         ({"tail": r"[a-z|]++\|"}, r"tail: expected a pattern that matches, found one that refuses 'a\|'"),
         ({"grammar": "none.lark"}, r"none\.lark"),
@@ -1274,10 +1274,13 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"begins": "<"}, "dialect own: begins: expected the characters '=', found '<'"),
-        ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', found 'sS'"),
-        ({"head": "({name}"}, "head: no valid pattern"),
-        ({"tags": ("(",)}, "tags: no valid pattern"),
+        ({"begins": "<"}, r"dialect own: forms\[0\].begins: expected the characters '=', with which .*, found '<'"),
+        ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', .*found 'sS'"),
+        ({"head": "({name}"}, r"dialect own: forms\[0\].head: no valid pattern: missing .*, in '\("),
+        ({"body": "yaml"}, r"dialect own: Invalid enum value 'yaml' - at `\$.forms\[0\].body`"),
+        ({"loose_heads": "-> {name} "}, r"Expected `array`, got `str` - at `\$.forms\[0\].loose_heads`"),
+        ({"tags": ("(",)}, "dialect own: tags: no valid pattern: missing"),
+        ({"tags": ("@note",)}, r"dialect own: tags: expected a pattern that begins with `<` or `\\\[`, found '@note'"),
         ({"head": r"^=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning, nor"),
         ({"head": r"(?<!`)=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning"),
         ({"tail": r"(?:a|\bb)c"}, "tail: expected a pattern that sees nothing before its beginning"),
@@ -1286,13 +1289,26 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         ({"tail": r"(?:\s*;*)*</end>"}, "tail: expected a pattern whose repeats give nothing back, .*one in another"),
         (
             {"body": "parameters", "parameter": "<{key}(?P<tail>)>", "value_end": "</p>", "tail": "</f>"},
-            "no valid pattern: redefinition of group name 'tail'",
+            r"dialect own: forms\[0\], its patterns together: no valid pattern: redefinition of group name 'tail'",
         ),
     ],
 )
 def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, message):
     with pytest.raises(DialectError, match=message):
         Parser(dialects=row(**fields))
+
+
+def test_a_repair_that_is_none_is_refused():
+    variant = Form(head=r"=> {name} (?=\{)", body="json", begins="=", repairs=("missing-opener", "mended"))
+    with pytest.raises(DialectError, match=r"dialect own: variants\[0\].repairs: expected codes .*, found 'mended'"):
+        Parser(dialects=replace(row(), variants=(variant,)))
+
+
+@pytest.mark.parametrize("field", ["title", "models"])
+@pytest.mark.parametrize("text", ["one\ntwo", "one\ttwo", "one\x85two", "one\u2028two"])
+def test_what_stands_in_the_line_of_a_table_is_one_line(field, text):
+    with pytest.raises(DialectError, match=f"dialect own: {field}: expected one line of text, found 'one"):
+        replace(row(), **{field: text})
 
 
 def test_a_variant_may_be_a_section():
@@ -1340,10 +1356,25 @@ def test_templates_that_the_forms_do_not_read_are_told(form, writing, message):
     if not message:
         laws.check_dialect(own)
         return
-    with pytest.raises(AssertionError, match=f"dialect own, writing: .*{message}"):
+    with pytest.raises(AssertionError, match=f"dialect own: writing: .*{message}"):
         laws.check_dialect(own)
 
 
 def test_a_template_of_calls_has_a_place_for_arguments():
     with pytest.raises(DialectError, match=r"writing\.call: expected a place for {arguments}, found none in '<f>"):
         Writing(call="<f>{args}")
+
+
+@pytest.mark.parametrize(
+    ("templates", "message"),
+    [
+        ({"call": "<{nam}>{arguments}"}, "call: expected {name}, .*, {nonce}, found {nam}"),
+        ({"parameter": "<{name}>{value}"}, "parameter: expected {key}, {value}, .*, found {name}"),
+        ({"id": " #{number}"}, "id: expected {id}, {quoted_id}, found {number}"),
+        ({"default_id": "{id}"}, "default_id: expected {name}, .*, found {id}"),
+        ({"nonce": "#{code}"}, "nonce: expected {nonce}, found {code}"),
+    ],
+)
+def test_a_place_that_nothing_fills_in_is_refused(templates, message):
+    with pytest.raises(DialectError, match=rf"writing\.{message}"):
+        Writing(**{"call": "<f>{arguments}"} | templates)

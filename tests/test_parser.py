@@ -117,8 +117,8 @@ def test_options_are_keyword_only_and_known():
     [
         ({"nesting": 0}, "limits.nesting: expected 1 to 256, found 0"),
         ({"nesting": 257}, "limits.nesting"),
-        ({"arguments": 0}, "arguments of at least 1"),
-        ({"calls": -1}, "calls of at least 0"),
+        ({"arguments": 0}, "limits.arguments: expected at least 1, found 0"),
+        ({"calls": -1}, "limits.calls: expected at least 0, found -1"),
         ({"nesting": "8"}, "limits.nesting: expected an int, found '8'"),
         ({"calls": None}, "limits.calls: expected an int, found None"),
         ({"arguments": 1e6}, "limits.arguments: expected an int, found 1000000.0"),
@@ -138,7 +138,11 @@ def test_mistakes_of_the_caller_have_one_base_and_two_kinds():
 
 @pytest.mark.parametrize(
     ("dialects", "message"),
-    [(5, "expected names or Dialects, found 5"), ([5], r"expected a registered dialect \(call, .*found 5")],
+    [
+        (5, "expected names or Dialects, found 5"),
+        ([5], r"expected a registered dialect \(call, .*found 5"),
+        ([["call"]], r"expected a registered dialect \(call, .* or a Dialect, found \['call'\]"),
+    ],
 )
 def test_dialects_are_names_or_dialects(dialects, message):
     with pytest.raises(UnknownDialectError, match=message):
@@ -628,10 +632,11 @@ def test_a_dialect_from_a_file_is_read_like_any_other(arrow, tmp_path):
         ('title = "=> f {...}"', "title = 5", r"title"),
         ('models = "mine"', 'colour = "red"', "colour|models"),
         ('begins = "="', 'begins = ""', "begins"),
-        ('body = "json"', 'body = "yaml"', "yaml"),
-        ('body = "json"', 'body = "parameters"', "parameters"),
+        ('body = "json"', 'body = "yaml"', "yaml.*; `pydoc callmark.Dialect` and .* explain the fields"),
+        ('body = "json"', 'body = "parameters"', "parameter: expected a pattern, as the body is"),
+        ('title = "=> f {...}"', 'title = "=> f\\n{...}"', "dialect arrow: title: expected one line of text"),
         ("=> {name} ", "=> ", "head: expected the abbreviation"),
-        ("=> {name} ", "=> ({name} ", "head: no valid pattern"),
+        ("=> {name} ", "=> ({name} ", r"forms\[0\].head: no valid pattern"),
         ("=> {name} ", "=> {name}{blank}", r"head: expected \{.*, found \{blank\}"),
         ('body = "json"', 'body = "json"\nrepairs = ["missing-closer"]', "expected `repairs` in each of `variants`"),
         ('begins = "="', 'begins = "="\nalone = false', "opener"),
@@ -829,6 +834,12 @@ def test_a_plugin_may_not_take_a_name(installed, arrow):
 def test_a_plugin_gives_dialects_and_nothing_else(installed):
     installed(one=["call"])
     with pytest.raises(DialectError, match="entry point one: expected a Dialect, found str"):
+        dialects()
+
+
+def test_a_plugin_gives_one_dialect_or_several(installed):
+    installed(one=5)
+    with pytest.raises(DialectError, match="entry point one: expected a Dialect, found int"):
         dialects()
 
 
@@ -1132,7 +1143,7 @@ def test_what_is_remembered_of_texts_is_bounded():
 def test_only_rows_of_ones_own_are_checked_when_they_are_used(chosen, monkeypatch):
     """That takes milliseconds a row, of which every start of a program would wait."""
     checked = []
-    monkeypatch.setattr(scanner, "_check", lambda dialect: checked.append(dialect.name))
+    monkeypatch.setattr(scanner, "check_row", lambda dialect: checked.append(dialect.name))
     dialects = select(chosen)
     scanner.Plan(dialects, "lenient")
     assert checked == []

@@ -31,7 +31,7 @@ def dialects() -> tuple[Dialect, ...]:
     found = {dialect.name: dialect for dialect in BUILTIN}
     for entry in sorted(entry_points(group="callmark.dialects"), key=lambda entry: entry.name):
         loaded = entry.load()
-        for dialect in [loaded] if isinstance(loaded, Dialect) else loaded:
+        for dialect in loaded if isinstance(loaded, Iterable) else [loaded]:
             if not isinstance(dialect, Dialect):
                 raise DialectError(f"entry point {entry.name}: expected a Dialect, found {type(dialect).__name__}")
             if dialect.name in found:
@@ -44,7 +44,8 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
     """Read a dialect from a TOML file: the fields of `Dialect`, and a table `[[forms]]` with the fields of `Form`.
 
     A relative `grammar` is looked up beside the file and must be there; a dialect without one is read all the same, but
-    what is wrong with a marker is said less fully. Raises DialectError that names the file and the field.
+    what is wrong with a marker is said less fully. Raises DialectError that names the file and the field; OSError where
+    it cannot be read. What the scanner and the laws want of it is told when it is used, and by `check_dialect`.
     """
     import tomllib  # 20 ms, and only dialects of one's own need it
     from pathlib import Path
@@ -54,7 +55,10 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
         row = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a mark
         dialect = msgspec.convert(row, Dialect)
         dialect.check()
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, DialectError) as error:
+    except msgspec.ValidationError as error:
+        hint = "`pydoc callmark.Dialect` and `pydoc callmark.Form` explain the fields"
+        raise DialectError(f"{path}: {error}; {hint}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, DialectError) as error:
         raise DialectError(f"{path}: {error}") from error
     if dialect.grammar:
         grammar = (path.parent / dialect.grammar).resolve()
@@ -86,11 +90,11 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
     for item in [wanted] if isinstance(wanted, str | Dialect) else wanted:
         if isinstance(item, Dialect):
             chosen[item.name] = item
-        elif item in registered:
+        elif isinstance(item, str) and item in registered:
             chosen[item] = registered[item]
         else:
             known = ", ".join(registered)
-            raise UnknownDialectError(f"expected a registered dialect ({known}), found {item!r}")
+            raise UnknownDialectError(f"expected a registered dialect ({known}) or a Dialect, found {item!r:.80}")
     if not chosen:
         raise UnknownDialectError("expected at least one dialect, found none")
     order = list(registered)

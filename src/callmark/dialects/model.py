@@ -22,6 +22,7 @@ import msgspec
 
 from callmark.dialects.sources import looks_outside, tries_twice
 from callmark.errors import DialectError
+from callmark.events import REPAIR_CODES
 
 Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
 
@@ -74,15 +75,21 @@ def respelled(tag: str) -> str:
     return rf"</[ \t]{{0,4}}+{name[1]}[ \t]{{0,4}}+>" if name else ""
 
 
+def compile_pattern(where: str, pattern: str) -> re.Pattern[str]:
+    """Return a pattern without abbreviations, compiled. Raises DialectError that says where and what is wrong."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        found = pattern[error.pos or 0 :]
+        raise DialectError(f"{where}: no valid pattern: {error.msg}, in {found!r:.80}") from error
+
+
 def _check(field: str, pattern: str) -> None:
     """Raise DialectError, which names the field, where a pattern does not compile."""
     unknown = re.search(r"(?<!\\)\{[a-z]+\}", expand(pattern))
     if unknown:
         raise DialectError(f"{field}: expected {', '.join(_ABBREVIATIONS)}, found {unknown[0]}")
-    try:
-        re.compile(expand(pattern))
-    except re.error as error:
-        raise DialectError(f"{field}: no valid pattern: {error}") from error
+    compile_pattern(field, expand(pattern))
     if tries_twice(expand(pattern)):
         raise DialectError(
             f"{field}: expected a pattern whose repeats give nothing back, as `[a-z]++`, found one in another, which "
@@ -190,12 +197,13 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise DialectError("begins: expected the characters with which a marker may begin, found none")
         if not self.quote:
             raise DialectError("quote: expected the delimiter of strings, found none")
-        if self.body == "parameters" and not (self.parameter and self.value_end and self.tail):
-            raise DialectError("body 'parameters' wants `parameter`, `value_end` and `tail`")
+        for field in ("parameter", "value_end", "tail"):
+            if self.body == "parameters" and not getattr(self, field):
+                raise DialectError(f"{field}: expected a pattern, as the body is `parameters`, found none")
         if self.body != "envelope" and "{name}" not in self.head and "(?P<name>" not in self.head:
             raise DialectError("head: expected the abbreviation {name} or a group `name`, found neither")
         if not self.alone and not self.opener:
-            raise DialectError("a form whose calls never stand alone wants an `opener`")
+            raise DialectError("opener: expected a pattern, as calls never stand alone (`alone`), found none")
 
     @property
     def structure(self) -> str:
@@ -250,15 +258,32 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         literal = [begin for begin in nexts if begin.lstrip("\\").startswith(tuple(self.begins))]
         return "|".join(f"(?=(?:{{ws}})?(?:{anonymous(begin)}))" for begin in literal)
 
-    def check(self) -> None:
-        """Raise DialectError, which names the field, where a pattern is none, or depends on how a text is cut."""
+    def check(self, where: str) -> None:
+        """Raise DialectError where a pattern is none, or depends on how a text is cut, or a repair is none.
+
+        It names the field, behind `where`, which tells the form.
+        """
+        unknown = [code for code in self.repairs if code not in REPAIR_CODES]
+        if unknown:
+            raise DialectError(f"{where}.repairs: expected codes of `events.REPAIR_CODES`, found {unknown[0]!r:.80}")
         for field in (
             "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed",
             "loose_heads", "loose_openers", "loose_parameters", "loose_tail",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
-                _check_place(field, pattern)
+                _check_place(f"{where}.{field}", pattern)
+
+
+PLACE: Final = re.compile(r"\{([a-z_]+)\}")
+"""What is filled in in a template."""
+_PLACES: Final = {
+    "call": ("name", "quoted_name", "arguments", "index", "number", "id", "nonce"),
+    "parameter": ("key", "value", "type", "is_text"),
+    "id": ("id", "quoted_id"),
+    "default_id": ("name", "quoted_name", "index", "number", "nonce"),
+    "nonce": ("nonce",),
+}
 
 
 class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -294,6 +319,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         if "{arguments}" not in self.call:
             raise DialectError(f"writing.call: expected a place for {{arguments}}, found none in {self.call!r:.80}")
+        for field, places in _PLACES.items():
+            unknown = next((name for name in PLACE.findall(getattr(self, field)) if name not in places), None)
+            if unknown is not None:
+                raise DialectError(f"writing.{field}: expected {{{'}, {'.join(places)}}}, found {{{unknown}}}")
 
     @property
     def typed(self) -> bool:
@@ -331,7 +360,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", self.name):
-            raise DialectError(f"name {self.name!r}: expected lower-case letters, digits and `_`")
+            raise DialectError(f"name {self.name!r}: expected a lower-case letter, then more of them, digits and `_`")
+        for field, text in (("title", self.title), ("models", self.models)):  # each stands in the row of a table
+            if not text.isprintable():
+                raise DialectError(f"dialect {self.name}: {field}: expected one line of text, found {text!r:.80}")
         if not self.forms:
             raise DialectError(f"dialect {self.name}: expected at least one form, found none")
         if self.writing is not None and not 0 <= self.writing.form < len(self.forms):
@@ -341,13 +373,25 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise DialectError(f"dialect {self.name}: expected `repairs` in each of `variants` and in none of `forms`")
 
     def check(self) -> None:
-        """Raise DialectError, which names the field, where a pattern is none, or depends on how a text is cut."""
-        for form in (*self.forms, *self.variants):
-            form.check()
+        """Raise DialectError, which names dialect, form and field, where a field has another type, a repair is none, or
+        a pattern is none, or depends on how a text is cut.
+        """
+        where = f"dialect {self.name}"
+        try:
+            msgspec.convert(msgspec.to_builtins(self), Dialect)
+        except (msgspec.ValidationError, TypeError) as error:
+            raise DialectError(f"{where}: {error}") from error
+        for place, form in self.placed_forms():
+            form.check(place)
         for pattern in self.tags:
-            _check_place("tags", pattern)
+            _check_place(f"{where}: tags", pattern)
         for pattern in self.results:
-            _check("results", pattern)
+            _check(f"{where}: results", pattern)
+
+    def placed_forms(self) -> list[tuple[str, Form]]:
+        """Return forms and variants, each with what messages call its place: `dialect acme: forms[0]`."""
+        kinds = (("forms", self.forms), ("variants", self.variants))
+        return [(f"dialect {self.name}: {kind}[{n}]", form) for kind, forms in kinds for n, form in enumerate(forms)]
 
     def __repr__(self) -> str:
         return f"<Dialect {self.name}>"  # its patterns are pages

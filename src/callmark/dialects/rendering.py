@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from callmark.dialects.model import Dialect, Form, Writing, expand
+from callmark.dialects.model import PLACE, Dialect, Form, Writing, expand
 from callmark.dialects.values import (
     LENGTH_LIMIT,
     NESTING_LIMIT,
@@ -31,7 +31,6 @@ from callmark.toolshapes import Types
 DeclaredOf: TypeAlias = Callable[[str], Declared]
 """Gives what the tool of a name declares of its parameters."""
 
-_PLACE: Final = re.compile(r"\{([a-z_]+)\}")
 _LONE: Final = re.compile(r"[\ud800-\udfff]")
 _WORD: Final = re.compile(r"[A-Za-z_]{1,64}")  # a name that every head takes
 _NONCE: Final = re.compile(r"[0-9A-Za-z_\-]{1,64}")
@@ -144,4 +143,4 @@ def hidden(text: str, nonce: str | None) -> str:
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Return a template with its {places} filled in, in one pass: what is filled in is never filled in again."""
-    return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
+    return PLACE.sub(lambda place: values.get(place[1], place[0]), template)

@@ -422,13 +422,19 @@ def load(dialect: Dialect) -> Grammar:
     text = flatten(dialect)
     keyless = any(form.body == "parameters" and "key" not in form.parameter for form in dialect.forms)
     start = ["marker", "call", "value"] if keyless else ["marker", "call"]
+    for rule in start:
+        if re.search(rf"^[?!]*{rule}\b", text, re.MULTILINE) is None:
+            wanted = ", ".join(start)
+            raise DialectError(f"dialect {dialect.name}: grammar: expected the rules {wanted}, found no {rule}")
     try:
         lark = Lark(
             text, parser="lalr", lexer="contextual", start=start, propagate_positions=True, maybe_placeholders=False
         )
     except (LarkError, OSError) as error:  # OSError: an import that lark knows no file for
-        written = "grammar, with what it imports written out (see `callmark grammar`)"
-        raise DialectError(f"dialect {dialect.name}: {written}: {error}") from error
+        raise DialectError(
+            f"dialect {dialect.name}: grammar: {error}; lines are those that `callmark grammar` prints, and what an "
+            "imported file defines is defined anew by %override"
+        ) from error
     return Grammar(dialect, lark)
 
 
@@ -449,8 +455,12 @@ def flatten(dialect: Dialect) -> str:
             beside = [str(Path(path).with_name(f"{imported}.lark")) for imported in _IMPORT.findall(texts[path])]
             here = [path if Path(path).is_file() else Path(path).name for path in beside]
             todo.extend(path for path in dict.fromkeys(here) if path not in todo)
+    except FileNotFoundError as error:
+        raise DialectError(
+            f"dialect {dialect.name}: grammar: expected a path, or a file of callmark.grammars, found none: {path!r}"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise DialectError(f"dialect {dialect.name}: grammar: {error}") from error
+        raise DialectError(f"dialect {dialect.name}: grammar: {path}: {error}") from error
     flat = "\n".join(_IMPORT.sub("", text) for text in texts.values())
     for overridden in _OVERRIDE.findall(flat):
         flat = re.sub(rf"^{overridden}: .*\n(?:[ \t]+\S.*\n)*", "", flat, flags=re.MULTILINE)

@@ -35,8 +35,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise UsageError(f"limits.{field}: expected an int, found {bound!r:.80}")
         if not 1 <= self.nesting <= 256:
             raise UsageError(f"limits.nesting: expected 1 to 256, found {self.nesting}")
-        if self.arguments < 1 or self.calls < 0:
-            raise UsageError("limits: expected arguments of at least 1 and calls of at least 0")
+        if self.arguments < 1:
+            raise UsageError(f"limits.arguments: expected at least 1, found {self.arguments}")
+        if self.calls < 0:
+            raise UsageError(f"limits.calls: expected at least 0, found {self.calls}")
 
 
 DEFAULT_LIMITS = Limits()

@@ -115,7 +115,7 @@ class Parser(SectionReading):
             raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
         tolerant = tolerance != "strict"
         if nonce is not None and not (isinstance(nonce, str) and re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce)):
-            raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r}")
+            raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r:.80}")
         if type(starts_in_reasoning) is not bool:
             raise UsageError(f"starts_in_reasoning: expected True or False, found {starts_in_reasoning!r:.80}")
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
@@ -272,7 +272,7 @@ class Parser(SectionReading):
         Raises UsageError when called twice.
         """
         if self._finished:
-            raise UsageError("finish: the parser was finished already")
+            raise UsageError("finish: the parser was finished; expected a new Parser for a new text")
         return self._end("")
 
     def _end(self, text: str) -> Sequence[Event]:

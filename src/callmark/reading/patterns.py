@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from callmark.dialects import Form, expand
 from callmark.dialects.model import anonymous
-from callmark.errors import DialectError
 from callmark.reading.prefixes import UnsupportedPatternError, apart, merged, unfinished
 
 if TYPE_CHECKING:
@@ -63,10 +62,7 @@ class Pattern:
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        try:
-            return re.compile(self.text)
-        except re.error as error:
-            raise DialectError(f"no valid pattern: {error}: {self.text!r}") from error
+        return re.compile(self.text)
 
     @cached_property
     def match(self) -> Callable[..., re.Match[str] | None]:

@@ -19,7 +19,7 @@ from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
 from callmark.reading.begun import EVERYWHERE
 from callmark.reading.grammar import load
-from callmark.reading.scanner import beginnings, shown
+from callmark.reading.scanner import beginnings, check_row, in_words
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {
@@ -44,14 +44,11 @@ def check_dialect(dialect: str | Dialect) -> None:
     """
     row = selected(dialect)
     try:
-        row.check()
+        check_row(row)
         load(row)
     except DialectError as error:
         raise AssertionError(f"{error}") from error
-    rows = [("forms", number, form) for number, form in enumerate(row.forms)]
-    rows += [("variants", number, form) for number, form in enumerate(row.variants)]
-    for kind, number, form in rows:
-        where = f"dialect {row.name}, {kind}[{number}]"
+    for where, form in row.placed_forms():
         for field, pattern in _patterns(form):
             _check_end(f"{where}.{field}", pattern)
         _check_begins(where, form)
@@ -60,7 +57,7 @@ def check_dialect(dialect: str | Dialect) -> None:
 
 
 def _check_writing(row: Dialect) -> None:
-    where = f"dialect {row.name}, writing"
+    where = f"dialect {row.name}: writing"
     calls = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
     for some in (calls[:1], calls):
         try:
@@ -195,4 +192,4 @@ def _is_member(kind: Any, code: Any, char: str) -> bool:
 def _check_begins(where: str, form: Form) -> None:
     found = beginnings(form)
     if found != set(form.begins):
-        raise AssertionError(f"{where}.begins: expected {shown(found)}, found {form.begins!r}")
+        raise AssertionError(f"{where}.begins: expected {in_words(found)}, found {form.begins!r}")

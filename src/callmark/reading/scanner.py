@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form, expand, select
-from callmark.dialects.model import CLOSING_TAG, QUOTING_TAG, THOUGHT_TAGS, anonymous, respelled
+from callmark.dialects.model import CLOSING_TAG, QUOTING_TAG, THOUGHT_TAGS, anonymous, compile_pattern, respelled
 from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError
 from callmark.events import Repair, Span
@@ -149,7 +149,7 @@ class Plan:
         salvaged: list[Entry] = []
         for dialect in dialects:
             if not _is_ours(dialect):
-                _check(dialect)
+                check_row(dialect)
             openers: set[str] = set()
             for form in dialect.forms:
                 compiled = patterns(form)
@@ -175,8 +175,7 @@ class Plan:
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
-            for text in dialect.tags
-            for tag in [patterns(Form(head=text, body="envelope", begins="[" if text.startswith(r"\[") else "<"))]
+            for tag in map(patterns, map(_tag, dialect.tags))
         ]
         quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
         entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose]
@@ -421,23 +420,35 @@ class Search:
 
 
 def _is_ours(dialect: Dialect) -> bool:
-    """Whether it is a row of callmark's own, of which the tests know, or some forms of one: a check takes 4 ms."""
+    """Whether it is a row of callmark's own, or some forms of one."""
     row = next((row for row in BUILTIN if row.name == dialect.name), None)
     if row is None or replace(row, forms=dialect.forms, variants=dialect.variants) != dialect:
         return False
     return {*dialect.forms, *dialect.variants} <= {*row.forms, *row.variants}
 
 
-def _check(dialect: Dialect) -> None:
-    """Raise DialectError where a pattern of a dialect of one's own is none, or begins as `begins` does not say."""
+def _tag(text: str) -> Form:
+    """Return a pattern of `Dialect.tags` as a form, of which only the head matters."""
+    return Form(head=text, body="envelope", begins="[" if text.startswith(r"\[") else "<")
+
+
+def check_row(dialect: Dialect) -> None:
+    """Raise DialectError where a pattern of a dialect is none, or begins with what is not looked for.
+
+    Cost: 4 ms, so that callmark's own rows are checked by its tests, and those of one's own when they are first read.
+    """
     dialect.check()
-    for form in (*dialect.forms, *dialect.variants):
+    for text in dialect.tags:
+        if not beginnings(_tag(text)) <= set(_tag(text).begins):
+            expected = r"expected a pattern that begins with `<` or `\[`"
+            raise DialectError(f"dialect {dialect.name}: tags: {expected}, found {text!r:.80}")
+    for where, form in dialect.placed_forms():
         found = beginnings(form)
         if not found <= set(form.begins):
-            raise DialectError(f"dialect {dialect.name}: begins: expected {shown(found)}, found {form.begins!r}")
+            raise DialectError(f"{where}.begins: expected {in_words(found)}, found {form.begins!r}")
         for part in vars(patterns(form)).values():
             if isinstance(part, Pattern):
-                part.match  # noqa: B018  # compiles it: what is put together may name a group twice
+                compile_pattern(f"{where}, its patterns together", part.text)  # they may name a group twice
 
 
 @lru_cache(maxsize=64)
@@ -458,10 +469,11 @@ def beginnings(form: Form) -> frozenset[str]:
     return frozenset(found)
 
 
-def shown(characters: frozenset[str]) -> str:
-    """Return some of the characters, in words for messages."""
+def in_words(characters: frozenset[str]) -> str:
+    """Return some of what `beginnings` gives, in words for messages."""
     some = "".join(sorted(characters))
-    return f"the characters {some[:20]!r}" + (f" and {len(some) - 20} more" if len(some) > 20 else "")
+    more = f" and {len(some) - 20} more" if len(some) > 20 else ""
+    return f"the characters {some[:20]!r}{more}, with which openers and heads begin"
 
 
 def _begins(entry: Entry) -> str:

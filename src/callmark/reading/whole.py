@@ -150,7 +150,7 @@ class SnapshotFeeder:
     def finish(self) -> Sequence[Event]:
         """Say that the text is over and return the last events. Raises UsageError when called twice."""
         if self._finished:
-            raise UsageError("finish: the feeder was finished already")
+            raise UsageError("finish: the feeder was finished; expected a new SnapshotFeeder for a new text")
         self._finished = True
         return self._once(list(self._parser.finish()))
 
