@@ -17,7 +17,7 @@ from callmark.languages import LANGUAGES, language_of
 from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import codes
-from callmark.reading.diagnosis import explain, mismatch, unknown_tool
+from callmark.reading.diagnosis import explain, message_parts, unknown_tool
 from callmark.reading.feedback import _translated
 from callmark.reading.forms import correct_form, ending
 
@@ -368,8 +368,8 @@ def test_what_was_begun(raw, expected):
 
 def test_the_parts_of_a_message_are_those_it_was_made_of():
     message = explain(NAMED["call"], "[CALL: f(])", 9, "unexpected-text", "a value", "]", with_grammar=False)
-    assert mismatch(message) == ("a value", "]", 9)
-    assert mismatch(MALFORMED_CODES["duplicate-key"]) is None
+    assert message_parts(message) == ("a value", "]", 9)
+    assert message_parts(MALFORMED_CODES["duplicate-key"]) is None
 
 
 @pytest.mark.parametrize(

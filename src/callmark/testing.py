@@ -31,7 +31,7 @@ from callmark.dialects import Dialect, dialects, expand, select, selected
 from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.grammar import GrammarCall, Mismatch, load
-from callmark.reading.options import Limits
+from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.parser import Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
@@ -358,8 +358,7 @@ def check_grammar(dialect: str | Dialect, text: str) -> None:
     >>> check_grammar("call", "[CALL: get_weather(city='Oslo', days=2)]")
     """
     row = selected(dialect)
-    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
-    options: dict[str, Any] = {"dialects": row, "contexts": everywhere}
+    options: dict[str, Any] = {"dialects": row, "contexts": EVERYWHERE}
     heads = [head for form in row.forms for head in [Pattern(expand(form.head)).match(text)] if head and form.alone]
     for head in heads[:1]:
         options["nonce"] = head["nonce"] if "nonce" in head.re.groupindex else None
@@ -476,8 +475,7 @@ def check_inverse(
         if refusals:
             return
         raise
-    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
-    events = in_chunks([text], dialects=dialect, tools=tools, contexts=everywhere, tolerance="strict")
+    events = in_chunks([text], dialects=dialect, tools=tools, contexts=EVERYWHERE, tolerance="strict")
     calls = [event for event in events if isinstance(event, Call)]
     texts = "".join(event.text for event in events if isinstance(event, Text))
     rest = texts.strip() or any(isinstance(event, Malformed) for event in events)
@@ -523,10 +521,9 @@ def _registered_and(own: Iterable[str | Dialect]) -> tuple[Dialect, ...]:
 
 
 def _check_callless(law: str, text: str, rows: tuple[Dialect, ...]) -> None:
-    everywhere = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
     words = list(dict.fromkeys(re.findall(r"[^\W\d][\w.:/\-]*", text)))  # what salvage takes wants the name of a tool
     for tolerance, tools in (("lenient", None), ("strict", None), ("salvage", words)):
-        options = {"dialects": rows, "contexts": everywhere, "tolerance": tolerance, "tools": tools}
+        options = {"dialects": rows, "contexts": EVERYWHERE, "tolerance": tolerance, "tools": tools}
         calls = [event for event in in_chunks([text], **options) if isinstance(event, Call)]
         if calls:
             raise AssertionError(f"{law}: expected no call, found {calls!r}\ntext: {text!r}")

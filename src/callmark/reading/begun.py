@@ -9,18 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect
 from callmark.events import ArgumentsDelta, CallStart, JsonValue
-from callmark.reading.options import ContextPolicy, Tolerance
+from callmark.reading.options import EVERYWHERE, Tolerance
 from callmark.reading.parser import Parser
-
-EVERYWHERE: Final[Mapping[str, ContextPolicy]] = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
-"""A broken marker was read where it stood, so that it is read again wherever that was."""
 
 
 class Begun(NamedTuple):

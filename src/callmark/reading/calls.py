@@ -35,7 +35,7 @@ from callmark.reading.diagnosis import explain, nearest
 from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import STUCK, ObjectReader, last_token
-from callmark.reading.options import NOTICES, Limits
+from callmark.reading.options import NOTICES, Limits, Remark
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import Pattern
@@ -509,7 +509,7 @@ class CallReading:
         message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"
         self._events.append(Notice(span, "unknown-tool", message))
 
-    def _over_limit(self) -> tuple[str, str] | tuple[()]:
+    def _over_limit(self) -> Remark:
         """Return the Notice that says that the limit of calls is reached; () where it was said."""
         if self._limit_told:
             return ()

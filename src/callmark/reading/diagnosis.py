@@ -91,7 +91,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did it mean {folded[near[0]]!r}?" if near else ""
 
 
-class Mismatch(NamedTuple):
+class MessageParts(NamedTuple):
     """The parts of a message of `explain`: what was `expected`, what was `found`, and where in the marker."""
 
     expected: str
@@ -99,16 +99,16 @@ class Mismatch(NamedTuple):
     at: int
 
 
-def mismatch(message: str) -> Mismatch | None:
+def message_parts(message: str) -> MessageParts | None:
     """Return the parts of a message of `explain`, None where it names no place.
 
-    >>> mismatch('expected ":", found "x", 27 characters into the marker')
-    Mismatch(expected='":"', found='x', at=27)
+    >>> message_parts('expected ":", found "x", 27 characters into the marker')
+    MessageParts(expected='":"', found='x', at=27)
     """
     found = re.fullmatch(
         r"expected (.+), found (?:(['\"])(.+)\2|(.+)), ([0-9]+) characters into the marker", message, re.DOTALL
     )
-    return Mismatch(found[1], found[3] or found[4], int(found[5])) if found else None
+    return MessageParts(found[1], found[3] or found[4], int(found[5])) if found else None
 
 
 def unknown_tool(message: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from callmark.dialects import Dialect, select
 from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
 from callmark.events import Malformed, Notice
-from callmark.reading.diagnosis import mismatch, unknown_tool
+from callmark.reading.diagnosis import message_parts, unknown_tool
 
 if TYPE_CHECKING:
     from callmark.languages import Language
@@ -143,7 +143,7 @@ def _on_malformed(
 
 def _sound(came: Begun, problem: Malformed) -> Begun:
     """Leave out a last value behind whose quote something wrong stands at once: perhaps it was never closed."""
-    parts = mismatch(problem.message)
+    parts = message_parts(problem.message)
     if parts is None or problem.code != "unexpected-text" or not came.arguments:
         return came
     *others, (_, value) = came.arguments.items()
@@ -159,7 +159,7 @@ def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
 
 def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     """Return what was expected and found, and the text around the place, with the place marked."""
-    parts = mismatch(problem.message)
+    parts = message_parts(problem.message)
     if parts is None or parts.at > len(problem.raw):
         return ""
     at = parts.at
@@ -197,8 +197,8 @@ def _filled(phrase: str, **values: str) -> str:
 
 def _closing(raw: str, dialect: Dialect, came: Begun, nonce: str | None) -> str:
     """Return what behind `raw` makes a call of it, "" where that is not known."""
-    from callmark.reading.begun import EVERYWHERE
     from callmark.reading.forms import ending
+    from callmark.reading.options import EVERYWHERE
     from callmark.reading.whole import parse
 
     end = ending(dialect)

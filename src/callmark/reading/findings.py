@@ -20,7 +20,7 @@ from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
 from callmark.reading.codes import WANTED
-from callmark.reading.diagnosis import mismatch, said, string_begin
+from callmark.reading.diagnosis import message_parts, said, string_begin
 from callmark.reading.schemas import known_tools
 from callmark.reading.whole import Parsed, parse
 
@@ -157,7 +157,7 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             done = f"{_DONE.get(problem.code, 'left as text')}: {problem.message}"
         else:
             dialect, name = problem.dialect, problem.name or ""
-            parts = mismatch(problem.message)
+            parts = message_parts(problem.message)
             if parts is not None:
                 at, seen, expected = at + parts.at, parts.found, parts.expected
             twice = _TWICE.fullmatch(problem.message)

@@ -48,6 +48,10 @@ _POLICIES: Final = {
     "quote": ("text", "allow"),
     "reasoning": ("text", "allow"),
 }
+EVERYWHERE: Final[Mapping[str, ContextPolicy]] = dict.fromkeys(_POLICIES, "allow")
+"""The option `contexts` with which markers are read wherever they stand."""
+Remark: TypeAlias = tuple[str, str] | tuple[()]
+"""Code and message of a Notice, or () for none."""
 NOTICES: Final = {
     "fence": ("marker-in-fence", "a marker in a code fence is not a call"),
     "code": ("marker-in-code", "a marker in inline code is not a call"),

@@ -45,6 +45,7 @@ from callmark.reading.options import (
     ContextPolicy,
     Dialects,
     Limits,
+    Remark,
     Tolerance,
     checked_limits,
     checked_policies,
@@ -409,17 +410,10 @@ class Parser(SectionReading):
                 context = self._left
             if entry.special:
                 passed = hit
-                if kind == "tag":
-                    if self._tag(hit, found.end(), context, found.lastgroup):
-                        return True
-                    at, hit = hit + 1, -1
-                    continue
-                if kind == "quoting":
-                    if context is None and self._channel == "content":
-                        self._quote(base + hit, found["tag"], opens=found["closes"] is None)
-                    at, hit = hit + 1, -1
-                    continue
-                if (entry.line_start and not contexts.at_line_start) or (entry.salvage and not self._known(found)):
+                read = self._special(entry, found, context)
+                if read:
+                    return True
+                if read is not None:
                     at, hit = hit + 1, -1
                     continue
             if (
@@ -431,17 +425,9 @@ class Parser(SectionReading):
                 passed = hit
                 refusal = self._refusal(entry, found, context)
                 if refusal is not None:
-                    if kind == "opener" and context is not None:
-                        rest = buffer[found.end() : found.end() + BLANKS_LIMIT]
-                        behind = found.end() + len(rest) - len(rest.lstrip(" \t\r\n"))
-                        if behind == size and not final and len(rest) < BLANKS_LIMIT:
-                            self._show(hit)
-                            return self._wait_in_text(hit, passed)
-                        self._left, self._left_place = context, base + behind
-                    if refusal and (kind != "opener" or not entry.form.alone):
-                        self._show(hit)
-                        self._events.append(Notice(Span(base + hit, base + max(found.end(), hit + 1)), *refusal))
-                    at = found.end() if kind == "opener" else hit + 1
+                    at = self._refuse(entry, found, context, refusal, final)
+                    if at < 0:
+                        return self._wait_in_text(hit, passed)
                     hit = -1
                     continue
             start = self._shown
@@ -476,6 +462,36 @@ class Parser(SectionReading):
                 continue
             self._begin(entry, found)
             return True
+
+    def _special(self, entry: Entry, found: re.Match[str], context: Context | None) -> bool | None:
+        """Look at an entry that is no marker, or not everywhere: return whether it was read; None for a marker."""
+        if entry.kind == "tag":
+            return self._tag(found.start(), found.end(), context, found.lastgroup)
+        if entry.kind == "quoting":
+            if context is None and self._channel == "content":
+                self._quote(self._base + found.start(), found["tag"], opens=found["closes"] is None)
+            return False
+        if (entry.line_start and not self._contexts.at_line_start) or (entry.salvage and not self._known(found)):
+            return False
+        return None
+
+    def _refuse(
+        self, entry: Entry, found: re.Match[str], context: Context | None, refusal: Remark, final: bool
+    ) -> int:
+        """Leave a marker as text and say why: return the index where to go on, -1 where more text must tell."""
+        base, hit, end = self._base, found.start(), found.end()
+        opener = entry.kind == "opener"
+        if opener and context is not None:
+            rest = self._buffer[end : end + BLANKS_LIMIT]
+            behind = end + len(rest) - len(rest.lstrip(" \t\r\n"))
+            if behind == len(self._buffer) and not final and len(rest) < BLANKS_LIMIT:
+                self._show(hit)
+                return -1
+            self._left, self._left_place = context, base + behind
+        if refusal and not (opener and entry.form.alone):  # else the call behind it is told of
+            self._show(hit)
+            self._events.append(Notice(Span(base + hit, base + max(end, hit + 1)), *refusal))
+        return end if opener else hit + 1
 
     def _known(self, found: re.Match[str]) -> bool:
         """Whether a head that only salvage takes names a tool that was given."""
@@ -518,10 +534,8 @@ class Parser(SectionReading):
         elif not self._quoted:
             self._quoted_end = 0
 
-    def _refusal(
-        self, entry: Entry, found: re.Match[str], context: Context | None
-    ) -> tuple[str, str] | tuple[()] | None:
-        """Return why a marker is left as text: a Notice's code and message, or () for no Notice; None if it is read."""
+    def _refusal(self, entry: Entry, found: re.Match[str], context: Context | None) -> Remark | None:
+        """Return why a marker is left as text, None if it is read."""
         nonce = found["nonce"] if entry.has_nonce else None
         if nonce != self._nonce and (entry.kind != "opener" or self._nonce is not None):
             return "unknown-nonce", "a marker with another nonce, or with none, is not a call"

@@ -291,8 +291,9 @@ _BEGIN: Final = {"json": _OBJECT, "arguments": _OBJECT, "envelope": _ENVELOPE}
 
 
 class Patterns:
-    """The patterns of one form.
+    """The patterns of one form. Those of its fields have the names of these: `head`, `tail`, `opener`, `loose_openers`.
 
+    loose      the heads that tolerant reading takes beside `head`
     begin      what leads to arguments that are a JSON object (group `name`: that of an envelope); None where none does
     blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
@@ -304,6 +305,9 @@ class Patterns:
     value_end  of `parameters`: what ends a value, in words
     spaced     of `parameters`: whether blanks may stand behind a value
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
+    stops      of `parameters`: finds in a chunk of a value that comes out as a string what does not pass as it is;
+               `breaks` the same in one that is held
+    between    of `parameters`: what stands between two values: what opens the next one, or (group `tail`) the tail
     element    of `parameters`: what opens an element in a value; None where values hold none
     inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail
     loose_between   of `parameters`: what tolerant reading takes between values too; `loose_first` before the first one

@@ -17,8 +17,8 @@ from callmark.dialects.model import anonymous
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
-from callmark.reading.begun import EVERYWHERE
 from callmark.reading.grammar import load
+from callmark.reading.options import EVERYWHERE
 from callmark.reading.scanner import beginnings, check_row, in_words
 from callmark.reading.whole import parse
 

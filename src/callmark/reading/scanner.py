@@ -82,7 +82,16 @@ def stray(dialect: Dialect) -> Stray | None:
 
 
 class Entry:
-    """A pattern with which something begins: a section, a call, or reasoning. Its groups are looked up once."""
+    """A pattern with which something begins, and which groups it has.
+
+    kind      "opener" of a section; "head" of a call; "loose", a head that is a repair; "tag" of reasoning or markup;
+              "quoting", a tag of HTML around code
+    section   what an opener opens
+    stray     what may stand once too often behind what it begins
+    guess     of a head, the literal that most likely ends its marker, `closing` characters long; "" for none
+    simple    whether between head and `guess` there may be a JSON object and nothing else
+    special   whether it is no marker, or one only at the beginning of a line or with the name of a given tool
+    """
 
     def __init__(
         self,
@@ -135,6 +144,10 @@ class Entry:
 class Plan:
     """What to look for.
 
+    first       an entry, whichever: there always is one
+    entries     those that may begin with a character, in the order in which they are tried; `starts`: the pattern
+                that matches where any of them does
+    searched    for each such character: it, the first entry, and its pattern; `searched_in_ascii`: those of ASCII
     any         finds a character with which an entry may begin; without one, a chunk is plain text
     waits       tells of a short text whether only more text can tell what begins with it, None for no
     entries_at  gives the entries that can match a text that begins with so many characters, in their order

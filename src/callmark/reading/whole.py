@@ -10,7 +10,7 @@ from typing import Any
 from callmark.dialects import dialects as registered
 from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Notice, Span, Text
-from callmark.reading.options import ContextPolicy, Dialects, Limits, Tolerance
+from callmark.reading.options import EVERYWHERE, ContextPolicy, Dialects, Limits, Tolerance
 from callmark.reading.parser import Parser
 
 
@@ -96,8 +96,7 @@ def detect(text: str) -> tuple[str, ...]:
     """
     if not isinstance(text, str):
         raise UsageError(f"detect: expected a str, found {type(text).__name__}")
-    everywhere: dict[str, ContextPolicy] = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
-    parsed = parse(text, dialects=registered(), contexts=everywhere, limits=Limits(calls=1000))
+    parsed = parse(text, dialects=registered(), contexts=EVERYWHERE, limits=Limits(calls=1000))
     found: Counter[str] = Counter()
     for event in parsed.events:
         if isinstance(event, Call):
