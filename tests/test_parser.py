@@ -322,6 +322,17 @@ def test_a_reader_over_the_limit_that_dies_of_what_it_took_before_ends_at_one_pl
         assert joined(events) == expected, cut
 
 
+@pytest.mark.parametrize("tolerance", ["lenient", "strict"])
+def test_places_in_a_long_value_do_not_count_the_line_break_behind_it(tolerance):
+    value = '{"a":"x"' + " " * 5000 + '"b":1}'
+    text = f"<function=f>\n<parameter=o>\n{value}\n</parameter>\n</function>"
+    options = {"tolerance": tolerance, "tools": {"f": {"properties": {"o": {"type": "object"}}}}}
+    expected = joined(whole(text, **options))
+    assert joined(by_characters(text, **options)) == expected
+    for call in calls_of(expected):
+        assert [repair.span.start for repair in call.repairs] == [text.index('"b"')]
+
+
 def test_the_call_over_the_limit_is_text_and_said_once():
     text = "[CALL: f()] " * 67
     events = whole(text)

@@ -339,7 +339,8 @@ class ParametersReader:
             piece = self._tail + piece
             self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
             piece = piece[: len(piece) - len(self._tail)]
-        return self._write(piece, stop)
+        end = self._write(piece, stop - len(self._tail))
+        return end if self.status == DEAD else stop
 
     def _write(self, piece: str, stop: int) -> int:
         """Write a piece of the value, which ends at index `stop`, or hold it while the value's type is open."""
