@@ -401,6 +401,7 @@ FOUND: tuple[tuple[str, dict[str, Any]], ...] = (
     ('<tool_call>{"name":"f","":{"a":1,"a":2}}</tool_call>', {}),
     ("<tool_call>f\n</tool_call>", {"dialects": "glm"}),
     ("<|tool_call>call:f{a:1,b :[]}<tool_call|>", {}),
+    ("<|tool_call>call:f{a:1,d\n" + " " * 130 + ":2}<tool_call|>", {}),
     ("[CALL: f(a=7)]", {"tools": {"f": {"properties": {"a": {"type": "string"}}}}}),
 )
 """Texts that broke a law once, as small as they could be made."""
