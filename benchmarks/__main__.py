@@ -266,7 +266,7 @@ def readme(path: Path, write: bool) -> None:
 @main.command()
 @click.argument("revision", metavar="REV")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--rounds", default=15, show_default=True, type=click.IntRange(min=2))  # there are quartiles
+@click.option("--rounds", default=15, show_default=True, type=click.IntRange(min=8))  # of fewer, quartiles tell noise
 @click.option("--instructions/--no-instructions", default=True, help="Count instructions too (Linux or valgrind).")
 def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
     """Tell what the working tree costs against REV: times in turns, and instructions."""

@@ -413,13 +413,13 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["compare", "no-such-revision"], "no-such-revision"), (["compare", "HEAD", "--rounds", "1"], "x>=2"),
+    (["compare", "no-such-revision"], "no-such-revision"), (["compare", "HEAD", "--rounds", "2"], "x>=8"),
     (["whole", "--rounds", "0"], "x>=1"), (["whole", "--peer", "nobody"], "nobody"), (["whoel"], "whoel"),
     (["compare", "--", "-f"], "reference: -f"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_in_a_line(words, said, tmp_path):
     done = CliRunner().invoke(main, words if words[0] == "compare" else [*words, "--out", str(tmp_path / "x" / "y")])
-    if words[0] == "compare" and said != "x>=2" and not ROOT.joinpath(".git").exists():
+    if words[0] == "compare" and said != "x>=8" and not ROOT.joinpath(".git").exists():
         said = "not a git repository"
     assert (done.exit_code, said in done.output) in ((1, True), (2, True))
     assert isinstance(done.exception, SystemExit)
