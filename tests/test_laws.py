@@ -1279,7 +1279,10 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', .*found 'sS'"),
         ({"head": "({name}"}, r"dialect own: forms\[0\].head: no valid pattern: missing .*, in '\("),
         ({"body": "yaml"}, r"dialect own: Invalid enum value 'yaml' - at `\$.forms\[0\].body`"),
-        ({"loose_heads": "-> {name} "}, r"Expected `array`, got `str` - at `\$.forms\[0\].loose_heads`"),
+        ({"alone": "yes"}, r"dialect own: Expected `bool`, got `str` - at `\$.forms\[0\].alone`"),
+        ({"loose_heads": "-> {name} "}, "loose_heads: expected a tuple, found str"),
+        ({"loose_heads": ["-> {name} "]}, "loose_heads: expected a tuple, found list"),
+        ({"tags": [r"<note>"]}, "dialect own: tags: expected a tuple, found list"),
         ({"tags": ("(",)}, "dialect own: tags: no valid pattern: missing"),
         ({"tags": ("@note",)}, r"dialect own: tags: expected a pattern that begins with `<` or `\\\[`, found '@note'"),
         ({"head": r"^=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning, nor"),
@@ -1310,6 +1313,12 @@ def test_a_repair_that_is_none_is_refused():
 def test_what_stands_in_the_line_of_a_table_is_one_line(field, text):
     with pytest.raises(DialectError, match=f"dialect own: {field}: expected one line of text, found 'one"):
         replace(row(), **{field: text})
+
+
+def test_one_form_in_brackets_is_no_tuple_of_forms():
+    (form,) = row().forms
+    with pytest.raises(DialectError, match="dialect own: forms: expected a tuple, found Form"):
+        replace(row(), forms=form)
 
 
 def test_a_variant_may_be_a_section():

@@ -107,6 +107,14 @@ def _check_place(field: str, pattern: str) -> None:
         )
 
 
+def _check_tuples(where: str, row: msgspec.Struct, *fields: str) -> None:
+    """Raise DialectError where a field holds no tuple: a text would be taken for its characters, a list has no hash."""
+    for field in fields:
+        found = getattr(row, field)
+        if type(found) is not tuple:
+            raise DialectError(f"{where}{field}: expected a tuple, found {type(found).__name__}")
+
+
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One way in which a dialect's markers look.
 
@@ -193,6 +201,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     arguments_keys: tuple[str, ...] = ("arguments", "parameters", "args", "input")
 
     def __post_init__(self) -> None:
+        _check_tuples(
+            "", self, "repairs", "loose_heads", "loose_openers", "loose_parameters", "name_keys", "arguments_keys"
+        )
         if not self.begins:
             raise DialectError("begins: expected the characters with which a marker may begin, found none")
         if not self.quote:
@@ -364,6 +375,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         for field, text in (("title", self.title), ("models", self.models)):  # each stands in the row of a table
             if not text.isprintable():
                 raise DialectError(f"dialect {self.name}: {field}: expected one line of text, found {text!r:.80}")
+        _check_tuples(f"dialect {self.name}: ", self, "forms", "variants", "tags", "results")
         if not self.forms:
             raise DialectError(f"dialect {self.name}: expected at least one form, found none")
         if self.writing is not None and not 0 <= self.writing.form < len(self.forms):
@@ -379,7 +391,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         where = f"dialect {self.name}"
         try:
             msgspec.convert(msgspec.to_builtins(self), Dialect)
-        except (msgspec.ValidationError, TypeError) as error:
+        except msgspec.ValidationError as error:
             raise DialectError(f"{where}: {error}") from error
         for place, form in self.placed_forms():
             form.check(place)
