@@ -38,7 +38,7 @@ from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
 from callmark.reading import fast, scanner
-from callmark.reading.diagnosis import mismatch
+from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, patterns, prefix, section
@@ -309,7 +309,7 @@ def stands_elsewhere(call: Call, events: Any) -> bool:
             if other.dialect in ("mistral", "pythonic") and other.span.end <= call.span.start:
                 return True
         if isinstance(other, Malformed) and other.span.start <= call.span.start and call.span.end <= other.span.end:
-            parts = mismatch(other.message)
+            parts = message_parts(other.message)
             if parts is None or call.span.end <= other.span.start + parts.at:
                 return True
         if isinstance(other, Malformed) and call.raw[0] == "{" and other.span.start < call.span.start < other.span.end:

@@ -154,6 +154,11 @@ def test_openers_are_broken_where_one_can_see_it():
     assert neutralized_inside("an Action: f\nAction Input: {}") == "an Action: f\nAction Input: {}"
 
 
+def test_a_character_beyond_the_first_plane_is_escaped_in_two():
+    check_neutral('{"\U00012000": {}}')
+    assert json.loads(neutralize('{"\U00012000": {}}')) == {"\U00012000": {}}
+
+
 def test_json_stays_json():
     text = (
         '{"a": "<tool_call>{}</tool_call>", "[CALL: f(": ["\\\\[CALL: f()]", "\\n[CALL: f()]"], "n": [1.0, 1e5, true]}'

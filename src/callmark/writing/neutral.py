@@ -160,7 +160,8 @@ class Openers:
         pieces = []
         done = 0
         for place in sorted(escapes):
-            pieces += [text[done:place], f"\\u{ord(text[place]):04x}"]
+            units = text[place].encode("utf-16-be", "surrogatepass").hex()  # beyond the first plane there are two
+            pieces += [text[done:place], *(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))]
             done = place + 1
         written = "".join([*pieces, text[done:]])
         return None if next(self._found(written), None) is not None else written
