@@ -297,11 +297,16 @@ def test_no_marker_begins_in_the_strings_of_arguments_over_the_limit():
         assert codes_of(events) == ["arguments-too-long"]
 
 
-def test_arguments_over_the_limit_end_where_their_reader_dies_in_every_chunking():
-    text = '<function_call><tool>f</tool><args_json><![CDATA[{"": "x--y "<function<function_call><tool>g</tool>'
-    expected = joined(whole(text, limits=Limits(arguments=40)))
+@pytest.mark.parametrize(
+    ("body", "limit"),
+    [('{"": "x--y "<function', 40), ('{a:"l"``]\n', 30)],
+    ids=["of-what-comes", "of-what-it-took-before"],
+)
+def test_arguments_over_the_limit_end_where_their_reader_dies_in_every_chunking(body, limit):
+    text = f"<function_call><tool>f</tool><args_json><![CDATA[{body}<function_call><tool>g</tool>"
+    expected = joined(whole(text, limits=Limits(arguments=limit)))
     assert codes_of(expected) == ["arguments-too-long", "unclosed-marker"]
-    for cut, events in every_single_cut(text, limits=Limits(arguments=40)):
+    for cut, events in every_single_cut(text, limits=Limits(arguments=limit)):
         assert joined(events) == expected, cut
 
 
@@ -311,14 +316,6 @@ def test_a_line_that_follows_arguments_over_the_limit_begins_one_in_every_chunki
     expected = joined(whole(text, **options))
     assert [call.arguments for call in calls_of(expected)] == [{"b": 1}]
     for cut, events in every_single_cut(text, **options):
-        assert joined(events) == expected, cut
-
-
-def test_a_reader_over_the_limit_that_dies_of_what_it_took_before_ends_at_one_place():
-    text = '<function_call><tool>f</tool><args_json><![CDATA[{a:"l"``]\n<function_call><tool>f</tool>'
-    expected = joined(whole(text, limits=Limits(arguments=30)))
-    assert codes_of(expected) == ["arguments-too-long", "unclosed-marker"]
-    for cut, events in every_single_cut(text, limits=Limits(arguments=30)):
         assert joined(events) == expected, cut
 
 
