@@ -32,6 +32,7 @@ from callmark import (
     UsageError,
     Writing,
     parse,
+    render_call,
 )
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
@@ -440,6 +441,18 @@ def test_a_long_string_of_python_is_the_same_whole_and_in_chunks(behind):
     text = "[CALL: f(a='" + r"""it\'s "x"\n\\ é \" \b""" * 64 + f"{behind}')]"
     laws.check_all(text)
     assert [call.arguments for call in parse(text).calls] == ([] if behind else [{"a": 'it\'s "x"\n\\ é " \b' * 64}])
+
+
+@pytest.mark.parametrize("cut_one", [row.name for row in dialects() if any(form.foreign for form in row.forms)])
+def test_no_closer_of_a_call_in_another_dialect_ends_a_value_that_was_cut(cut_one):
+    first = render_call("first", {"a": "Oslo is fine"}, cut_one)
+    begun = first[: first.index(" is fine")]
+    for other in dialects():
+        if other.writing is not None:
+            text = f"{begun}\n{render_call('second', {'k': 'x', 'l': 'y'}, other)}"
+            calls = parse(text, dialects=[cut_one, other]).calls
+            wrong = [call for call in calls if "wrong-closer" in {repair.code for repair in call.repairs}]
+            assert not wrong, other
 
 
 def test_every_marker_of_the_strategies_is_a_member():
