@@ -39,7 +39,7 @@ _SCALAR: Final = (
 )
 _IN_CONTAINER: Final = Pattern(_SCALAR)
 _BEHIND_KEY: Final = Pattern(rf"[\"']{_BLANKS}:")
-_COMMA: Final = {  # by the bracket that closes what it stands in
+_COMMA: Final = {  # by the bracket that closes what it stands in; the group holds a word behind it, if there is one
     "}": Pattern(rf",{_BLANKS}(?=[\"'])()"),
     "]": Pattern(rf",{_BLANKS}(?:(?=[\"'\[{{])|{_SCALAR})"),
 }
