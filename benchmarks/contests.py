@@ -47,6 +47,7 @@ WARM_SECONDS = 0.02  # a shorter text is read AGAIN times, or for so long, befor
 COLD_SECONDS = 1.0  # up to here a first reading may be long because something was compiled: it is read once more
 AGAIN = 4
 MAKING = 4  # environments that are made at the same time
+_IN_WORDS = ("call", "hermes")  # spellings whose calls are read among nothing but words, too
 _NO_DOUBT = "not run: what shorter texts took leaves no doubt"
 LEAST_SPEED = 100_000  # characters a second: who reads very long texts at that has all the time for it
 GOOD_SPEED = 2_000_000  # and who reads them at that has a round or more
@@ -388,6 +389,7 @@ class Arena:
                 huge(spelling, scale.big_argument, scale.seed),
                 huge(spelling, scale.big_argument // 10, scale.seed, closers=True),
                 sparse(spelling, 2048, scale.seed)._replace(name="a message of 2 KB"),
+                *([sparse(spelling, scale.characters, scale.seed, plain=True)] if spelling.name in _IN_WORDS else ()),
             ):
                 yield self.contest(workload, (_FIND, _DEFAULT, _OWN, _COMPILED, *peers))
         broken = repairs(scale.dense_characters, scale.seed)

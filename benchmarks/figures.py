@@ -45,7 +45,7 @@ def targets(rows: list[Row]) -> Iterator[Row]:
                 continue
             workload, spelling = ours["workload"], ours["spelling"]
             name = f"whole{mark}, {workload}, {spelling}"
-            if workload in ("prose with calls", "one big call"):
+            if workload in ("prose with calls", "words with calls", "one big call"):
                 yield row(f"{name}: x floor", ours.get("x floor"), 2)
             elif workload == "dense":
                 yield row(f"{name}: x floor", ours.get("x floor"), 3)

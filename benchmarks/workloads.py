@@ -118,18 +118,19 @@ _CITIES = ("Oslo", "Lima", "Kyoto", "Abuja", "Quito", "Hanoi")
 _PHRASES = ("see you at noon, not before", 'a "quoted" word', "brackets ) ] } inside", "C:/data/in.csv", "他说：你好")
 
 
-def _line(rng: random.Random) -> str:
+def _line(rng: random.Random, crumbs: float) -> str:
     words: list[str] = []
     length = 0
     while length < 72:
-        word = rng.choice(_CRUMBS) if rng.random() < 0.06 else rng.choice(_WORDS)
+        word = rng.choice(_CRUMBS) if rng.random() < crumbs else rng.choice(_WORDS)
         words.append(word)
         length += len(word) + 1
     return " ".join(words)
 
 
-def _lines(rng: random.Random) -> Iterator[str]:
-    pool = [_line(rng) for _ in range(400)]  # a line is drawn from a pool: 10 MB of text must not take 10 s to write
+def _lines(rng: random.Random, crumbs: float = 0.06) -> Iterator[str]:
+    # A line is drawn from a pool: 10 MB of text must not take 10 s to write.
+    pool = [_line(rng, crumbs) for _ in range(400)]
     while True:
         yield rng.choice(pool) + ("\n\n" if rng.random() < 0.1 else "\n")
 
@@ -227,12 +228,12 @@ def _compose(name: str, spelling: Spelling, pieces: Iterator[str | tuple[str, Ar
     )
 
 
-def sparse(spelling: Spelling, characters: int, seed: int = 0) -> Workload:
-    """Prose with a call per 2 KB: the usual answer of a model."""
+def sparse(spelling: Spelling, characters: int, seed: int = 0, *, plain: bool = False) -> Workload:
+    """Prose with a call per 2 KB: the usual answer of a model; `plain`: words alone, without links, code and JSON."""
 
     def pieces() -> Iterator[str | tuple[str, Arguments]]:
         rng = random.Random(seed)
-        lines = _lines(rng)
+        lines = _lines(rng, 0) if plain else _lines(rng)
         total = since = 0
         while total < characters:
             line = next(lines)
@@ -244,7 +245,7 @@ def sparse(spelling: Spelling, characters: int, seed: int = 0) -> Workload:
                 yield "\n"
                 since = 0
 
-    return _compose("prose with calls", spelling, pieces())
+    return _compose("words with calls" if plain else "prose with calls", spelling, pieces())
 
 
 def dense(spelling: Spelling, characters: int, seed: int = 0) -> Workload:

@@ -133,6 +133,7 @@ def fakes(tmp_path) -> Launch:
 def shapes(seed: int) -> list[Workload]:
     made = [make(spelling, 3000, seed) for spelling in SPELLINGS.values() for make in (sparse, dense, huge, wide)]
     made += [huge(spelling, 3000, seed, closers=True) for spelling in SPELLINGS.values()]
+    made += [sparse(spelling, 3000, seed, plain=True) for spelling in SPELLINGS.values()]
     return [*made, repairs(3000, seed)]
 
 
