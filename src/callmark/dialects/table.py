@@ -985,6 +985,43 @@ BUILTIN: tuple[Dialect, ...] = (
         ),
     ),
     Dialect(
+        name="solar_open",
+        title="<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{...}<|tool_call:end|>",
+        models="Solar Open 100B",
+        source="its chat template",
+        forms=(
+            Form(
+                opener=r"<\|tool_calls\|>{ws}(?=<\|tool_call:begin\|>)",
+                head=(
+                    r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
+                    r"<\|tool_call:args\|>{ws}(?=\{)"
+                ),
+                body="json",
+                loose_heads=(
+                    r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
+                    r"<\|tool_call:args\|>{ws}(?P<missing>)(?P<empty><\|tool_call:end\|>)",
+                ),
+                tail=r"{ws}<\|tool_call:end\|>",
+                loose_tail=r"(?={ws}<\|calls\|>)",
+                closer=r"<\|calls\|>",
+            ),
+        ),
+        tags=(
+            r"<\|begin\|>assistant{ws}(?:<\|think(?P<opens>)\|>|(?=<\|(?:content|tool_calls)\|>))",
+            r"<\|think(?P<opens>)\|>",
+            r"<\|end(?P<closes>)\|>",
+            r"<\|content\|>",
+        ),
+        writing=Writing(
+            opener="<|tool_calls|>",
+            call="<|tool_call:begin|>{id}<|tool_call:name|>{name}<|tool_call:args|>{arguments}<|tool_call:end|>",
+            separator="",
+            closer="<|calls|>",
+            id="{id}",
+            default_id="{name}:{index}",
+        ),
+    ),
+    Dialect(
         name="solar_open2",
         title="<|tool_call:start|>f<|tool_arg:start|>key<|tool_arg:value|>value<|tool_arg:end|><|tool_call:end|>",
         models="Solar Open2",
