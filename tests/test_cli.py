@@ -394,6 +394,22 @@ def test_a_file_that_does_not_grow_is_looked_at_again(tmp_path: Path, monkeypatc
     assert list(module.chunks(str(path), follow=True)) == ["one", " two", ""]
 
 
+def test_a_pipe_that_is_empty_for_now_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading_end, writing_end = os.pipe()
+    os.set_blocking(reading_end, False)
+
+    class Event(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            os.write(writing_end, b"one")
+            os.close(writing_end)
+            return True
+
+    module = importlib.import_module("callmark.cli.files")
+    monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event))
+    monkeypatch.setattr(module, "open_named", lambda *_, **__: os.fdopen(reading_end, "rb", 0))
+    assert list(module.chunks("-")) == ["one", ""]
+
+
 def test_follow_stops_where_a_file_is_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "growing.txt"
     path.write_text("Hello, this is text.\n")

@@ -596,6 +596,13 @@ def test_a_missing_grammar_is_named():
         flatten(Dialect(name="none", title="", models="", source="", forms=(form,)))
 
 
+def test_a_grammar_that_is_no_text_is_named(tmp_path):
+    dialect = own(tmp_path, "marker: call")
+    Path(dialect.grammar).write_bytes(b"call: \xff")
+    with pytest.raises(DialectError, match="utf-8"):
+        load(dialect)
+
+
 def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_path):
     page = Path(__file__).parent.parent.joinpath("README.md").read_text("utf-8")
     (overrides,) = re.findall(r"^  (%import \.envelope.*?)\n  ```", page, re.MULTILINE | re.DOTALL)
