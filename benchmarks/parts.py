@@ -104,13 +104,13 @@ def full(seed: int) -> Scale:
         text_lengths=tuple(4**power * 1024 for power in range(7)),
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
         chunked_characters=262_144,
-        attack_lengths=(16_384, 262_144),
+        attack_lengths=(8192, 131_072),
         attack_every=1,
-        prose_memory=1_000_000,
+        prose_memory=500_000,
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
         stdio_calls=5000,
-        growth_seconds=0.5,
+        growth_seconds=0.3,
     )
 
 
