@@ -161,6 +161,7 @@ _MORE: Final[dict[str, tuple[str, str | tuple[str, ...], dict[str, Any]]]] = {
     ),
     "extra-comma": (_READ, '[CALL: look({"at": 1,})]', {}),
     "comment": (_READ, '[CALL: look({"at": 1 /* there */})]', {}),
+    "odd-blank": (_READ, '[CALL: look({"at":\u00a01})]', {}),
     "raw-control-character": (_READ, '[CALL: say({"text": "one\ntwo"})]', {}),
     "literal-backslash": (
         r"Look whether the path or pattern is right: a model that forgets to double \d may have meant \n so too.",
@@ -250,6 +251,7 @@ WANTED: Final[Mapping[str, str]] = {
     "missing-comma": '","',
     "extra-comma": "no comma",
     "comment": "no comment",
+    "odd-blank": "a space",
     "raw-control-character": r"an escape, such as \n",
     "literal-backslash": r"a backslash that is doubled: \\",
     "markdown-escape": "the name without backslashes",

@@ -24,7 +24,9 @@ from callmark.reading.patterns import HOLD_LIMIT, Pattern, begins
 from callmark.reading.prefixes import literals, merged
 from callmark.reading.runs import Runs
 
-_BLANKS: Final = r"[ \t\r\n]{0,64}+"
+ODD_BLANKS: Final = frozenset("\u00a0\u1680\u180e\u202f\u205f\u2060\u3000\ufeff").union(map(chr, range(0x2000, 0x200C)))
+"""White space that JSON does not know, and what has no width: blanks between the parts of an object."""
+_BLANKS: Final = rf"[ \t\r\n{''.join(sorted(ODD_BLANKS))}]{{0,64}}+"
 _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string
 _FEW: Final = r"[ \t\r\n]{0,8}+"
 _QUOTE: Final = "[\"'“”„‘’]"
@@ -227,7 +229,7 @@ class Lookahead:
     def runs(self) -> Runs:
         """What passes by members and items where nothing is in doubt."""
         return Runs(
-            self._signs, blanks=_BLANKS, key=KEY_PATTERN, quoted_key=_QUOTED_KEY, item=_ITEM,
+            self._signs, blanks=r"[ \t\r\n]{0,64}+", key=KEY_PATTERN, quoted_key=_QUOTED_KEY, item=_ITEM,
             remarks=self._remarks and bool(self._quick),
         )  # fmt: skip
 

@@ -33,6 +33,7 @@ from callmark.reading.lookahead import (
     NEXT_ITEM,
     NEXT_MEMBER,
     NEXT_PAIR,
+    ODD_BLANKS,
     QUOTE_AND_COLON,
     WIDE,
     follows,
@@ -226,6 +227,10 @@ class ValueReader:
                     if stop == at:
                         return at
                     at = stop
+                    continue
+                if char in ODD_BLANKS and frame and frame != "R" and not in_key:
+                    self._repair("odd-blank", base + at, base + at + 1)
+                    at += 1
                     continue
                 plain = WIDE.get(char)
                 if plain is not None and not in_key:
