@@ -348,6 +348,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
                 tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
+                loose_heads=(rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)(?=<end_of_tool_call{_SFX}>)",),
                 loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)",
             ),
             Form(
@@ -355,6 +356,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}{{ws}}<tool_sep{_SFX}>{{ws}}(?=\{{)",
                 body="json",
                 tail=rf"{{ws}}<(?:/(?:iquest_tool_call|{_IFM})|end_of_tool_call{_SFX})>",
+                loose_tail=rf"{{ws}}(?P<wrong></?arg_value{_SFX}>{{ws}}<end_of_tool_call{_SFX}>)",
             ),
             Form(
                 **_HUNYUAN_SECTION,
@@ -806,6 +808,7 @@ BUILTIN: tuple[Dialect, ...] = (
                 head=r"(?:<\|message_model\|>[\w.:/\-]{0,128}+)?<\|content_invoke_tool_json\|>{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}<\|end_message\|>",
+                loose_tail=r"{ws}(?P<wrong><\|content_model_end_sampling\|>)",
             ),
             _objects(r"<(?:function_call|\|function_call\|)>{ws}(?=\{)", _OBJECTS_END),
             _objects(r"<\|message_sep\|>{ws}" + _BY_ROLE, _OBJECTS_END),
@@ -837,8 +840,9 @@ BUILTIN: tuple[Dialect, ...] = (
             r"(?:<\|message_model\|>)?<\|content_thinking(?P<opens>)\|>",
             r"<\|end_message(?P<closes>)\|>",
             r"(?:<\|message_model\|>)?<\|content_text\|>",
-            r"<\|content_model_end_sampling\|>",
+            r"<\|content_model_end_sampling(?P<closes>)\|>",
             r"<(?:(?P<closes>/)|(?P<opens>))longcat_think>",
+            r"<\|plamo:(?:begin(?P<opens>)|end(?P<closes>))_think:plamo\|>",
         ),
         writing=Writing(
             call='<|action_start|><|plugin|>{"name": {quoted_name}, "arguments": {arguments}{id}}<|action_end|>',
