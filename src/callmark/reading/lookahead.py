@@ -142,6 +142,8 @@ class Lookahead:
     no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no backslash missing:
              strings are put together (Python does it without a sign), or it begins another member
     shut     the bracket of a marker at the end of a line, with text on the next one: brackets before it were forgotten
+    over     what stands behind the quote that ends the last value of a call, or another one than the last; None where
+             a call ends with its bracket, whatever follows
     doubled  two braces and the tail: one too many for an envelope
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
@@ -180,6 +182,8 @@ class Lookahead:
         bracketed = form.body == "arguments" and tail.endswith(r"\]")
         bracket = rf"{_BLANKS}\][ \t]{{0,64}}+\r?\n{_BLANKS}[^\s\"',:=)\]}}，：＝）］】｝]"
         self.shut = Pattern(bracket) if bracketed else None
+        told = form.body == "arguments" and (form.tail or form.separator)
+        self.over = Pattern(rf"{_BLANKS}(?:[,，]|{_shut(form)})") if told else None
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = form.opener or (form.head if form.explicit and form.alone else "")
         first = "".join(map(re.escape, dict.fromkeys(_SIGNS + (form.begins if own else ""))))

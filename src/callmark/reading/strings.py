@@ -331,8 +331,13 @@ class StringReader:
             closes = follows(self._around.shut, buffer, at + 1) if self._around.shut is not None else False
         if closes is None:
             return at
+        odd = self._inner % 2 == 1 and not self._marks
+        if closes and odd:
+            closes = self._is_over(buffer, at + 1)
+            if closes is None:
+                return at
         if closes:
-            if self._inner % 2 and not self._marks:
+            if odd:
                 return self._die("", "", at)
             self.status = DONE
             return at + 1
@@ -366,6 +371,13 @@ class StringReader:
         self._repair("inner-quotes", base + at, base + at + 1)
         self._put('\\"' if char == '"' else char)
         return at + 1
+
+    def _is_over(self, buffer: str, at: int) -> bool | None:
+        """Whether a value ends before index `at`, and not only a pair of quotes in it: `f(code='print('a') # …')`."""
+        around = self._around
+        if around is None or around.over is None or self._follows not in (around.pair, around.positional):
+            return True
+        return follows(around.over, buffer, at)
 
     def _read_backslash(self, buffer: str, at: int, base: int) -> int:
         """Read a backslash that begins no escape of JSON. Returns index `at` where more text must tell."""
