@@ -348,7 +348,10 @@ BUILTIN: tuple[Dialect, ...] = (
                 ),
                 nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
                 tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
-                loose_heads=(rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)(?=<end_of_tool_call{_SFX}>)",),
+                loose_heads=(
+                    rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)"
+                    rf"(?=<end_of_tool_call{_SFX}>)",
+                ),
                 loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)",
             ),
             Form(
@@ -1191,6 +1194,52 @@ BUILTIN: tuple[Dialect, ...] = (
             call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',
             id=', "id": {quoted_id}',
         ),
+    ),
+    Dialect(
+        name="qwen_agent",
+        title="✿FUNCTION✿: f, and on the next line ✿ARGS✿: {...}",
+        models="Qwen2 and Qwen2.5 with the prompts of Qwen-Agent or ms-swift",
+        source="Qwen-Agent 0.0.34 and ms-swift 4.6, behaviour only",
+        results=("✿RESULT✿",),
+        forms=(
+            Form(
+                begins="✿",
+                head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}(?=\{)",
+                loose_heads=(
+                    r"✿FUNCTION✿{ws}(?P<wide>[:：]){ws}{name}{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
+                    r"✿FUNCTION✿{ws}[:：]{ws}" + _MARKED_NAME + r"{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
+                ),
+                body="json",
+            ),
+        ),
+        variants=(
+            Form(
+                begins="✿",
+                head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}```",
+                repairs=("fenced-body",),
+            ),
+        ),
+        tags=(r"✿RETURN✿{ws}[:：]",),
+        writing=Writing(call="✿FUNCTION✿: {name}\n✿ARGS✿: {arguments}"),
+    ),
+    Dialect(
+        name="functionary",
+        title="<|recipient|>f, and on the next line <|content|>{...}",
+        models="Functionary 2",
+        source="the parsers `functionary` of vllm-mlx 0.6 and Rapid-MLX 0.16",
+        forms=(
+            Form(
+                head=(
+                    r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!all[ \t\r\n<])"  # what is for all is no call
+                    r"{name}{ws}<\|content\|>{ws}(?=\{)"
+                ),
+                body="json",
+            ),
+        ),
+        tags=(r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}all{ws}<\|content\|>", r"<\|stop\|>"),
+        writing=Writing(call="<|from|>assistant\n<|recipient|>{name}\n<|content|>{arguments}"),
     ),
     Dialect(
         name="react",

@@ -90,7 +90,7 @@ WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
 COMMA: Final = Pattern(rf"{_BLANKS}[,，]")
 BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
 
-_SIGNS: Final = "`<[【［"
+_SIGNS: Final = "`<[【［✿"
 """What markers begin with; not those that begin as prose may: they are listened for by name."""
 _GAP: Final = "\0"
 

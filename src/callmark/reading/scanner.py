@@ -442,7 +442,8 @@ def _is_ours(dialect: Dialect) -> bool:
 
 def _tag(text: str) -> Form:
     """Return a pattern of `Dialect.tags` as a form, of which only the head matters."""
-    return Form(head=text, body="envelope", begins="[" if text.startswith(r"\[") else "<")
+    sign = text.removeprefix("\\")[:1]
+    return Form(head=text, body="envelope", begins="<" if sign in "(" or sign.isalnum() else sign)
 
 
 def check_row(dialect: Dialect) -> None:
@@ -453,7 +454,7 @@ def check_row(dialect: Dialect) -> None:
     dialect.check()
     for text in dialect.tags:
         if not beginnings(_tag(text)) <= set(_tag(text).begins):
-            expected = r"expected a pattern that begins with `<` or `\[`"
+            expected = r"expected a pattern that begins with a sign, such as `<` or `\[`"
             raise DialectError(f"dialect {dialect.name}: tags: {expected}, found {text!r:.80}")
     for where, form in dialect.placed_forms():
         found = beginnings(form)
