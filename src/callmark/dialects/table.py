@@ -406,7 +406,7 @@ BUILTIN: tuple[Dialect, ...] = (
         variants=(
             Form(
                 begins="[",
-                head=r"\[TOOL_CALLS\]{ws}(?=\{{ws}\")",
+                head=r"\[TOOL_CALLS\]{ws}(?:\[ARGS\]{ws})?(?=\{{ws}\")",
                 body="envelope",
                 repairs=("missing-opener", "missing-closer"),
             ),
