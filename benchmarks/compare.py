@@ -29,6 +29,7 @@ from benchmarks.workloads import CHUNK, SPELLINGS, Workload, chunks, dense, huge
 CHARACTERS = 20_000
 TURN_SECONDS = 0.02  # ten times that of a contest: a change of some percent must show
 FEW = ("call",)  # spellings whose instructions valgrind counts
+_SOURCES = ("src/callmark", "grammars")
 
 
 class RevisionError(Exception):
@@ -39,7 +40,7 @@ def compare(revision: str, seed: int = 0, rounds: int = 15, instructions: bool =
     """Yield the tables of what the working tree costs against `revision`."""
     with tempfile.TemporaryDirectory() as folder:
         old, new = Path(folder) / "old", Path(folder) / "new"
-        _check_out(revision, Path(folder) / "tree", old)
+        _check_out(revision, Path(folder), old)
         _lay_out(ROOT, new)
         yield table(
             f"The working tree against {revision}: times of turns, new / old",
@@ -66,20 +67,17 @@ def workloads(seed: int) -> Iterator[Workload]:
     yield repairs(CHARACTERS, seed)
 
 
-def _check_out(revision: str, tree: Path, into: Path) -> None:
+def _check_out(revision: str, folder: Path, into: Path) -> None:
+    """Lay out what a revision holds. It is taken as an archive: a working tree is known to git until it is removed."""
     if not shutil.which("git"):
         raise RevisionError("needs git")
-
-    def git(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
-
-    done = git("worktree", "add", "--detach", "--quiet", "--", str(tree), revision)
+    archive = folder / "tree.zip"
+    command = ["git", "-C", str(ROOT), "archive", f"--output={archive}", "--", revision, *_SOURCES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RevisionError(done.stderr.strip())
-    try:
-        _lay_out(tree, into)
-    finally:
-        git("worktree", "remove", "--force", str(tree))
+    shutil.unpack_archive(archive, folder / "tree")
+    _lay_out(folder / "tree", into)
 
 
 def _lay_out(tree: Path, into: Path) -> None:
@@ -99,6 +97,7 @@ def _timed(old: Path, new: Path, seed: int, rounds: int) -> Iterator[Row]:
                 seconds: dict[str, list[float]] = {name: [] for name in workers}
                 try:
                     for worker in workers.values():
+                        worker.forget()
                         worker.load(workload.name, text=workload.text)
                         worker.ask("turn", key=workload.name, reader="callmark", pieces=pieces)
                     for place in range(rounds):
@@ -110,9 +109,6 @@ def _timed(old: Path, new: Path, seed: int, rounds: int) -> Iterator[Row]:
                 except (FailedError, TooSlowError) as error:
                     yield row | {"": str(error)}
                     continue
-                finally:
-                    for worker in workers.values():
-                        worker.forget()
                 ratios = [one / other for one, other in zip(seconds["new"], seconds["old"], strict=True)]
                 low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
                 yield row | {

@@ -99,6 +99,7 @@ class Worker:
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
             self.launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints,
+            process_group=0,  # Ctrl-C is for us, who end it
             env={**{k: v for k, v in os.environ.items() if not k.startswith(("COVERAGE", "PYTHON"))},
                  "PYTHONHASHSEED": "0", "NODE_ENV": "production", **self.launch.environment},
         )  # fmt: skip

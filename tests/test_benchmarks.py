@@ -6,6 +6,7 @@ import gc
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -401,6 +402,55 @@ def test_a_run_that_is_ended_takes_its_processes_with_it_and_leaves_its_rows(tmp
     assert not any(Path(f"/proc/{pid}").exists() for pid in left)
 
 
+def _ended(run: subprocess.Popen[str], how: signal.Signals, group: bool) -> str:
+    """End a command as a user does (Ctrl-C: all processes of its terminal), or a host; return what it complained of."""
+    if group:
+        os.killpg(run.pid, how)
+    else:
+        run.send_signal(how)
+    try:
+        return run.communicate(timeout=20)[1]
+    finally:
+        run.kill()
+
+
+def _children(run: subprocess.Popen[str]) -> list[int]:
+    path = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    return [int(pid) for pid in path.read_text(encoding="utf-8").split()] if path.exists() else []
+
+
+@pytest.mark.skipif(not ROOT.joinpath(".git").exists() or not Path("/proc/self/task").exists(), reason="wants both")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("at", ["git", "turns"])
+def test_a_comparison_that_is_ended_leaves_nothing_behind_and_complains_of_nothing(tmp_path, at, how):
+    def trees():
+        return subprocess.run(["git", "worktree", "list"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    before = trees()
+    done, temporary, bin_ = tmp_path / "done", tmp_path / "temporary", tmp_path / "bin"
+    temporary.mkdir()
+    bin_.mkdir()
+    waits = f"touch {done}; exec sleep 60" if at == "git" else ""
+    bin_.joinpath("git").write_text(f'#!/bin/sh\n{shutil.which("git")} "$@" || exit\n{waits}\n', encoding="utf-8")
+    bin_.joinpath("git").chmod(0o755)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks", "compare", "HEAD", "--no-instructions"], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        env=os.environ | {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    deadline = monotonic() + 60
+    while not (done.exists() if at == "git" else len(_children(run)) == 2) and monotonic() < deadline:
+        sleep(0.05)
+    sleep(0.5 if at == "turns" else 0)  # both processes are at it
+    left = _children(run)
+    complaint = _ended(run, how, group=how == signal.SIGINT)
+    assert (run.returncode, complaint) == ((1, "\nAborted!\n") if how == signal.SIGINT else (143, ""))
+    assert left
+    assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+    assert list(temporary.iterdir()) == []
+    assert trees() == before
+
+
 def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))  # no node
     monkeypatch.setitem(sys.modules, "canitoolcall.fixtures", None)
@@ -416,7 +466,7 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("words", "said"), [
     (["compare", "no-such-revision"], "no-such-revision"), (["compare", "HEAD", "--rounds", "2"], "x>=8"),
     (["whole", "--rounds", "0"], "x>=1"), (["whole", "--peer", "nobody"], "nobody"), (["whoel"], "whoel"),
-    (["compare", "--", "-f"], "reference: -f"),
+    (["compare", "--", "-f"], "object name: -f"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_in_a_line(words, said, tmp_path):
     done = CliRunner().invoke(main, words if words[0] == "compare" else [*words, "--out", str(tmp_path / "x" / "y")])
