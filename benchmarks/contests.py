@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -224,7 +224,8 @@ class Arena:
                         self.unavailable[name] = str(error)
             except BaseException:  # ended from outside: what is under way ends, too
                 pool.shutdown(wait=False, cancel_futures=True)
-                stop_making()
+                while wait(making.values(), 0.1).not_done:
+                    stop_making()
                 raise
         return made
 

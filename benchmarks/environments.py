@@ -12,13 +12,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -198,8 +199,17 @@ def _interpreter(least: tuple[int, int]) -> tuple[str, str]:
 
 
 def stop_making() -> None:
-    """End the programs that make environments: who waits for them gets an UnavailableError."""
+    """End the programs that make environments: who waits for them gets an UnavailableError, or starts the next."""
     for process in list(_RUNNING):
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a program with all that it has started: pip builds in a process of its own."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
         process.kill()
 
 
@@ -211,16 +221,18 @@ def _run(command: list[str], **named: str) -> None:
 
 
 def _done(command: list[str], **named: str) -> subprocess.CompletedProcess[str]:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                          env=_FEW_RETRIES | os.environ | named) as process:  # fmt: skip
-        _RUNNING.add(process)
-        try:
-            output, errors = process.communicate(timeout=600)
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            _RUNNING.discard(process)
+    with tempfile.TemporaryDirectory() as temporary:  # what a program that is ended leaves in it is gone, too
+        environment = _FEW_RETRIES | os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), temporary) | named
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                              text=True, env=environment, process_group=0) as process:  # fmt: skip
+            _RUNNING.add(process)
+            try:
+                output, errors = process.communicate(timeout=600)
+            except BaseException:
+                _end(process)
+                raise
+            finally:
+                _RUNNING.discard(process)
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from threading import Barrier
 from time import monotonic, sleep
@@ -537,12 +538,26 @@ def test_environments_are_made_at_the_same_time(monkeypatch):
 
 
 def test_a_run_that_is_ended_ends_what_makes_its_environments(monkeypatch, tmp_path):
-    tmp_path.joinpath("maker.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    """Also what the maker has started (pip builds in a process of its own), and what lies in its temporary folder."""
+    temporary, started = tmp_path / "temporary", tmp_path / "started"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    tmp_path.joinpath("maker.py").write_text(
+        "import pathlib, subprocess, sys, tempfile, time\n"
+        "tempfile.mkdtemp()\n"
+        "build = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"pathlib.Path({str(started)!r} + '.part').write_text(str(build.pid))\n"
+        f"pathlib.Path({str(started)!r} + '.part').rename({str(started)!r})\n"
+        "time.sleep(60)", encoding="utf-8",
+    )  # fmt: skip
 
     def ended(peer, tell):
         if peer.name != "jiter":
+            environments._done([sys.executable, "-m", "maker"], PYTHONPATH=str(tmp_path))  # whose end is not the last
             return environments._run([sys.executable, "-m", "maker"], PYTHONPATH=str(tmp_path))
-        while not environments._RUNNING:
+        deadline = monotonic() + 20
+        while not started.exists() and monotonic() < deadline:
             sleep(0.01)
         raise KeyboardInterrupt
 
@@ -552,6 +567,14 @@ def test_a_run_that_is_ended_ends_what_makes_its_environments(monkeypatch, tmp_p
         Arena(Scale(), wanted=["jiter", "sglang"])
     assert monotonic() - start < 20
     assert not environments._RUNNING
+    assert list(temporary.iterdir()) == []
+    status = Path(f"/proc/{started.read_text(encoding='utf-8')}/status")
+    for _ in range(100):  # it is ended at once, but someone must take notice
+        if not status.exists() or "State:\tZ" in status.read_text(encoding="utf-8"):
+            break
+        sleep(0.05)
+    else:
+        pytest.fail("what the maker started goes on")
 
 
 def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
