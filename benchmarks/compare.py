@@ -153,7 +153,8 @@ def counter() -> str | None:
     return None
 
 
-_VALGRIND = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}")
+# no debugger is served: its pipes would be left behind where a comparison is ended
+_VALGRIND = ("valgrind", "--vgdb=no", "--tool=callgrind", f"--callgrind-out-file={os.devnull}")
 _TURNS = 7
 
 

@@ -61,6 +61,8 @@ FORMATS: tuple[tuple[str, str, str, str, tuple[Entrant, ...]], ...] = (
     ("kimi", "", "Kimi K2", "kimi_k2", _engines("kimi_k2", "kimi_k2")),
     ("glm", "4.5", "GLM 4.5", "glm", _engines("glm45", "glm45")),
     ("glm", "", "GLM 4.7, 5", "glm", _engines("glm47", "glm47")),
+    ("mistral", "7B-Instruct-v0.3", "Mistral 7B", "mistral",
+     _engines("mistral", "mistral (before v11)", _ATP, _FORGE)),
     ("mistral", "", "Mistral", "mistral", _engines("mistral", "mistral", _ATP, _FORGE)),
     ("gemma4", "", "Gemma 4", "gemma4", _engines("gemma4", "gemma4")),
     ("llama", "Llama-4", "Llama 4 (pythonic)", "pythonic", _engines("pythonic", "llama4_pythonic", _ATP)),

@@ -23,6 +23,7 @@ from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launc
 from benchmarks.instructions import counting
 from benchmarks.measure import best_by_size, exponent
 from benchmarks.measure import whole as timed
+from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, read_lines
 from benchmarks.workers import FailedError, TooSlowError, Worker
@@ -605,6 +606,51 @@ def test_a_worker_says_what_went_wrong(fakes):
         with pytest.raises(FailedError, match="KeyError"):
             worker.ask("turn", key="k", reader="Nobody")
         assert worker.ask("read", key="k", reader="Right")["calls"] == []
+    finally:
+        worker.close()
+
+
+def test_a_vocabulary_holds_the_marker_tokens_of_its_own_models_and_no_others():
+    """vLLM's parsers tell models apart by their vocabularies, and look for all special tokens in every text."""
+    for name, markers in MARKERS.items():
+        tokenizer = Tokenizer(markers)
+        others = {marker for some in MARKERS.values() for marker in some} - set(markers)
+        assert not others & {*tokenizer.get_vocab(), *tokenizer.all_special_tokens}, name
+        assert len(tokenizer.all_special_tokens) == len(tokenizer.all_special_ids) < 30
+        text = "so " + "".join(f"{marker} x{place}" for place, marker in enumerate(markers)) + "</no_marker>"
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text
+        assert ids == tokenizer.encode(text)
+        assert [number for number in ids if number in tokenizer.vocabulary.values()] == [
+            tokenizer.convert_tokens_to_ids(marker) for marker in markers
+        ]
+    assert "[ARGS]" not in MARKERS["mistral (before v11)"]
+    assert {peer.reader for *_, peers in correctness.FORMATS for peer in peers if peer.peer == "vllm"} <= set(MARKERS)
+    assert {peer.reader for some in READ_BY.values() for peer in some if peer.peer == "vllm"} <= set(MARKERS)
+
+
+_LIST = '[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}}]'
+_FENCED = (
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n"
+    '```json\n{"a": 1}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>'
+)
+_ENVELOPED = 'So: <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+
+
+@pytest.mark.parametrize(("peer", "reader", "text", "pieces"), [
+    ("sglang", "qwen25", _ENVELOPED, None), ("sglang", "hermes", _ENVELOPED, [4, len(_ENVELOPED) - 4]),
+    ("sglang", "deepseekv3", _FENCED, [len(_FENCED)]),
+    ("vllm", "mistral (before v11)", _LIST, None), ("vllm", "mistral", '[TOOL_CALLS]f[ARGS]{"a": 1}', None),
+    ("vllm", "hermes", _ENVELOPED, [len(_ENVELOPED)]),
+])  # fmt: skip
+def test_a_peer_that_is_there_is_used_as_its_server_does(peer, reader, text, pieces):
+    if not list(environments.cache_folder().glob(f"{PEERS[peer].module}-*/made.json")):
+        pytest.skip("its environment is made by the first run of the benchmarks")
+    worker = Worker(peer, launch(PEERS[peer]))
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    worker.load("k", text=text, tools=[{"type": "function", "function": tool}])
+    try:
+        assert worker.ask("read", key="k", reader=reader, pieces=pieces)["calls"] == [["f", {"a": 1}]]
     finally:
         worker.close()
 

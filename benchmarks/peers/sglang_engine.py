@@ -1,8 +1,8 @@
 """SGLang's own detectors, from its wheel, through the `FunctionCallParser` that its server uses.
 
 Whole: `parse_non_stream`, as `OpenAIServingChat._process_tool_calls` calls it. Streamed: `parse_stream_chunk` for each
-delta and `parse_stream_end`, then the arguments that the detector knows but has not sent, as the server does at the
-end of an answer. Tools are its own `Tool` objects. The engine (torch, kernels, server) is stood in for.
+delta, at last for the empty one of the stop token, with `parse_stream_end`; then the arguments that the detector knows
+but has not sent, as the server does at the end of an answer. Tools are its own `Tool` objects. The engine (torch, kernels, server) is stood in for.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ from sglang.srt.function_call.function_call_parser import FunctionCallParser  # 
 
 
 class _Stream:
+    """The last delta is an empty one: that of the stop token, whose text is not sent. Some calls come with it only."""
+
     def __init__(self, parser: Any) -> None:
         self.parser, self.feed = parser, parser.parse_stream_chunk
 
     def finish(self) -> Any:
-        text, calls = self.parser.parse_stream_end()
-        return text, calls, self._unsent()
+        text, calls = self.feed("")
+        end_text, end_calls = self.parser.parse_stream_end()
+        return (text or "") + end_text, [*calls, *end_calls], self._unsent()
 
     def _unsent(self) -> tuple[int, str] | None:
         detector = self.parser.detector

@@ -2,16 +2,14 @@
 
 Whole: `parse`, streamed: `parse_delta` with the delta's text and token ids, `finished` on the last one, on the parser
 that `ParserManager.get_parser` composes of a tool parser and no reasoning parser. The request is its own
-`ChatCompletionRequest`. There is no tokenizer, as its vocabulary would have to be downloaded: the marker tokens of all
-dialects have ids of their own, and what stands between them in a chunk is taken for one token, whose id is given when
-it is first seen. Ids are kept for each chunk, so that finding them is not timed again and again. torch and the engine
-are stood in for.
+`ChatCompletionRequest`. There is no tokenizer, as its vocabulary would have to be downloaded: `vocabularies.py` stands in
+for it. The ids of a chunk are kept, so that finding them is not timed again and again. torch and the engine are stood in
+for.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import uuid
 from collections.abc import Callable
 from importlib.metadata import version
@@ -21,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.peers.stand_ins import only
+from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Reader, Task, decoded, merged
 
 _spec = find_spec("vllm")
@@ -64,73 +63,21 @@ logging.disable(logging.CRITICAL)
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # type: ignore  # noqa: E402
 from vllm.parser.parser_manager import ParserManager  # type: ignore  # noqa: E402
 
-_MARKER_TOKENS = (
-    "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<think>", "</think>",
-    "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "<|python_tag|>", "<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>",
-    "<channel|>", "<|tool_response>", "<tool_response|>", "<|tool_call_start|>", "<|tool_call_end|>",
-    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
-    "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>", "<|tool_call_end|>",
-    "<|tool_call_argument_begin|>",
-)  # fmt: skip
-_AT_TOKENS = re.compile("(" + "|".join(map(re.escape, sorted(set(_MARKER_TOKENS), key=len, reverse=True))) + ")")
-_PLAIN = 1
-_FIRST_ID = 10_000  # of what is not a marker token
-
-
-class Tokenizer:
-    """As much of a tokenizer as the parsers ask for."""
-
-    is_fast = True
-    vocab_size = 1000
-
-    def __init__(self) -> None:
-        self.ids = {token: 100 + place for place, token in enumerate(dict.fromkeys(_MARKER_TOKENS))}
-        self.texts = {number: token for token, number in self.ids.items()}
-        self.vocabulary = {"x": _PLAIN, **self.ids}
-        self.all_special_tokens = list(self.ids)
-        self.all_special_ids = list(self.texts)
-        self.seen: dict[str, list[int]] = {}  # the ids of chunks
-
-    def get_vocab(self) -> dict[str, int]:
-        return self.vocabulary
-
-    def encode(self, text: str, **named: Any) -> list[int]:
-        """Return the ids of a text."""
-        return [self._id(piece) for piece in _AT_TOKENS.split(text) if piece]
-
-    def _id(self, piece: str) -> int:
-        number = self.ids.get(piece)
-        if number is None:
-            number = self.ids[piece] = _FIRST_ID + len(self.ids)
-            self.texts[number] = piece
-        return number
-
-    def tokenize(self, text: str, **named: Any) -> list[str]:
-        return [piece for piece in _AT_TOKENS.split(text) if piece]
-
-    def convert_tokens_to_ids(self, token: str) -> int | None:
-        return self.vocabulary.get(token)
-
-    def decode(self, ids: Any, **named: Any) -> str:
-        numbers = [ids] if isinstance(ids, int) else ids
-        return "".join(self.texts.get(number, "") for number in numbers)
-
-
-_TOKENIZER = Tokenizer()
+_PLAIN = 1  # a token that is no marker, as of a prompt
 
 
 class _Stream:
     """The last delta is an empty one with `finished`: that of the stop token, whose text is not sent."""
 
-    def __init__(self, parser: Any, request: Any) -> None:
+    def __init__(self, parser: Any, request: Any, tokenizer: Tokenizer) -> None:
         self.parse_delta, self.request = parser.parse_delta, request
-        self.seen = _TOKENIZER.seen
+        self.encode, self.seen = tokenizer.encode, tokenizer.seen
         self.plain = [_PLAIN]
 
     def feed(self, chunk: str) -> Any:
         ids = self.seen.get(chunk)
         if ids is None:
-            ids = self.seen[chunk] = _TOKENIZER.encode(chunk)
+            ids = self.seen[chunk] = self.encode(chunk)
         return self.parse_delta(chunk, ids, self.request, prompt_token_ids=self.plain, finished=False)
 
     def finish(self) -> Any:
@@ -139,6 +86,7 @@ class _Stream:
 
 class _ToolParser:
     parser_name = ""
+    tokenizer: Tokenizer
 
     def __init__(self, task: Task) -> None:
         tools = {"tools": task.tools, "tool_choice": "auto"} if task.tools else {}
@@ -148,7 +96,7 @@ class _ToolParser:
         )
 
     def _parser(self) -> Any:
-        return self.made(_TOKENIZER, self.request.tools)
+        return self.made(self.tokenizer, self.request.tools)
 
     def whole(self) -> Callable[[str], Any]:
         parser, request = self._parser(), self.request
@@ -159,7 +107,7 @@ class _ToolParser:
         return Answer([(call.name, decoded(call.arguments)) for call in calls or ()], content or "")
 
     def stream(self) -> Any:
-        return _Stream(self._parser(), self.request)
+        return _Stream(self._parser(), self.request, self.tokenizer)
 
     def gathered(self, outputs: list[Any]) -> Answer:
         deltas = [output for output in outputs if output is not None]
@@ -172,10 +120,10 @@ class _ToolParser:
         return Answer(merged(calls), "".join(delta.content or "" for delta in deltas))
 
 
-_NAMES = ("hermes", "qwen3_coder", "glm45", "glm47", "mistral", "llama3_json", "llama4_pythonic", "pythonic", "lfm2",
-          "deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "deepseek_v41",
-          "kimi_k2", "kimi_k3", "gemma4")  # fmt: skip
-READERS: dict[str, type[Reader]] = {name: type(name, (_ToolParser,), {"parser_name": name}) for name in _NAMES}
+READERS: dict[str, type[Reader]] = {
+    name: type(name, (_ToolParser,), {"parser_name": name.partition(" ")[0], "tokenizer": Tokenizer(markers)})
+    for name, markers in MARKERS.items()
+}
 
 
 def versions() -> dict[str, str]:
