@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import sys
@@ -30,8 +31,8 @@ _STREAMED = ("workload", "spelling", "chunk", *_SPEED[2:5], "x floor", "x empty"
 PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "recovery": ("Good calls behind harmless and hostile prefixes", (), 1),
     "correctness": ("Recorded outputs, right of all",
-                    ("format", "reader", "fixtures", "calls", "stream", "splits", "clean"), 16),
-    "whole": ("Whole texts; x floor: find and decode", _SPEED, 31),
+                    ("format", "reader", "fixtures", "calls", "stream", "splits", "clean"), 17),
+    "whole": ("Whole texts; x floor: find and decode", _SPEED, 33),
     "stream": ("Streams in chunks of 4 characters; x floor: one event a chunk", _STREAMED, 31),
     "sizes": ("Streams in chunks of other lengths", _STREAMED, 45),
     "next": ("The next chunk, when so much of a call has come", ("spelling", "reader", "already", "us/chunk",
@@ -129,6 +130,7 @@ def run(
         try:
             versions = arena.versions()
             heading = conditions(seed, is_quick, versions, arena.unavailable)
+            heading["command"] = _command(parts, is_quick, seed, characters, rounds, peers, no_peers)
             rows += [heading, {"part": "time", "of": "set-up", "seconds": perf_counter() - start}]
             lines.add(rows)
             tell("\n".join(f"{key:11} {_said(value)}" for key, value in heading.items() if key != "part"))
@@ -175,6 +177,19 @@ def run(
     parts_spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
     console.print(f"{perf_counter() - start:.0f} s ({parts_spent})", markup=False)
     sys.exit(1 if wrong else 0)
+
+
+def _command(
+    parts: Sequence[str], is_quick: bool, seed: int, characters: int | None, rounds: int | None, peers: Sequence[str],
+    no_peers: bool,
+) -> str:  # fmt: skip
+    """Return the command that makes the same rows again."""
+    words = [*parts, *(["--quick"] if is_quick else []), *(["--no-peers"] if no_peers else [])]
+    for option, value in (("--seed", seed), ("--characters", characters), ("--rounds", rounds)):
+        words += [option, str(value)] if value else []
+    for peer in peers:
+        words += ["--peer", peer]
+    return shlex.join(["python", "-m", "benchmarks", *words])
 
 
 def _wanted(parts: set[str], peers: Sequence[str], no_peers: bool) -> list[str]:

@@ -112,7 +112,7 @@ def readme(rows: list[Row]) -> str:
     about = next(row for row in rows if row.get("part") == "conditions")
     load = f", load {about['load'][0]:g} at the start" if about.get("load") else ""
     lines = [
-        f"Taken by `python -m benchmarks{' --quick' if about['quick'] else ''}` at commit {about['commit']}, "
+        f"Taken by `{about.get('command', 'python -m benchmarks')}` at commit {about['commit']}, "
         f"{about['python']}, {about['machine']}{load}. Times drift on any machine; ratios are of turns in one run.",
         "",
         "callmark with every dialect listening, against floors that build no calls: finding the opener and decoding "

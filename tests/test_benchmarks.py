@@ -17,7 +17,7 @@ from time import monotonic, sleep
 
 import pytest
 from benchmarks import compare, contests, correctness, environments, figures, load, profiling
-from benchmarks.__main__ import _wanted, main
+from benchmarks.__main__ import _ALONE, PARTS, _contests, _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.instructions import counting
@@ -82,6 +82,10 @@ class Cuts(Right):
         return [(name, {key: value[:3] if isinstance(value, str) else value for key, value in arguments.items()})
                 for name, arguments in super().find(text)]
 
+class Misses(Right):
+    def find(self, text):  # not the first of some texts
+        return [] if os.environ["MISSED"] in text else super().find(text)
+
 class Slow(Right):
     def find(self, text):
         if len(text) > 1500:
@@ -101,7 +105,8 @@ class WholeOnly(Right):
     def stream(self):
         raise NotImplementedError("no streaming")
 
-serve(Server({one.__name__: one for one in (Right, Loses, Cuts, Slow, Raises, Leaves, WholeOnly)}, {"fakes": "1"}))
+ALL = Right, Loses, Cuts, Misses, Slow, Raises, Leaves, WholeOnly
+serve(Server({one.__name__: one for one in ALL}, {"fakes": "1"}))
 '''
 SLOW = '''
 from benchmarks.peers.worker import Server, serve
@@ -303,6 +308,29 @@ def test_a_wrong_peer_is_marked_wrong_in_every_part(fakes, monkeypatch, part):
     assert rows[CALLMARK]["x callmark"] == 1
     assert len(rows["Right"]["seconds"]) == (80 if part == "next" else 2)
     assert "x callmark" not in rows["Raises"]
+
+
+def test_of_many_streams_all_are_judged(fakes, monkeypatch):
+    monkeypatch.setattr(contests, "READ_BY", {"hermes": (Entrant("Misses", "fake", "Misses"),)})
+    missed = sparse(SPELLINGS["hermes"], 2048, 2).text[-300:]
+    fakes = fakes._replace(environment={**fakes.environment, "MISSED": missed})
+    arena = Arena(TINY, {OURS: ours(), "fake": fakes})
+    try:
+        rows = {row["reader"]: row["verdict"] for some in arena.many() for row in some}
+    finally:
+        arena.close()
+    assert (rows[CALLMARK], rows["Misses"]) == ("right", "wrong: 2 of 3 calls")
+
+
+@pytest.mark.parametrize("part", [name for name in PARTS if name not in _ALONE])
+def test_a_part_has_as_many_contests_as_its_bar_says(monkeypatch, part):
+    """Texts are one character long, and nobody reads them."""
+    made = {"characters": 1, "dense_characters": 1, "big_argument": 1, "streamed_characters": 1, "streamed_dense": 4}
+    scale = Scale()._replace(**made, fed=(1, 2, 3, 4), hostile=(64,), memory=(64, 64), streams=1, batch=1)
+    arena = Arena(scale, {OURS: ours()})
+    monkeypatch.setattr(arena, "contest", lambda *words, **named: [{}] if part == "arguments" else [])
+    arena.workers.clear()
+    assert len(list(_contests(arena, part, is_quick=True))) == PARTS[part][2]
 
 
 def test_a_stream_that_was_too_slow_is_not_tried_on_a_longer_call(fakes, monkeypatch):
@@ -694,7 +722,8 @@ def rows() -> list[dict]:
 
     stream = {"part": "stream", "workload": "argument of 1 KB"}
     return [
-        {"part": "conditions", "commit": "abc", "python": "CPython 3", "machine": "one", "load": [0.5], "quick": False},
+        {"part": "conditions", "commit": "abc", "python": "CPython 3", "machine": "one", "load": [0.5], "quick": False,
+         "command": "python -m benchmarks whole --seed 3"},
         row(CALLMARK, "right", 1), row("floor", "floor", 0.1), row("sglang hermes", "right", 5),
         row("vllm hermes", "wrong: 1 of 2 calls", 0.5), row("agent-tool-parser (Rust)", "right", 2),
         row(CALLMARK, "right", 1, **stream), row("sglang hermes", "right", 250, **stream),
@@ -730,7 +759,7 @@ def test_the_readme_block_is_made_from_results(tmp_path):
     file.add([*rows(), {"part": "recovery", "found": "1/1", "": "ok"}])
     assert read_lines(file.path)[-1]["verdict"] == "ok"
     text = figures.readme(read_lines(file.path))
-    assert "commit abc, CPython 3, one, load 0.5" in text
+    assert "`python -m benchmarks whole --seed 3` at commit abc, CPython 3, one, load 0.5" in text
     assert "| vllm hermes | *0.50* |" in text
     assert "| sglang hermes | 5.0 |" in text
     page = tmp_path / "README.md"
@@ -868,6 +897,7 @@ def test_the_command_writes_rows_and_prints_tables(tmp_path):
         "batch",
         "--quick",
         "--no-peers",
+        "--seed=2",
         "--no-plots",
         "--out",
         out,
@@ -878,6 +908,7 @@ def test_the_command_writes_rows_and_prints_tables(tmp_path):
     made = read_lines(out)
     assert made[0]["part"] == "conditions"
     assert made[0]["quick"] is True
+    assert made[0]["command"] == "python -m benchmarks batch --quick --no-peers --seed 2"
     assert {row["part"] for row in made} == {"conditions", "batch", "time"}
 
 

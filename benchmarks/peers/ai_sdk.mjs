@@ -168,7 +168,8 @@ const operations = {
     const start = processorSeconds();
     for (const { place, piece } of order) await streams[place].feed(piece);
     for (const stream of streams) await stream.finish();
-    return { seconds: processorSeconds() - start };
+    const seconds = processorSeconds() - start;
+    return { seconds, calls: request.judged ? streams.flatMap(({ parts }) => sorted(parts).calls) : undefined };
   },
   batch: async (request) => {
     const [protocol, task] = prepared({ ...request, pieces: undefined });

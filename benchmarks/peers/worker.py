@@ -7,8 +7,8 @@
     {"op": "turn", "key", "reader", "pieces", "least"} seconds of one read, the mean of as many as fill `least` seconds
     {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters;
                                                        the calls that are found when the rest has come; `spent` on all
-    {"op": "many", "key", "reader", "together"}        seconds of all its streams, one after the other or together: a
-                                                       chunk of each in turn
+    {"op": "many", "key", "reader", "together", "judged"} seconds of all its streams, one after the other or together: a
+                                                       chunk of each in turn; where they are judged, their calls
     {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls
     {"op": "peak", "key", "reader", "pieces"}          bytes that Python allocates at most during one read
     {"op": "profile", "key", "reader", "pieces", "seconds"} how often each line ran, of samples taken each millisecond
@@ -225,6 +225,7 @@ class Server:
 
     def op_next(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader({**request, "pieces": None})
+        _tidy()
         stream = reader.stream()
         start = process_time()
         fed = request["fed"]
@@ -262,6 +263,8 @@ class Server:
         if request["together"]:
             order.sort()
         fed = [(place, cuts[place][step]) for step, place in order]
+        if request.get("judged"):
+            return {"calls": self._calls_of_many(reader, fed, len(cuts))}
         _tidy()
         streams = [reader.stream() for _ in cuts]
         feeds = [stream.feed for stream in streams]
@@ -271,6 +274,16 @@ class Server:
         for stream in streams:
             stream.finish()
         return {"seconds": process_time() - start}
+
+    def _calls_of_many(self, reader: Reader, fed: list[tuple[int, str]], count: int) -> Calls:
+        """Return the calls of all streams. What they give is dropped where they are timed."""
+        streams = [reader.stream() for _ in range(count)]
+        outputs: list[list[Any]] = [[] for _ in streams]
+        for place, piece in fed:
+            outputs[place].append(streams[place].feed(piece))
+        for stream, given in zip(streams, outputs, strict=True):
+            given.append(stream.finish())
+        return [_sent(call) for given in outputs for call in reader.gathered(given).calls]
 
     def op_batch(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader(request)
