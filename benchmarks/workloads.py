@@ -1,9 +1,9 @@
 """The texts that are timed, each with its ground truth. Deterministic: the same seed gives the same text.
 
-Five shapes (prose with a call per 2 KB, call after call, one big argument of code, one call of many small arguments,
-calls in need of repair) in the spellings of `SPELLINGS`, and the attacks. Nothing here knows callmark or its peers: the
-truth comes from the generator, so a reader that is wrong in the same way whole and streamed is still found out. The
-tools whose calls are written are described in `TOOLS`, as a host would hand them to a reader.
+Six shapes (prose with a call per 2 KB, mere words with one, call after call, one big argument of code, one call of
+many small arguments, calls in need of repair) in the spellings of `SPELLINGS`, and the attacks. Nothing here knows
+callmark or its peers: the truth comes from the generator, so a reader that is wrong in the same way whole and streamed
+is still found out. The tools whose calls are written are described in `TOOLS`, as a host would hand them to a reader.
 """
 
 from __future__ import annotations

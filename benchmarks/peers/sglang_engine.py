@@ -2,7 +2,8 @@
 
 Whole: `parse_non_stream`, as `OpenAIServingChat._process_tool_calls` calls it. Streamed: `parse_stream_chunk` for each
 delta, at last for the empty one of the stop token, with `parse_stream_end`; then the arguments that the detector knows
-but has not sent, as the server does at the end of an answer. Tools are its own `Tool` objects. The engine (torch, kernels, server) is stood in for.
+but has not sent, as the server does at the end of an answer. Tools are its own `Tool` objects. The engine (torch,
+kernels, server) is stood in for.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Whole: `parse`, streamed: `parse_delta` with the delta's text and token ids, `finished` on the last one, on the parser
 that `ParserManager.get_parser` composes of a tool parser and no reasoning parser. The request is its own
-`ChatCompletionRequest`. There is no tokenizer, as its vocabulary would have to be downloaded: `vocabularies.py` stands in
-for it. The ids of a chunk are kept, so that finding them is not timed again and again. torch and the engine are stood in
-for.
+`ChatCompletionRequest`. There is no tokenizer, as its vocabulary would have to be downloaded: `vocabularies.py` stands
+in for it. The ids of a chunk are kept, so that finding them is not timed again and again. torch and the engine are
+stood in for.
 """
 
 from __future__ import annotations
