@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from callmark import dialects
 from callmark.events import (
     MALFORMED_CODES,
     NOTICE_CODES,
@@ -22,6 +23,7 @@ from callmark.events import (
     Span,
     Text,
 )
+from callmark.reading.grammar import load as grammar
 from feeding import by_characters, every_single_cut, joined, random_cuts, whole
 
 FOLDER = Path(__file__).parent / "cases"
@@ -109,6 +111,15 @@ def test_whole_text_gives_what_the_case_says(case):
     assert "".join(event.text for event in texts if event.channel == "content") == case["text"]
     assert "".join(event.text for event in texts if event.channel == "reasoning") == case.get("reasoning", "")
     assert [event.code for event in events if isinstance(event, Notice)] == case.get("notices", [])
+
+
+@each_case
+def test_a_call_without_repairs_is_in_the_grammar(case):
+    rows = {dialect.name: dialect for dialect in dialects()}
+    for event in whole(case["input"], **case["options"]):
+        if isinstance(event, Call) and not event.repairs:
+            (said,) = grammar(rows[event.dialect]).read(event.raw, "call")
+            assert (said.name, said.id or None) == (event.name, event.id or None)
 
 
 @each_case
