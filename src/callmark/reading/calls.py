@@ -28,7 +28,7 @@ from callmark.events import (
 )
 from callmark.reading import fast
 from callmark.reading.arguments import ArgumentsReader
-from callmark.reading.closers import DEPTH, endings
+from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import SHORT, Undecodable, decode
 from callmark.reading.diagnosis import explain, nearest
@@ -405,6 +405,16 @@ class CallReading:
         self._complete(reader, end)
         return True
 
+    def _marker_begins(self, at: int, final: bool) -> bool | None:
+        """Return whether a marker begins at index `at`, None if more text must tell; what stands before is done."""
+        buffer, search = self._buffer, self._search
+        if not final and search.next_cut(buffer, at) == at:
+            return None
+        if search.next_entry(buffer, at) != at:
+            return False
+        matched = search.entry_at(buffer, at, final=final)
+        return None if matched is None else matched[0].kind != "tag"
+
     def _end_otherwise(self, reader: Reader, due: str) -> bool:
         """Read an ending that is not as the dialect wants it, `due` being the brackets that are open; or break."""
         buffer, at, base = self._buffer, self._at, self._base
@@ -412,9 +422,12 @@ class CallReading:
         inside = isinstance(reader, ValueReader) and reader.status == DEAD and reader.inside
         ways = endings(self._entry.form, section, due, inside, self._finished)
         ending = ways.ending(buffer, at, base)
+        begins = ending is not None and ending.tag >= 0 and self._marker_begins(ending.tag, self._finished)
+        if begins:
+            ending = Ending(at, (Repair("missing-closer", Span(base + at, base + at)),), more=False)
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
-        elif ending is None and ways.may_end(buffer, at):
+        elif begins is None or (ending is None and ways.may_end(buffer, at)):
             reader.status = OPEN if reader.status == DEAD else reader.status
             return False
         if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:

@@ -37,11 +37,15 @@ _STOPS: Final = (
 
 
 class Ending(NamedTuple):
-    """How a marker ends: the index behind it, what was changed for that, and whether another call stands in it."""
+    """How a marker ends: the index behind it, what was changed for that, and whether another call stands in it.
+
+    `tag` is the index of another tag that was taken for the one that is due, -1 for none.
+    """
 
     stop: int
     repairs: tuple[Repair, ...]
     more: bool
+    tag: int = -1
 
 
 class Endings:
@@ -118,7 +122,8 @@ class Endings:
                 Repair("full-width-punctuation", Span(base + wide.start(), base + wide.end()))
                 for wide in _WIDE.finditer(buffer, *found.span("closers"))
             ]
-            return Ending(found.end(), tuple(changed), groups.get("more") is not None)
+            tag = found.start("wrong") if groups.get("wrong") is not None else -1
+            return Ending(found.end(), tuple(changed), groups.get("more") is not None, tag)
         return None
 
     def may_end(self, buffer: str, at: int) -> bool:

@@ -134,6 +134,12 @@ class SectionReading(CallReading):
             self._mode = IN_TEXT
             return True
         start, end = found.span("stray")
+        begins = self._marker_begins(start, final)
+        if begins is None:
+            return False
+        if begins:
+            self._mode = IN_TEXT
+            return True
         self._events.append(Notice(Span(self._base + start, self._base + end), "stray-closer", _STRAY_CLOSER))
         self._markup(at, end)
         return True
