@@ -724,6 +724,10 @@ BUILTIN: tuple[Dialect, ...] = (
             Form(
                 opener=r"<\|tools_prefix\|>{ws}\[{ws}(?=\{)",
                 head=r"\{{ws}\"{name}\"{ws}:{ws}(?=\{)",
+                loose_heads=(
+                    r"\{{ws}'{name}'{ws}:{ws}(?=\{)",  # as Python writes it
+                    r"\{{ws}\"{name}\"{ws}:{ws}(?P<told>)(?=\"{ws}\{)",  # the arguments as a string
+                ),
                 body="json",
                 separator=r"{ws},{ws}",
                 tail=r"{ws}\}",
