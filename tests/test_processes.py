@@ -95,6 +95,19 @@ def test_what_fails_there_fails_here_in_the_same_words():
     assert said.error.message == "the tool raised ValueError: the password is 1234"
 
 
+def test_the_code_is_known_of_a_process_that_another_thread_collects(monkeypatch):
+    real, misses = os.waitpid, iter(range(3))
+
+    def waitpid(pid, flags):
+        if flags != os.WNOHANG or next(misses, None) is not None:
+            raise ChildProcessError  # as where the other thread was first, and has not noted it yet
+        return real(pid, flags)
+
+    monkeypatch.setattr(os, "waitpid", waitpid)
+    (gone,) = run(call("fail", how="exit"))
+    assert gone.error.message == "the tool's process ended with 7"
+
+
 def test_processes_that_die_are_failures_to_a_breaker():
     executor = Executor(Registry([apart.fail]), timeout_seconds=SECONDS, breaker=lambda: Breaker(failures=2))
     for _ in range(2):

@@ -74,8 +74,8 @@ def _apart(place: tuple[str, str, bool], arguments: dict[str, Any], context: Inv
             cancel.listen(process.kill)  # a process may hang within its answer, too
             answer = msgspec.json.decode(ours.recv_bytes(), type=_Answer)
         except EOFError:
-            process.join()
-            raise ProcessEndedError("process-ended", f"the tool's process ended with {process.exitcode}") from None
+            message = f"the tool's process ended with {_exit_code(process)}"
+            raise ProcessEndedError("process-ended", message) from None
     threading.Thread(target=_end, args=(process,), daemon=True).start()
     return _come_back(answer)
 
@@ -88,6 +88,19 @@ def _come_back(answer: _Answer) -> Any:
     if not answer.raised:
         raise ToolError(failure.code, failure.message, failure.hint)
     raise type(failure.code or failure.kind, (Exception,), {})(answer.raised)
+
+
+def _exit_code(process: SpawnProcess) -> int | None:
+    """Wait for a process that has ended, and return its code.
+
+    Another thread that starts a process collects those that have ended (multiprocessing does so). Until it has noted
+    the code, the system knows of no such process any more, and `join` returns without a code.
+    """
+    process.join()
+    end = time.monotonic() + _EXIT_SECONDS
+    while process.exitcode is None and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+    return process.exitcode
 
 
 def _end(process: SpawnProcess) -> None:
