@@ -20,6 +20,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -141,10 +142,18 @@ def compiled(tell: Callable[[str], None] = lambda line: None) -> Launch:
             # setuptools builds in the folder that it is given
             copy = Path(temporary) / "callmark"
             shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "results", "build", "*.so"))
-            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-            _run([*pip, "install", "--no-deps", "--target", f"{folder}.part", str(copy)], CALLMARK_COMPILED="1")
+            _run([*_installer(), "--no-deps", "--target", f"{folder}.part", str(copy)], CALLMARK_COMPILED="1")
         Path(f"{folder}.part").rename(folder)
     return ours(str(folder))
+
+
+def _installer() -> list[str]:
+    """Return the command that installs for this interpreter: its own pip, or uv, whose environments have none."""
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    if uv := shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))):
+        return [uv, "pip", "install", "--quiet", "--python", sys.executable]
+    raise UnavailableError("needs pip or uv")
 
 
 def _python(folder: Path) -> Path:

@@ -614,6 +614,16 @@ def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
         environments.compiled()
 
 
+def test_in_an_environment_without_pip_uv_installs(monkeypatch, tmp_path):
+    assert environments._installer()[:3] == [sys.executable, "-m", "pip"]
+    monkeypatch.setattr(environments, "find_spec", lambda name: None)
+    assert environments._installer()[1:3] == ["pip", "install"]  # `dev` holds it
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match="needs pip or uv"):
+        environments._installer()
+
+
 def test_a_comparison_without_git_and_a_server_without_its_extra_end_with_a_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(main, ["compare", "HEAD"])
@@ -665,6 +675,7 @@ _FENCED = (
 _ENVELOPED = 'So: <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 
 
+@pytest.mark.parts  # their environments are made, which takes a minute
 @pytest.mark.parametrize(("peer", "reader", "text", "pieces"), [
     ("sglang", "qwen25", _ENVELOPED, None), ("sglang", "hermes", _ENVELOPED, [4, len(_ENVELOPED) - 4]),
     ("sglang", "deepseekv3", _FENCED, [len(_FENCED)]),
@@ -672,8 +683,6 @@ _ENVELOPED = 'So: <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call
     ("vllm", "hermes", _ENVELOPED, [len(_ENVELOPED)]),
 ])  # fmt: skip
 def test_a_peer_that_is_there_is_used_as_its_server_does(peer, reader, text, pieces):
-    if not list(environments.cache_folder().glob(f"{PEERS[peer].module}-*/made.json")):
-        pytest.skip("its environment is made by the first run of the benchmarks")
     worker = Worker(peer, launch(PEERS[peer]))
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
     worker.load("k", text=text, tools=[{"type": "function", "function": tool}])
