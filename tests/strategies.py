@@ -18,6 +18,7 @@ from hypothesis.extra.lark import from_lark
 from callmark.dialects import Dialect, dialects
 from callmark.reading.grammar import _kind, flatten, load
 from callmark.reading.options import Limits
+from callmark.reading.rows import sample_texts
 from callmark.writing.calls import render_call
 
 NASTY = (
@@ -35,7 +36,7 @@ NASTY = (
 _PLAIN = [piece for piece in NASTY if not re.search(r"[\"'\\\x00-\x1f\ud800-\udfff]", piece)]
 _PLAIN += ["<think>", "</think>"] * 2  # laws want each kind in one string of a hundred
 _ESCAPES = ["\\n", '\\"', "\\\\", "\\/", "\\t", "\\u00e9", "\\u005d", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0000"]
-_ESCAPES += ["\\n"] * 2
+_ESCAPES += ["\\n", "\\\\"] * 3
 _KEYS = ["city", "days", "a", "name", "id", "arguments", "parameters", "true", "ключ", "键", "a-b.c_1", "_", "é"]
 _NAMES = ["get_weather", "f", "pack.skill", "extension:tool", "weather/get", "天气", "_x", "function", "functions.f"]
 
@@ -192,11 +193,12 @@ MARKERS: dict[str, tuple[str, ...]] = {
     "react": ('Action: f\nAction Input: {"a": [1, {"b": "x"}]}',),
 }
 _OTHERS = [row for row in dialects() if row.name not in MARKERS]
-for _row in _OTHERS:  # of the others, the cases that are whole markers
+for _row in _OTHERS:  # of the others, the cases that are whole markers, or else some that their rows make
     _cases = tomllib.loads((Path(__file__).parent / "cases" / f"{_row.name}.toml").read_text("utf-8"))["case"]
-    MARKERS[_row.name] = tuple(
-        text for case in _cases if (text := case.get("input")) and load(_row).accepts(text, "marker")
-    )
+    _texts = [text for case in _cases if (text := case.get("input"))]
+    _samples = [text for _, texts in sample_texts(_row) for text in texts]
+    _whole = [[text for text in some if load(_row).accepts(text, "marker")] for some in (_texts, _samples)]
+    MARKERS[_row.name] = tuple(_whole[0] or _whole[1])
     assert MARKERS[_row.name], f"{_row.name}: expected cases that are whole markers, found none"
 
 OPEN_STRINGS = (
@@ -290,7 +292,7 @@ def mutated(members: st.SearchStrategy[str], most: int = 4) -> st.SearchStrategy
     return st.builds(change, members, st.lists(changes, max_size=most))
 
 
-good_markers = st.sampled_from(_GOOD)
+good_markers = st.sampled_from(list(MARKERS.values())).flatmap(st.sampled_from)  # of each dialect as many
 sloppy_markers = st.sampled_from(SLOPPY)
 hostile_pieces = st.lists(st.sampled_from(HOSTILE), max_size=12).map("".join)
 filled_markers = st.builds(
@@ -462,7 +464,7 @@ class _Sloppy:
         return "".join(some() + self._one(separators) for _ in range(self._one([0, 1, 2, 4, 9])))
 
     def _separator(self) -> str:
-        return self._one([","] * 6 + [", "] * 5 + ["，", ",,", " ", "\n", ",/*c*/", ", # c\n", ";"])
+        return self._one([","] * 6 + [", "] * 5 + ["，", ",,", " ", "\n", ",/*c*/", ", # c\n", ",#\n", ";"])
 
     def _blank(self) -> str:
         return self._one(["", "", "", " ", "\n"])
@@ -520,6 +522,30 @@ sloppy_tags: st.SearchStrategy[list[str]] = st.integers(0, 2**32).map(
     lambda seed: [_SloppyTags(seed + number).message() for number in range(5)]
 )
 """Messages, five at a time, of calls whose tags are damaged, or their values hold tags."""
+
+
+_NEIGHBOURS = (  # tags that belong together, in one dialect or another
+    *("<param>", "</param>", "<value>", "</value>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+    *("<params x>", "</params>", "<parameter>", "</parameter>", "<parameter=q>", '<param name="q">', "</ parameter >"),
+    *("<param></param>", "<value>1</value>", "<param=\n>", "</param >\n"),
+)
+
+
+def quoting(dialect: Dialect) -> st.SearchStrategy[list[str]]:
+    """Markers of a dialect of tags, twenty at a time, in which its own tags and neighbours' stand, in any order.
+
+    Made from a number: one order in a hundred is of any worth, and Hypothesis makes no more than a few in a second.
+    """
+    markers = [_TOKEN.findall(marker) for marker in MARKERS[dialect.name]]
+    own = sorted({tag for tags in markers for tag in tags if "<" in tag})
+
+    def marker(random: Random) -> str:
+        tags = random.choice(markers)
+        place = random.randrange(1, len(tags))
+        pieces = random.choices([*own, *_NEIGHBOURS, "x", "\n", "<"], k=random.randrange(7))
+        return "".join([*tags[:place], *pieces, *tags[place:]])
+
+    return st.integers(0, 2**32).map(lambda seed: [marker(random) for random in [Random(seed)] for _ in range(20)])
 
 
 def cuts(text: str) -> st.SearchStrategy[list[int]]:

@@ -311,7 +311,7 @@ def test_a_full_disk_is_told() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"\xff\xfe [1] \xed\xa0\x80 \xc3", "\ufffd\ufffd [1] \ufffd\ufffd\ufffd \ufffd"),
+        (b"x\xff\xfe [1] \xed\xa0\x80 \xc3", "x\ufffd\ufffd [1] \ufffd\ufffd\ufffd \ufffd"),
         (b"\xef\xbb\xbfHi", "Hi"),
         (b"\xef\xbb", "\ufffd"),
         (b"a\r\nb\rc\0", "a\r\nb\rc\0"),
@@ -535,6 +535,24 @@ def test_detect_names_dialects() -> None:
     assert run("detect", SAMPLE).stdout.decode().split() == list(callmark.detect(SAMPLE.read_text(encoding="utf-8")))
     result = run("detect", text="prose")
     assert (result.stdout, result.returncode) == (b"", 1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_file_in_an_encoding_that_its_mark_tells_is_read(tmp_path: Path, encoding: str) -> None:
+    """A shell of Windows writes UTF-16 where output goes to a file."""
+    text = "Grüße 👋 [CALL: greet(who=Mia)]"
+    file = tmp_path / "answer.txt"
+    file.write_bytes((b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding))
+    for result in (run("parse", file), run("parse", text=file.read_bytes())):
+        first, *_, call = records(result.stdout)
+        assert (first["text"], call["arguments"], call["span"]["start"]) == ("Grüße 👋 ", {"who": "Mia"}, 8)
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\xfe", b"\xff\xfex", b"\xffx"])
+def test_half_a_mark_or_half_a_character_is_no_error(data: bytes) -> None:
+    result = run("parse", "--text", text=data)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "\ufffd" in result.stdout.decode()
 
 
 @pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callmark.errors import ToolsError
-from callmark.reading.decoder import Undecodable, decode, decode_at
+from callmark.reading.decoder import Undecodable, decode, decode_at, window_up_to
 from callmark.reading.schemas import NUMBER, Parameters, holdable, known_tools, scalar
 from callmark.toolshapes import Types
 
@@ -507,6 +507,19 @@ def test_what_is_no_tool_is_the_callers_mistake(tools, told):
 def test_where_a_window_cuts_a_value_makes_no_difference(window):
     text = '{"k": [1, -2.5e3, "a\\n", {"b": null}, true]} and more'
     assert decode_at(text, 0, 64, window) == ({"k": [1, -2500.0, "a\n", {"b": None}, True]}, text.index(" and"))
+
+
+def test_a_guess_widens_the_first_window_and_an_error_in_it_costs_what_was_copied():
+    text = '{"k": "' + "x" * 100_000 + '", "l" 1}'
+    assert window_up_to(0, len(text)) == len(text) + 1
+    assert window_up_to(5, -1) == window_up_to(9, 40) < window_up_to(0, 10**7) < 10**6
+    with pytest.raises(Undecodable) as refused:
+        decode_at(text, 0, 64, window_up_to(0, len(text)))
+    assert refused.value.reached > 100_000
+    broken = '{"k" 1, "l": "' + "x" * 100_000
+    with pytest.raises(Undecodable) as refused:
+        decode_at(broken, 0, 64, window_up_to(0, len(broken)))
+    assert 5 < refused.value.reached == len(broken) // 16
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])

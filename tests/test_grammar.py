@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lark import Lark, logger
 from lark.exceptions import UnexpectedInput
 
+from callmark import parse
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.errors import DialectError
 from callmark.reading import grammar as module
@@ -543,6 +544,20 @@ def test_the_example_in_the_docstring_holds():
     assert doctest.testmod(module).failed == 0
 
 
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("qwen_xml", '<function=f><parameter=a></parameter><param name="b"></parameter></function>'),
+        ("qwen_xml", "<function=f><parameter=a><value></ parameter></tool_call></parameter></function>"),
+        ("invoke", '<invoke name="f"><parameter name="a"></value><param name="b"></parameter></invoke>'),
+        ("glm", "<tool_call>f<arg_key>a</arg_key><arg_value><param></param></tool_call></arg_value></tool_call>"),
+        ("minicpm5", '<function name="f"><param name="a"><value></arg_value></function></param></function>'),
+    ],
+)
+def test_tags_of_neighbours_in_a_value_are_to_the_grammar_what_they_are_to_reading(dialect, text):
+    check_grammar(dialect, text)
+
+
 # Dialects of one's own.
 
 
@@ -578,6 +593,15 @@ def test_a_grammar_of_ones_own_imports_ours_and_its_neighbours(tmp_path):
 def test_a_grammar_that_is_wrong_is_the_authors_mistake(tmp_path, text, message):
     with pytest.raises(DialectError, match=message):
         load(own(tmp_path, text))
+
+
+def test_a_grammar_with_the_parts_of_another_body_is_told_and_raises_on_no_text(tmp_path):
+    text = """marker: call\ncall: "<x " NAME ">{" QUOTED "}"\nNAME: /[a-z]++/\nQUOTED: /"[a-z]++"/"""
+    dialect = own(tmp_path, text, head=r"<x {name}>(?=\{)", body="json")
+    with pytest.raises(DialectError, match="dialect own: grammar: expected the body that the row has, in rules and"):
+        load(dialect).read('<x f>{"a"}')
+    (problem,) = parse('<x f>{"a"}', dialects=dialect).problems
+    assert problem.code == "unexpected-text"
 
 
 def test_parameters_without_keys_want_a_rule_for_their_value(tmp_path):

@@ -9,6 +9,7 @@ import copy
 import json
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,8 +43,9 @@ from callmark.reading import fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
-from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, patterns, prefix, section
+from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
 from callmark.reading.prefixes import apart, merged, unfinished
+from callmark.reading.rows import check_row_alone
 from callmark.reading.schemas import known_tools, scalar
 from callmark.testing import in_chunks, joined
 from feeding import by_characters, whole
@@ -61,6 +63,7 @@ from strategies import (
     members,
     mutated,
     options,
+    quoting,
     schemas,
     sloppy_json,
     sloppy_markers,
@@ -343,6 +346,21 @@ def test_lenient_reading_finds_every_call_that_strict_reading_finds(dialect, dat
         assert meaning_of(replace(call, index=0)) in found or stands_elsewhere(call, events)
 
 
+_QUOTED = [place for place in OPEN_STRINGS if place[1][-1] == place[2][0] and place[2][0] in "\"'"]
+
+
+@pytest.mark.parametrize(("name", "opened", "closer"), _QUOTED)
+@pytest.mark.parametrize("more", ["", ", b=1", ', "b": 1'])
+def test_a_call_behind_an_odd_triple_quote_is_found_however_tolerant_reading_is(name, opened, closer, more):
+    """Python has such strings; what goes on, or ends, behind three quotes is none, and takes no call with it."""
+    text = f"{opened}{closer[0] * 2}{more}{closer[1:]}\n{opened}x{closer}"
+    options = {"dialects": name, "contexts": EVERYWHERE}
+    found = [calls_of(whole(text, tolerance=tolerance, **options)) for tolerance in ("strict", "lenient", "salvage")]
+    assert len(found[0]) == 1
+    assert found[0] == found[1] == found[2]
+    laws.check_chunking(text, **options)
+
+
 @each_dialect
 @some
 @given(st.data())
@@ -378,6 +396,13 @@ def test_soup_of_a_dialects_tokens_is_a_call_exactly_where_the_grammar_says_so(d
     laws.check_grammar(dialect, data.draw(soup(dialect.name)))
 
 
+@pytest.mark.parametrize("dialect", [row for row in DIALECTS if any(form.parameter for form in row.values[0].forms)])
+@given(st.data())
+def test_a_value_that_quotes_tags_is_what_the_grammar_says(dialect, data):
+    for text in data.draw(quoting(dialect)):
+        laws.check_grammar(dialect, text)
+
+
 FOUND: tuple[tuple[str, dict[str, Any]], ...] = (
     ("<tool_call>{" + "x" * 129, {}),
     ("[CALL: f(a=" + "x" * 4100 + ")]", {}),
@@ -403,6 +428,7 @@ FOUND: tuple[tuple[str, dict[str, Any]], ...] = (
     ("<tool_call>f\n</tool_call>", {"dialects": "glm"}),
     ("<|tool_call>call:f{a:1,b :[]}<tool_call|>", {}),
     ("<|tool_call>call:f{a:1,d\n" + " " * 130 + ":2}<tool_call|>", {}),
+    ("[CALL: f(a=11111)]<|tool_call:start|>f\n<|tool_arg:start|>a", {"limits": Limits(arguments=5)}),
     ("[CALL: f(a=7)]", {"tools": {"f": {"properties": {"a": {"type": "string"}}}}}),
 )
 """Texts that broke a law once, as small as they could be made."""
@@ -1011,6 +1037,10 @@ def test_what_matches_begins_with_the_prefix(pattern, data):
     assert found[0].startswith(prefix(pattern))
 
 
+def test_what_a_set_leaves_out_begins_a_pattern():
+    assert begins(r"[^\x00-y]x") == {*"z{|}~\x7f"}
+
+
 def test_prefixes_are_seen():
     found = {pattern: prefix(pattern) for pattern in ODD_PATTERNS}
     assert found["ab"] == "ab"
@@ -1255,7 +1285,7 @@ def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
     ],
 )
 def test_a_sound_row_is_found_sound(fields):
-    laws.check_dialect(row(**fields))
+    check_row_alone(row(**fields))
 
 
 @pytest.mark.parametrize(
@@ -1275,6 +1305,8 @@ def test_a_sound_row_is_found_sound(fields):
         ({"begins": "=<"}, "begins: expected the characters '=', with .*, found '=<'"),
         ({"head": "[^x]{name} "}, "begins: expected the characters .* and 63467 more, .* begin, found '='"),
         ({"head": "({name}"}, "head: no valid pattern"),
+        ({"tail": "x{1025}"}, "tail: expected a pattern of at most 1024 characters, found one of 1025"),
+        ({"head": r"=> {name}[ ]*+(?=\{)"}, "head: expected a pattern of at most 1024 characters, found one of any"),
         ({"tail": r"[a-z|]++\|"}, r"tail: expected a pattern that matches, found one that refuses 'a\|'"),
         ({"grammar": "none.lark"}, r"none\.lark"),
         ({"grammar": "heads.lark"}, r"dialect own: grammar: expected the rules marker, call, found no marker"),
@@ -1285,6 +1317,58 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         laws.check_dialect(row(**fields))
 
 
+ACME = """
+%import .heads (_GAP, NAME)
+%import .json (root)
+
+marker: call
+
+call: "<acme:" NAME ">" _GAP? root _GAP? "</acme>"
+"""
+SECTION = 'marker: "<calls>" _GAP? call (_GAP? call)* _GAP? "</calls>"'
+IN_SECTION = {"opener": r"<calls>{ws}(?=<)", "closer": "{ws}</calls>", "alone": False}
+IN_WRITING = {"opener": "<calls>", "closer": "</calls>"}
+ENVELOPE = ACME.replace(".json (root)", ".envelope (envelope)").replace("root", "envelope")
+
+
+def acme(tmp_path: Path, grammar: str, form: dict[str, Any], writing: dict[str, str] | None) -> Dialect:
+    file = tmp_path / "acme.lark"
+    file.write_text(grammar, "utf-8")
+    own = Form(**{"head": r"<acme:{name}>{ws}(?=\{)", "body": "json", "tail": "{ws}</acme>"} | form)
+    templates = None if writing is None else Writing(call="<acme:{name}>{arguments}</acme>", **writing)
+    return replace(row(), grammar=str(file), forms=(own,), writing=templates)
+
+
+@pytest.mark.parametrize("writing", [{}, None])
+@pytest.mark.parametrize(
+    ("old", "new", "form", "message"),
+    [
+        ("", "", {}, ""),
+        ('"</acme>"', '"</akme>"', {}, r"forms\[0\] and its grammar do not agree: .*expected \"</akme>\", found"),
+        ("_GAP? root", "root", {}, "do not agree: .* found ' '|do not agree: .* found \" \""),
+        ("root _GAP?", "root", {}, "do not agree: "),
+        ("NAME ", "ID ", {}, "grammar: .*ID"),
+        ('"<acme:" NAME', '/<acme:[a-z]++/', {}, "do not agree: "),
+        ("marker: call", 'marker: "<calls>" call', {}, r"forms\[0\]: expected a grammar whose rule `marker` describes"),
+        ("marker: call", SECTION, IN_SECTION, ""),
+        ("marker: call", SECTION.replace("_GAP? call (", "call ("), IN_SECTION, ""),
+        ("", "", IN_SECTION, r"forms\[0\]: expected a grammar whose rule `marker` .* is none: expected .*<acme:"),
+        ("marker: call", SECTION, IN_SECTION | {"head": r"{ws}<acme:{name}>{ws}(?=\{)"}, "head: .* no white space"),
+        (ACME, ENVELOPE, {}, "do not agree: "),
+        ("(_GAP, NAME)", "(_GAP, NAMES)", {}, "expected the name of what heads.lark defines, found 'NAMES'"),
+        ("marker: call", 'marker: call\n%ignore " "', {}, "expected white space as `_GAP\\?` of .heads, found %ignore"),
+    ],
+)
+def test_a_row_and_a_grammar_that_do_not_agree_are_told(tmp_path, old, new, form, message, writing):
+    templates = IN_WRITING if writing is not None and "opener" in form else writing
+    own = acme(tmp_path, ACME.replace(old, new), form, templates)
+    if not message:
+        laws.check_dialect(own)
+        return
+    with pytest.raises(AssertionError, match=f"(?s)dialect own: .*{message}"):
+        laws.check_dialect(own)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -1292,10 +1376,19 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', .*found 'sS'"),
         ({"head": "({name}"}, r"dialect own: forms\[0\].head: no valid pattern: missing .*, in '\("),
         ({"body": "yaml"}, r"dialect own: Invalid enum value 'yaml' - at `\$.forms\[0\].body`"),
-        ({"alone": "yes"}, r"dialect own: Expected `bool`, got `str` - at `\$.forms\[0\].alone`"),
+        ({"alone": "yes"}, "alone: expected a bool, found str"),
+        ({"head": None}, "head: expected a str, found NoneType"),
+        ({"tail": re.compile("a")}, "tail: expected a str, found Pattern"),
+        ({"begins": ("=",)}, "begins: expected a str, found tuple"),
+        ({"name_keys": ("name", 1)}, "name_keys: expected a tuple of str, found int in it"),
+        ({"grammar": Path("acme.lark")}, "dialect own: grammar: expected a str, found .*Path"),
+        ({"tags": (b"<note>",)}, "dialect own: tags: expected a tuple of str, found bytes in it"),
+        ({"head": r"(?i)=> {name} (?=\{)"}, r"head: expected flags of a part, as `\(\?i:tool\)`, found"),
         ({"loose_heads": "-> {name} "}, "loose_heads: expected a tuple, found str"),
         ({"loose_heads": ["-> {name} "]}, "loose_heads: expected a tuple, found list"),
         ({"tags": [r"<note>"]}, "dialect own: tags: expected a tuple, found list"),
+        ({"body": "envelope", "name_keys": ()}, "name_keys: expected the keys of an envelope, found none"),
+        ({"body": "envelope", "arguments_keys": ()}, "arguments_keys: expected the keys of an envelope, found none"),
         ({"tags": ("(",)}, "dialect own: tags: no valid pattern: missing"),
         ({"tags": ("note",)}, "dialect own: tags: expected a pattern that begins with a sign, .* found 'note'"),
         ({"head": r"^=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning, nor"),
@@ -1334,6 +1427,29 @@ def test_one_form_in_brackets_is_no_tuple_of_forms():
         replace(row(), forms=form)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": None}, "dialect None: name: expected a str, found NoneType"),
+        ({"title": 1}, "dialect own: title: expected a str, found int"),
+        ({"forms": ({"head": "x"},)}, "dialect own: forms: expected a tuple of Form, found dict in it"),
+        ({"writing": {"call": "{arguments}"}}, r"dialect own: writing: expected a Writing \| None, found dict"),
+    ],
+)
+def test_fields_of_another_type_are_told(fields, message):
+    with pytest.raises(DialectError, match=message):
+        replace(row(), **fields)
+
+
+def test_templates_are_texts():
+    with pytest.raises(DialectError, match=r"writing\.call: expected a str, found NoneType"):
+        Writing(call=None)
+    with pytest.raises(DialectError, match=r"writing\.form: expected an int, found str"):
+        Writing(call="{arguments}", form="0")
+    with pytest.raises(DialectError, match=r"writing\.is_text: expected two words .* found \('yes',\)"):
+        Writing(call="{arguments}", is_text=("yes",))
+
+
 def test_a_variant_may_be_a_section():
     variant = Form(opener="<", head=r"{name} (?=\{)", body="json", alone=False, closer=">", repairs=("neighbour-body",))
     own = replace(row(), variants=(variant,))
@@ -1344,6 +1460,30 @@ def test_a_variant_may_be_a_section():
         *(("f", ["neighbour-body"]), ("g", ["neighbour-body"]), ("h", [])),
     ]
     assert not parse('<f {"a": 1}>', dialects=own, tolerance="strict").calls
+
+
+PLAIN_VALUES = """
+%import .heads (_GAP, NAME)
+
+marker: call
+
+call: "<acme:" NAME ">" parameter* _GAP? "</acme>"
+
+parameter: _GAP? "<arg:" KEY ">" VALUE? "</arg>"
+
+KEY: /[a-z]{1,64}+/
+VALUE: /[^<]++/
+"""
+
+
+def test_values_that_hold_signs_of_their_tags_are_in_the_grammar_or_that_is_told(tmp_path):
+    form = {
+        "head": "<acme:{name}>", "body": "parameters", "parameter": "{ws}<arg:(?P<key>[a-z]{1,64}+)>",
+        "value_end": "</arg>", "tail": "{ws}</acme>",
+    }
+    own = acme(tmp_path, PLAIN_VALUES, form, None)
+    with pytest.raises(AssertionError, match=r"forms\[0\] and its grammar do not agree: .*a < b </arg>"):
+        laws.check_dialect(own)
 
 
 TAGS = {
@@ -1377,7 +1517,7 @@ OWN = {"call": "<own {name}>{arguments}</own>", "parameter": "<{key} {type}>{val
 def test_templates_that_the_forms_do_not_read_are_told(form, writing, message):
     own = replace(row(**form), writing=Writing(**writing))
     if not message:
-        laws.check_dialect(own)
+        check_row_alone(own)
         return
     with pytest.raises(AssertionError, match=f"dialect own: writing: .*{message}"):
         laws.check_dialect(own)

@@ -1089,11 +1089,11 @@ def test_a_good_call_is_read_behind_hundreds_whose_values_die_at_once():
     ("text", "repairs"),
     [
         ('Hm. <tool_call>```json\n{"name": "f"}\n```</tool_call>', [("fenced-body", 4, 23)]),
-        ('Hm. [TOOL_CALLS] {"name": "f"}.', [("missing-opener", 4, 4), ("missing-closer", 30, 30)]),
+        ('Hm. [TOOL_CALLS] {"name": "f"}.', [("missing-opener", 17, 17), ("missing-closer", 30, 30)]),
     ],
 )
 def test_what_a_variant_repairs_is_told_at_its_place(text, repairs):
-    """An opener is missing before the marker, another repair is of the head."""
+    """An opener is missing before the call, another repair is of the head."""
     (call,) = callmark.parse(text).calls
     assert [(repair.code, repair.span.start, repair.span.end) for repair in call.repairs] == repairs
 
@@ -1159,3 +1159,13 @@ def test_only_rows_of_ones_own_are_checked_when_they_are_used(chosen, monkeypatc
     scanner.Plan((replace(row, title="another"),), "lenient")
     scanner.Plan((replace(row, forms=(replace(row.forms[0], trim=not row.forms[0].trim),)),), "lenient")
     assert checked == [row.name] * 2
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ('<|tool_call>call:f{a:<|"|>x\ud800y<|"|>}<tool_call|>', "lone-surrogate"),
+    ('<cofl:tool_call id="0" name="f"><cofl:value name="a" type="dict"></cofl:value></cofl:tool_call>',
+     "nesting-too-deep"),
+])  # fmt: skip
+def test_what_no_argument_may_hold_is_refused_where_it_stands(text, code):
+    found = parse(text, limits=Limits(nesting=1)).events
+    assert [event.code for event in found if isinstance(event, Malformed)] == [code]

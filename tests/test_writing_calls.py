@@ -271,6 +271,37 @@ def test_misuse_raises():
         replace(own, writing=Writing(form=1, call="{arguments}"))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"head": "({name}"}, r"head: no valid pattern: missing \), unterminated subpattern, in '\("),
+        ({"head": r"=> {name} {name} (?=\{)"}, r"head: no valid pattern: redefinition of group name 'name'"),
+        ({"head": r"=> (?P<name>\w++){id} (?=\{)"}, r"head: expected {ws}, {name}, {key}, found {id}"),
+        ({"tail": "[</end>"}, r"tail: no valid pattern: unterminated character set, in '\[</end>'"),
+    ],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda row: render_call("f", {"a": 1}, row),
+        lambda row: callmark.protocol_prompt([{"name": "f"}], row),
+        lambda row: callmark.export_grammar([{"name": "f"}], row),
+        lambda row: callmark.convert("[CALL: f()]", to=row),
+        lambda row: callmark.render_history([], row),
+        lambda row: callmark.neutralize("=> f {}", dialects=[row]),
+        lambda row: callmark.feedback(parse("[CALL: f(]").problems[0], row),
+        lambda row: parse("", dialects=["call", row]),
+    ],
+    ids=["render", "prompt", "export", "convert", "history", "neutralize", "feedback", "parse"],
+)
+def test_a_row_with_a_wrong_pattern_is_refused_whatever_it_is_used_for(use, fields, message):
+    form = Form(**{"head": r"=> {name} (?=\{)", "body": "json", "begins": "="} | fields)
+    writing = Writing(call="=> {name} {arguments}")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    with pytest.raises(DialectError, match=rf"dialect own: forms\[0\]\.{message}"):
+        use(own)
+
+
 def test_a_nonce_is_written_and_wanted():
     text = render_call("f", {"a": 1}, nonce="7f3a")
     assert text == '[CALL#7f3a: f({"a": 1})]'

@@ -22,20 +22,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from types import TracebackType
 from typing import Any, Final
 
 from callmark.dialects import Dialect, dialects, expand, select, selected
-from callmark.errors import UsageError
+from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
-from callmark.reading.grammar import GrammarCall, Mismatch, load
+from callmark.reading.grammar import GrammarCall, Mismatch, Place, load
 from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.parser import Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
-from callmark.reading.rows import check_dialect
+from callmark.reading.rows import check_row_alone, sample_texts
 from callmark.reading.sections import RECOVERY
 from callmark.writing.calls import render_call
 from callmark.writing.neutral import neutralize
@@ -344,7 +344,43 @@ def _is_json(text: str) -> bool:
     return True
 
 
-# The grammar.
+# A dialect's row and its grammar.
+
+
+def check_dialect(dialect: str | Dialect) -> None:
+    """Check what the laws want of a dialect's row and its grammar, without any text of it.
+
+    - Its patterns compile, and end in something that must be there: where a pattern matches, more text behind it
+      changes nothing. (Otherwise where a marker ends would depend on how the text was cut.) No part takes what the next
+      one wants: what repeats possessively gives nothing back.
+    - `begins` holds the characters with which an opener or a head that stands alone begins, loose ones too; no other.
+    - Its grammar compiles and has the start rules `marker` and `call`.
+    - What its templates write, if it has any, is read back: calls with values of every type, and with none.
+    - The grammar describes markers that the row makes, and says of their calls what is read.
+
+    Patterns are tried with texts made from them; what looks behind or back refers to a group is not tried.
+
+    >>> check_dialect("hermes")
+    """
+    try:
+        row = selected(dialect)
+    except DialectError as error:
+        raise AssertionError(f"{error}") from error
+    check_row_alone(row)
+    grammar = load(row)
+    for where, texts in sample_texts(row):
+        for text in texts:
+            try:
+                check_grammar(row, text)
+            except (AssertionError, DialectError) as error:
+                raise AssertionError(f"{where} and its grammar do not agree: {error}") from error
+        refused = [grammar.explain(text, "marker") for text in texts]
+        if None not in refused:
+            at = refused[0].position if refused[0] is not None else 0
+            raise AssertionError(
+                f"{where}: expected a grammar whose rule `marker` describes what the row does, found one in which "
+                f"{texts[0]!r} is none: {refused[0]}, at {at}"
+            )
 
 
 def check_grammar(dialect: str | Dialect, text: str) -> None:
@@ -427,8 +463,7 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
     if said.untyped:
         read = call.arguments
         arguments = {
-            key: value if key in said.texts else _typed(value, read.get(key), nesting - 1)
-            for key, value in said.arguments.items()
+            key: _typed(value, read.get(key), nesting - 1, said.texts, (key,)) for key, value in said.arguments.items()
         }
     same = call.name == said.name
     if call.id is not None or "\\" not in call.raw:  # an id that is empty, or written with escapes, may count as none
@@ -440,18 +475,22 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
         raise AssertionError(f"{law}: expected {said!r}, found {call.to_dict()}")
 
 
-def _typed(value: JsonValue, read: JsonValue, nesting: int) -> JsonValue:
+def _typed(value: JsonValue, read: JsonValue, nesting: int, texts: Collection[Place], place: Place) -> JsonValue:
     """Return what a raw value, or one that holds elements, means where nothing is declared.
 
     `read` is what was made of it: the text, where it is too long to be held until it has shown to be something else.
+    It stands at `place`, and at `texts` the marker says that a value is text.
     """
     if isinstance(value, dict):
         members = read if isinstance(read, dict) else {}
-        return {key: _typed(member, members.get(key), nesting - 1) for key, member in value.items()}
+        return {
+            key: _typed(member, members.get(key), nesting - 1, texts, (*place, key)) for key, member in value.items()
+        }
     if isinstance(value, list):
         items = read if isinstance(read, list) and len(read) == len(value) else [None] * len(value)
-        return [_typed(item, other, nesting - 1) for item, other in zip(value, items, strict=True)]
-    if len(value) > HOLD and read == value:
+        both = enumerate(zip(value, items, strict=True))
+        return [_typed(item, other, nesting - 1, texts, (*place, at)) for at, (item, other) in both]
+    if place in texts or (len(value) > HOLD and read == value):
         return value
     return plain_value(value, None, nesting)[1]
 

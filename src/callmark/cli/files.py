@@ -1,8 +1,9 @@
 """Input and output of every command, and the files that options name.
 
-- Input is UTF-8 and is read as it arrives. A byte that is no UTF-8 becomes U+FFFD, so no input raises and every output
-  can be encoded. A byte order mark at the start is a signature of the file and no text of the model: it is dropped
-  (kept, it would hide a code fence on the first line). Line ends stay as they are. Offsets count what is left.
+- Input is UTF-8, or UTF-16 where its mark says so (a shell of Windows writes that), and is read as it arrives. A byte
+  that is neither becomes U+FFFD, so no input raises and every output can be encoded. A byte order mark at the start is
+  a signature of the file and no text of the model: it is dropped (kept, it would hide a code fence on the first line).
+  Line ends stay as they are. Offsets count what is left.
 - Output is UTF-8, for bytes: text that `sys.stdout` could not write would otherwise be its error, not ours.
 """
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from callmark.languages import Language
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
+_HALF_MARKS = (codecs.BOM_UTF16_LE[:1], codecs.BOM_UTF16_BE[:1])
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
 
 
@@ -39,7 +41,8 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
 
     While a file is followed, the first Ctrl-C ends the text; a second one interrupts the command as usual.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder: codecs.IncrementalDecoder | None = None
+    begin = b""  # until it tells the encoding
     mark = "\ufeff"
     stopped = threading.Event()
 
@@ -53,6 +56,11 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
         while not stopped.is_set():
             data: bytes | None = source.read(_CHUNK_BYTES)
             if data:
+                if decoder is None:
+                    data = begin = begin + data
+                    if begin in _HALF_MARKS:
+                        continue
+                    decoder = _decoder(begin)
                 text = decoder.decode(data)
                 yield text.removeprefix(mark)
                 mark = "" if text else mark
@@ -65,7 +73,12 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
                 break
             else:
                 stopped.wait(_POLL_SECONDS)
-    yield decoder.decode(b"", final=True)
+    yield _decoder(begin).decode(begin, final=True) if decoder is None else decoder.decode(b"", final=True)
+
+
+def _decoder(begin: bytes) -> codecs.IncrementalDecoder:
+    marked = begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # neither is UTF-8
+    return codecs.getincrementaldecoder("utf-16" if marked else "utf-8")("replace")
 
 
 def _lost(source: BinaryIO, path: str) -> str:

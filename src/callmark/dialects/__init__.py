@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -71,7 +71,8 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
 def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dialect, ...]:
     """Return the dialects to listen for: names or Dialects in the order of the table, then one's own.
 
-    None means every registered dialect, but only its explicit forms. Raises UnknownDialectError.
+    None means every registered dialect, but only its explicit forms. Raises UnknownDialectError, and DialectError for a
+    row that is not callmark's own and is wrong.
     """
     registered = {dialect.name: dialect for dialect in dialects()}
     if wanted is None:
@@ -81,7 +82,7 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
                 forms=tuple(form for form in dialect.forms if form.explicit),
                 variants=tuple(form for form in dialect.variants if form.explicit),
             )
-            for dialect in registered.values()
+            for dialect in map(_sound, registered.values())
             if dialect.explicit
         )
     if not isinstance(wanted, Iterable | Dialect):
@@ -89,9 +90,9 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
     chosen: dict[str, Dialect] = {}
     for item in [wanted] if isinstance(wanted, str | Dialect) else wanted:
         if isinstance(item, Dialect):
-            chosen[item.name] = item
+            chosen[item.name] = _sound(item)
         elif isinstance(item, str) and item in registered:
-            chosen[item] = registered[item]
+            chosen[item] = _sound(registered[item])
         else:
             known = ", ".join(registered)
             raise UnknownDialectError(f"expected a registered dialect ({known}) or a Dialect, found {item!r:.80}")
@@ -106,3 +107,25 @@ def selected(dialect: str | Dialect) -> Dialect:
     if not isinstance(dialect, str | Dialect):
         raise UnknownDialectError(f"dialect: expected a name or a Dialect, found {dialect!r:.80}")
     return select(dialect)[0]
+
+
+def is_ours(dialect: Dialect) -> bool:
+    """Return whether it is a row of callmark's own, or some forms of one: such a row is sound, as its tests know."""
+    row = next((row for row in BUILTIN if row.name == dialect.name), None)
+    if row is None or msgspec.structs.replace(row, forms=dialect.forms, variants=dialect.variants) != dialect:
+        return False
+    return {*dialect.forms, *dialect.variants} <= {*row.forms, *row.variants}
+
+
+def _sound(dialect: Dialect) -> Dialect:
+    """Return the dialect once its row was checked. Raises DialectError."""
+    if not any(dialect is row for row in BUILTIN):
+        _check(dialect)
+    return dialect
+
+
+@lru_cache(maxsize=64)
+def _check(dialect: Dialect) -> None:
+    """Check a row, which takes milliseconds, when it is first used: callmark's own rows are checked by its tests."""
+    if not is_ours(dialect):
+        dialect.check()

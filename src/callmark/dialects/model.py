@@ -16,7 +16,7 @@ what all dialects share, so that white space and names mean the same everywhere:
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -89,7 +89,8 @@ def _check(field: str, pattern: str) -> None:
     unknown = re.search(r"(?<!\\)\{[a-z]+\}", expand(pattern))
     if unknown:
         raise DialectError(f"{field}: expected {', '.join(_ABBREVIATIONS)}, found {unknown[0]}")
-    compile_pattern(field, expand(pattern))
+    if compile_pattern(field, expand(pattern)).flags & ~re.UNICODE:
+        raise DialectError(f"{field}: expected flags of a part, as `(?i:tool)`, found others: {pattern!r:.80}")
     if tries_twice(expand(pattern)):
         raise DialectError(
             f"{field}: expected a pattern whose repeats give nothing back, as `[a-z]++`, found one in another, which "
@@ -107,12 +108,24 @@ def _check_place(field: str, pattern: str) -> None:
         )
 
 
-def _check_tuples(where: str, row: msgspec.Struct, *fields: str) -> None:
-    """Raise DialectError where a field holds no tuple: a text would be taken for its characters, a list has no hash."""
-    for field in fields:
+def _check_types(where: str, row: msgspec.Struct) -> None:
+    """Raise DialectError, which names the field, where one of a row has another type: a text would be taken for a tuple
+    of its characters, and a list has no hash. Which words a field may have is left to `Dialect.check`.
+    """
+    types: dict[str, Any] = {"bool": bool, "int": int, "Writing | None": Writing | None}
+    members = {"tuple[str, ...]": str, "tuple[str, str]": str, "tuple[Form, ...]": Form}
+    for field, kind in type(row).__annotations__.items():
         found = getattr(row, field)
-        if type(found) is not tuple:
-            raise DialectError(f"{where}{field}: expected a tuple, found {type(found).__name__}")
+        wanted = tuple if kind in members else types.get(kind, str)
+        named = getattr(wanted, "__name__", kind)
+        if not isinstance(found, wanted):
+            article = "an" if named == "int" else "a"
+            raise DialectError(f"{where}{field}: expected {article} {named}, found {type(found).__name__}")
+        for item in found if kind in members else ():
+            if not isinstance(item, members[kind]):
+                raise DialectError(
+                    f"{where}{field}: expected a tuple of {members[kind].__name__}, found {type(item).__name__} in it"
+                )
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -155,16 +168,21 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     quote       the string delimiter of `braces`, of one character or several: what stands between two has no escapes
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
                 the whole of the arguments as JSON. Where it says of what kind the value is, a group `text` takes part
-                for text, whatever it looks like, and a group `json` for what is JSON, whatever a schema says
+                for text, whatever it looks like, and a group `json` for what is JSON, whatever a schema says; a group
+                `object` or `array` for one that holds elements: parameters of its own, or `member`s
     loose_parameters    patterns of the same that tolerant reading takes too, as a repair: `opener-spelling`; where a
                 group `missing` is there, `missing-opener` at its place; where a group `unclosed`, `missing-closer`
     value_end   pattern of what ends such a value, where structure follows it (the next parameter or the tail)
     nested      pattern that cannot stand in such a value: the value was never closed; default: the opener, or the head
+    member      pattern of what opens an element of a list, which has no key, where tags say what is one (`array`); with
+                the same groups as in `parameter`
     item        the name of a list's elements, where a value may hold elements instead of text: parameters of its own,
                 which `nested` matches as well. They make it an object; or a list, where a list is declared, or nothing
                 is and the first element has this name
     unclosed    pattern that cannot stand there either, and that ends the value where reading is tolerant; a value that
                 is the whole of the arguments must be complete JSON by then, or it is data
+    broken_by   patterns of what cannot stand in such a value behind a `value_end` that was data: there the value had
+                its end, and no structure followed it
     encoding    how such a value is written: raw, or xml (entities and CDATA)
     key_encoding    how its key is written: raw, or xml (entities)
     trim        whether one line break at each end of such a value belongs to the markup
@@ -192,8 +210,10 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_parameters: tuple[str, ...] = ()
     value_end: str = ""
     nested: str = ""
+    member: str = ""
     item: str = ""
     unclosed: str = ""
+    broken_by: tuple[str, ...] = ()
     encoding: Literal["raw", "xml"] = "raw"
     key_encoding: Literal["raw", "xml"] = "raw"
     trim: bool = False
@@ -201,13 +221,14 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     arguments_keys: tuple[str, ...] = ("arguments", "parameters", "args", "input")
 
     def __post_init__(self) -> None:
-        _check_tuples(
-            "", self, "repairs", "loose_heads", "loose_openers", "loose_parameters", "name_keys", "arguments_keys"
-        )
+        _check_types("", self)
         if not self.begins:
             raise DialectError("begins: expected the characters with which a marker may begin, found none")
         if not self.quote:
             raise DialectError("quote: expected the delimiter of strings, found none")
+        for field in ("name_keys", "arguments_keys"):
+            if self.body == "envelope" and not getattr(self, field):
+                raise DialectError(f"{field}: expected the keys of an envelope, found none")
         for field in ("parameter", "value_end", "tail"):
             if self.body == "parameters" and not getattr(self, field):
                 raise DialectError(f"{field}: expected a pattern, as the body is `parameters`, found none")
@@ -219,8 +240,13 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def structure(self) -> str:
         """The pattern of what stands behind a value of `parameters`: elsewhere `value_end` is data."""
-        outer = (rf"{{ws}}{self.value_end}",) if self.item else ()
-        return f"(?={'|'.join(map(anonymous, (self.parameter, self.tail, *outer)))})"
+        return f"(?={'|'.join(map(anonymous, self.behind_values))})"
+
+    @property
+    def behind_values(self) -> tuple[str, ...]:
+        """The patterns of what may stand behind a value of `parameters`."""
+        outer = (rf"{{ws}}{self.value_end}",) if self.item or self.member else ()
+        return (self.parameter, *filter(None, [self.member]), self.tail, *outer)
 
     @property
     def tolerated_heads(self) -> tuple[str, ...]:
@@ -278,7 +304,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if unknown:
             raise DialectError(f"{where}.repairs: expected codes of `events.REPAIR_CODES`, found {unknown[0]!r:.80}")
         for field in (
-            "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed",
+            "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed", "member",
             "loose_heads", "loose_openers", "loose_parameters", "loose_tail",
         ):
             value = getattr(self, field)
@@ -308,7 +334,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     form         which of the dialect's forms it is, counted from 0
     call         template of one call
     parameter    template of one parameter, of {key} and {value}, where the body is `parameters` with keys; where a tag
-                 says of what kind a value is, of {type}, which is that of JSON, or of {is_text}: true or false
+                 says of what kind a value is, of {type}, which is that of JSON, or of {is_text}
+    is_text      what is put for {is_text}: the word for text, and the one for JSON
     opener, separator, closer   what stands around and between calls, as it is
     id           template of what is put for {id} where an id is given, of {id} and {quoted_id}
     default_id   template of the id that a call gets which has none
@@ -319,6 +346,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     call: str
     form: int = 0
     parameter: str = ""
+    is_text: tuple[str, str] = ("true", "false")
     opener: str = ""
     separator: str = "\n"
     closer: str = ""
@@ -328,6 +356,9 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     pairs: bool = False
 
     def __post_init__(self) -> None:
+        _check_types("writing.", self)
+        if len(self.is_text) != 2:
+            raise DialectError(f"writing.is_text: expected two words (text, JSON), found {self.is_text!r:.80}")
         if "{arguments}" not in self.call:
             raise DialectError(f"writing.call: expected a place for {{arguments}}, found none in {self.call!r:.80}")
         for field, places in _PLACES.items():
@@ -370,12 +401,12 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     writing: Writing | None = None
 
     def __post_init__(self) -> None:
+        _check_types(f"dialect {self.name}: ", self)
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", self.name):
             raise DialectError(f"name {self.name!r}: expected a lower-case letter, then more of them, digits and `_`")
         for field, text in (("title", self.title), ("models", self.models)):  # each stands in the row of a table
             if not text.isprintable():
                 raise DialectError(f"dialect {self.name}: {field}: expected one line of text, found {text!r:.80}")
-        _check_tuples(f"dialect {self.name}: ", self, "forms", "variants", "tags", "results")
         if not self.forms:
             raise DialectError(f"dialect {self.name}: expected at least one form, found none")
         if self.writing is not None and not 0 <= self.writing.form < len(self.forms):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from callmark.dialects.model import Dialect, Form, Writing
 
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
@@ -24,7 +26,6 @@ _BARE_CALLS = r"\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()"
 _BARE: dict[str, Any] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
 _DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
-_DSML_OPENER = rf"<{_DSML}{_DSML_CALLS}>{{ws}}(?=<{_DSML}invoke name=)"
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
@@ -47,6 +48,17 @@ _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
     "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
 }
+_COFL = r"<cofl:tool_call(?:[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\")?[ ]name=\"{name}\">"
+_COFL_OTHERWISE = r"<cofl:tool_call[ ]name=\"{name}\"[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\">"
+_COFL_KEY = r"[ ]name=\"(?P<key>[^<>\"\r\n]{1,256}+)\""
+_COFL_TYPE = r"[ ]type=\"(?:(?P<text>raw)|(?P<json>json)|(?P<object>dict)|(?P<array>list))\">"
+_COFL_CALLS: dict[str, Any] = {
+    "opener": r"<cofl:tool_calls>{ws}(?=<cofl:tool_call[ ])",
+    "key_encoding": "xml",
+    "tail": r"{ws}</cofl:tool_call>",
+    "loose_tail": r"(?={ws}(?:</cofl:tool_calls>|(?P<next><cofl:tool_call[ ])))",
+    "closer": r"</cofl:tool_calls>",
+}
 _DS = r"(?:▁|\\?_|[ ])"  # between the words of a token, as distilled models spell it
 _DS_CALL = rf"<｜tool{_DS}call(?:s|{_DS}begin)｜>{{ws}}"  # the first stands for the section's opener too
 _DS_SEP = rf"<｜tool{_DS}sep｜>{{ws}}"
@@ -56,10 +68,17 @@ _OBJECTS_END = r"</function_call>|<\|message_sep\|>"
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
+_OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
 _PRINT = r"print{ws}\({ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
 _CHANNEL = r"(?:commentary|analysis)"
 _HARMONY_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}"
 _HARMONY_MESSAGE = _HARMONY_HEADER + r"(?=\{)"
+_JSON_HEADER = r"{ws}(?:<\|constrain\|>{ws})?json{ws}<\|message\|>{ws}(?=\{)"  # what is for a tool, and no answer
+_NO_TOOL = r"(?!functions\.|(?:browser|container)\.|(?:all|assistant|developer|python|self|system|tool|user)[ \t\r\n<])"
+_ANYONE = rf"to={_NO_TOOL}[^\W\d][\w.:/\-]{{0,127}}+"
+_TO_ANYONE: dict[str, Any] = {
+    "body": "json", "closer": r"<\|(?:call|end)\|>", "alone": False, "repairs": ("opener-spelling",)
+}  # fmt: skip
 
 
 def _list_of(opener: str, closer: str, **more: Any) -> Form:
@@ -130,7 +149,38 @@ def _keyed(prefix: str) -> Form:
     )
 
 
-BUILTIN: tuple[Dialect, ...] = (
+def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
+    """Return the forms of DeepSeek's tags, whose names begin with `sign`: arguments as one JSON object, or in tags."""
+    section: dict[str, Any] = {
+        "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
+        "tail": rf"{{ws}}</{sign}invoke>",
+        "loose_tail": rf"(?={{ws}}(?:</{sign}{_DSML_CALLS}>|(?P<next><{sign}invoke name=)))",
+        "closer": rf"</{sign}{_DSML_CALLS}>",
+        **more,
+    }
+    return (
+        Form(head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)", body="json", **section),
+        Form(
+            head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
+            body="parameters",
+            parameter=(
+                rf"{{ws}}<{sign}parameter name=\"(?P<key>[^<>\"\r\n]{{1,256}}+)\""
+                r"(?:[ ]string=\"(?:(?P<text>true)|(?P<json>false))\")?>"
+            ),
+            value_end=rf"</{sign}parameter>",
+            unclosed=_unclosed(
+                rf"{sign}parameter name=\"[^<>\"\r\n]{{1,256}}+\"(?:[ ]string=\"(?:true|false)\")?>",
+                rf"{sign}parameter name=",
+                rf"/{sign}parameter>",
+                rf"/{sign}invoke>",
+                rf"/{sign}{_DSML_CALLS}>|{sign}invoke name=",
+            ),
+            **section,
+        ),
+    )
+
+
+_ROWS: tuple[Dialect, ...] = (
     Dialect(
         name="call",
         title='[CALL: name({"key": "value"})] or [CALL: name(key=value)]',
@@ -165,14 +215,17 @@ BUILTIN: tuple[Dialect, ...] = (
                 body="arguments",
                 **_BARE,
             ),
-            Form(  # as some hosts show calls of the past
-                begins="[",
-                head=r"\[[Cc]alling tool=\"{name}\"(?=[ ][^\W\d][\w.\-]{0,127}+=\"|[ ]?\])",
-                body="parameters",
-                parameter=r"[ ](?P<key>[^\W\d][\w.\-]{0,127}+)=(?P<text>)\"",
-                value_end=r"\"",
-                tail=r"[ ]?\]",
-                repairs=("opener-spelling",),
+            *(
+                Form(  # as some hosts show calls of the past
+                    begins="[",
+                    head=rf"\[[Cc]alling tool={quote}{{name}}{quote}(?=[ ][^\W\d][\w.\-]{{0,127}}+={quote}|[ ]?\])",
+                    body="parameters",
+                    parameter=rf"[ ](?P<key>[^\W\d][\w.\-]{{0,127}}+)=(?P<text>){quote}",
+                    value_end=quote,
+                    tail=r"[ ]?\]",
+                    repairs=("opener-spelling",),
+                )
+                for quote in ('"', "'")
             ),
         ),
         writing=Writing(call="[CALL{nonce}: {name}({arguments})]", nonce="#{nonce}"),
@@ -404,6 +457,15 @@ BUILTIN: tuple[Dialect, ...] = (
             ),
         ),
         variants=(
+            Form(  # a list without its brackets
+                begins="[",
+                opener=r"\[TOOL_CALLS\]{ws}" + _OBJECT_OF_A_CALL,
+                head=_OBJECT_OF_A_CALL,
+                body="envelope",
+                separator=r"{ws},{ws}",
+                alone=False,
+                repairs=("missing-opener", "missing-closer"),
+            ),
             Form(
                 begins="[",
                 head=r"\[TOOL_CALLS\]{ws}(?:\[ARGS\]{ws})?(?=\{{ws}\")",
@@ -542,36 +604,8 @@ BUILTIN: tuple[Dialect, ...] = (
         models="DeepSeek V3.2, V4 and V4.1; GigaChat 3.5 with GCML for DSML",
         source=_SOURCE + ": deepseek_v32, deepseek_v4, deepseek_v41, gigachat35",
         results=(rf"</?{_DSML}(?:tool|function)_(?:result|output)s?>",),
-        forms=(
-            Form(
-                opener=_DSML_OPENER,
-                head=rf"<{_DSML}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
-                body="json",
-                tail=rf"{{ws}}</{_DSML}invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|(?P<next><{_DSML}invoke name=)))",
-                closer=rf"</{_DSML}{_DSML_CALLS}>",
-            ),
-            Form(
-                opener=_DSML_OPENER,
-                head=rf"<{_DSML}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
-                body="parameters",
-                parameter=(
-                    rf"{{ws}}<{_DSML}parameter name=\"(?P<key>[^<>\"\r\n]{{1,256}}+)\""
-                    r"(?:[ ]string=\"(?:(?P<text>true)|(?P<json>false))\")?>"
-                ),
-                value_end=rf"</{_DSML}parameter>",
-                unclosed=_unclosed(
-                    rf"{_DSML}parameter name=\"[^<>\"\r\n]{{1,256}}+\"(?:[ ]string=\"(?:true|false)\")?>",
-                    rf"{_DSML}parameter name=",
-                    rf"/{_DSML}parameter>",
-                    rf"/{_DSML}invoke>",
-                    rf"/{_DSML}{_DSML_CALLS}>|{_DSML}invoke name=",
-                ),
-                tail=rf"{{ws}}</{_DSML}invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_DSML}{_DSML_CALLS}>|(?P<next><{_DSML}invoke name=)))",
-                closer=rf"</{_DSML}{_DSML_CALLS}>",
-            ),
-        ),
+        forms=_dsml(_DSML),
+        variants=_dsml(r"\|DSML\|[ ]?", repairs=("opener-spelling",)),
         writing=Writing(
             form=1,
             opener="<｜DSML｜tool_calls>\n",
@@ -786,6 +820,62 @@ BUILTIN: tuple[Dialect, ...] = (
         ),
     ),
     Dialect(
+        name="cohere",
+        title='<cofl:tool_calls><cofl:tool_call id="0" name="f"><cofl:value name="k" type="raw">…</cofl:value></…></…>',
+        models="Cohere's Command 5",
+        source="the parser and the template `cmd5` of cohere-melody 0.15.3",
+        results=(r"<cofl:tool_results?[ >]",),
+        forms=(
+            Form(
+                **_COFL_CALLS,
+                head=_COFL + r"(?={ws}<cofl:tool_param[ ])",
+                loose_heads=(_COFL_OTHERWISE + r"(?={ws}<cofl:tool_param[ ])",),
+                body="parameters",
+                parameter="{ws}<cofl:tool_param" + _COFL_KEY + r"[ ]string=\"(?:(?P<text>true)|(?P<json>false))\">",
+                value_end="</cofl:tool_param>",
+                unclosed=_unclosed(
+                    r"cofl:tool_param[ ]name=\"[^<>\"\r\n]{1,256}+\"[ ]string=\"(?:true|false)\">",
+                    "cofl:tool_param[ ]",
+                    "/cofl:tool_param>",
+                    "/cofl:tool_call>",
+                    "/cofl:tool_calls>|cofl:tool_call[ ]",
+                ),
+            ),
+            Form(
+                **_COFL_CALLS,
+                head=_COFL,
+                loose_heads=(_COFL_OTHERWISE,),
+                body="parameters",
+                parameter="{ws}<cofl:value" + _COFL_KEY + _COFL_TYPE,
+                member="{ws}<cofl:value" + _COFL_TYPE,
+                loose_parameters=(r"{ws}<cofl:value[ ]type=\"(?:(?P<text>raw)|(?P<json>json))\"" + _COFL_KEY + ">",),
+                value_end="</cofl:value>",
+                unclosed=_unclosed(
+                    r"cofl:value(?:[ ]name=\"[^<>\"\r\n]{1,256}+\")?[ ]type=\"(?:raw|json|dict|list)\">",
+                    "cofl:value[ ]",
+                    "/cofl:value>",
+                    "/cofl:tool_call>",
+                    "/cofl:tool_calls>|cofl:tool_call[ ]",
+                ),
+            ),
+        ),
+        tags=(
+            r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
+            r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
+        ),
+        writing=Writing(
+            form=1,
+            opener="<cofl:tool_calls>",
+            call='<cofl:tool_call id="{id}" name="{name}">{arguments}</cofl:tool_call>',
+            parameter='<cofl:value name="{key}" type="{is_text}">{value}</cofl:value>',
+            is_text=("raw", "json"),
+            separator="",
+            closer="</cofl:tool_calls>",
+            id="{id}",
+            default_id="{name}:{index}",
+        ),
+    ),
+    Dialect(
         name="wrapped",
         title='<|action_start|><|plugin|>{"name": "f", "arguments": {...}}<|action_end|>, other models with other tags',
         models=(
@@ -944,6 +1034,18 @@ BUILTIN: tuple[Dialect, ...] = (
                 alone=False,
                 explicit=False,
                 line_start=True,
+            ),
+        ),
+        variants=(
+            Form(
+                opener=rf"(?:<\|start\|>assistant{{ws}})?<\|channel\|>(?={_CHANNEL}{{ws}}{_ANYONE}{_JSON_HEADER})",
+                head=rf"{_CHANNEL}{{ws}}to={_NO_TOOL}{{name}}{_JSON_HEADER}",
+                **_TO_ANYONE,
+            ),
+            Form(
+                opener=rf"<\|start\|>assistant{{ws}}(?={_ANYONE}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER})",
+                head=rf"to={_NO_TOOL}{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER}",
+                **_TO_ANYONE,
             ),
         ),
         tags=(
@@ -1285,3 +1387,20 @@ BUILTIN: tuple[Dialect, ...] = (
         writing=Writing(call="Action: {name}\nAction Input: {arguments}"),
     ),
 )
+
+
+def _beside_others(row: Dialect) -> Dialect:
+    """Return the row, in which a marker of any dialect breaks a value that only quotes stand around."""
+    return replace(row, forms=tuple(map(_quoted, row.forms)), variants=tuple(map(_quoted, row.variants)))
+
+
+def _quoted(form: Form) -> Form:
+    return replace(form, broken_by=_MARKERS) if form.value_end in ('"', "'") else form
+
+
+_STANDING = [form for row in _ROWS for form in row.forms if form.explicit and not form.line_start]
+_BEGINS = [begin for form in _STANDING for begin in (form.opener, form.head if form.alone else "") if begin]
+_MARKERS = tuple(dict.fromkeys([rf"\[{_CALL}:{{ws}}{{name}}{{ws}}[(\]]", *_BEGINS]))
+"""What begins a marker of a dialect that is listened for by default, wherever on a line; of `call` in any spelling."""
+
+BUILTIN: tuple[Dialect, ...] = tuple(map(_beside_others, _ROWS))

@@ -166,7 +166,7 @@ def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callab
     """Return what stands before and behind a value whose JSON type is `kind`. Raises Unwritable for its key."""
     shown = escape(key) if form.key_encoding == "xml" else key
     head, _, tail = writing.parameter.partition("{value}")
-    named = {"key": shown, "is_text": "true" if kind == "string" else "false", "type": kind}
+    named = {"key": shown, "is_text": writing.is_text[kind != "string"], "type": kind}
     before = fill(head, named)
     found = re.fullmatch(expand(form.parameter), before.rstrip("\r\n"))
     if found is None and _BARE_KEY.fullmatch(key):
@@ -201,7 +201,7 @@ def _stop(form: Form) -> re.Pattern[str]:
     if loose:  # reading takes these for the end as well, in whatever tolerance
         others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")
     if form.tolerated_end:
-        behind = "|".join([anonymous(form.parameter), anonymous(form.tail), *loose])
+        behind = "|".join([*map(anonymous, form.behind_values), *loose])
         others.append(f"{form.tolerated_end}(?={behind})")
     return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{form.structure})", *others]))
 

@@ -24,6 +24,8 @@ _encode = msgspec.json.Encoder().encode
 SHORT: Final = 2048
 """Characters up to which msgspec and two counts are faster than stdlib json in one pass."""
 _FIRST_WINDOW: Final = 16_384  # characters: an error costs stdlib json O(text), so it sees a piece at a time
+_WIDEST: Final = 262_144  # characters of the first piece where it is known how many there likely are
+_COPIED: Final = 16  # characters that are copied in the time in which one is decoded
 
 _SPARSE: Final = 32  # characters for each value from which on a text is sparse: it is mostly strings
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
@@ -80,6 +82,11 @@ def decode(text: str, depth_limit: int) -> JsonValue:
     return _checked(value, text, depth_limit)
 
 
+def window_up_to(at: int, guess: int) -> int:
+    """Return how many characters `decode_at` should look at first, where the value at index `at` may end at `guess`."""
+    return min(max(guess - at + 1, _FIRST_WINDOW), _WIDEST)
+
+
 def decode_at(text: str, at: int, depth_limit: int, window: int = _FIRST_WINDOW) -> tuple[JsonValue, int]:
     """Return the value whose JSON text begins at index `at` of `text`, and the index behind it. Raises Undecodable.
 
@@ -95,6 +102,8 @@ def decode_at(text: str, at: int, depth_limit: int, window: int = _FIRST_WINDOW)
             if whole or not cut:
                 wrong = _undecodable(error)
                 wrong.cut = cut
+                if window > _FIRST_WINDOW:
+                    wrong.reached = max(wrong.reached, len(piece) // _COPIED)
                 raise wrong from error
             end = window
         if whole or end < window:

@@ -13,9 +13,19 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
-from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, encode
+from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, encode, window_up_to
 from callmark.reading.lookahead import KEY_PATTERN
-from callmark.reading.parameters import HOLD, declared, empty_container, is_long_json, is_sloppy, key_of, plain_value
+from callmark.reading.parameters import (
+    HOLD,
+    declared,
+    elements_in,
+    empty_container,
+    is_long_json,
+    is_sloppy,
+    key_of,
+    may_wrap,
+    plain_value,
+)
 from callmark.reading.patterns import DATA, Pattern, Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python, long_string
 from callmark.reading.schemas import Parameters, scalar
@@ -82,7 +92,7 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
             except Undecodable as error:
                 if not error.cut:  # cut: the guessed end stands in a string
                     return at + error.reached
-    value, end = decode_at(buffer, at, depth_limit)
+    value, end = decode_at(buffer, at, depth_limit, window_up_to(at, guess))
     source = buffer[at:end]
     return _closed(parts, buffer, end, name, source, source, value)
 
@@ -156,7 +166,7 @@ def _none(_buffer: str, _at: int) -> None:
 def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read values between tags, where nothing in them looks like markup."""
     form = parts.form
-    pieces = []
+    pieces: list[str] = []
     values: dict[str, JsonValue] = {}
     start = at
     simple = parts.simple.match if form.encoding == "raw" and not parts.whole else _none
@@ -193,6 +203,10 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
                 end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
+        if parts.holds and elements_in(found):
+            return at
+        if not pieces and may_wrap(key, form, parameters):
+            return at
         types, is_json = declared(found, key, parameters) if told else (None, False)
         if form.item and empty_container(text, types):
             return at

@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 __all__ = ["Grammar", "GrammarCall", "Mismatch", "flatten", "load"]
 
 Start: TypeAlias = Literal["marker", "call"]
+Place: TypeAlias = tuple[str | int, ...]
+"""Where in arguments something stands: the keys, and numbers in lists, that lead there."""
 
 _DIGITS_LIMIT: Final = 4300  # what CPython converts to an int without being asked (sys.get_int_max_str_digits)
 
-_IMPORT: Final = re.compile(r"^%import \.(\w+) \([^)]*\)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_IMPORT: Final = re.compile(r"^%import \.(\w+) \(([^)]*)\)[ \t]*(?:\n|\Z)", re.MULTILINE)
 _OVERRIDE: Final = re.compile(r"^%override (\w+):", re.MULTILINE)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<real>(?:\.[0-9]++)?+(?:[eE][+\-]?+[0-9]++)?+)")
 _ESCAPE: Final = re.compile(
@@ -135,7 +137,7 @@ class GrammarCall(msgspec.Struct, frozen=True, kw_only=True):
     positional      positional values that need a tool's schema to mean something, in order
     untyped         whether `arguments` maps keys to text whose types are still open (parameters with keys), or to
                     objects and lists of such, where they hold elements
-    texts           the keys among them of which the marker says that they are text
+    texts           the places among them where the marker calls a value text
     duplicate_keys  whether an object or argument list names a key twice; the last one is in `arguments`
     bad_numbers     whether a number is not finite or has too many digits; it is in `arguments` as its text
     """
@@ -147,7 +149,7 @@ class GrammarCall(msgspec.Struct, frozen=True, kw_only=True):
     raw_arguments: str
     positional: tuple[JsonValue, ...] = ()
     untyped: bool = False
-    texts: frozenset[str] = frozenset()
+    texts: frozenset[Place] = frozenset()
     duplicate_keys: bool = False
     bad_numbers: bool = False
 
@@ -181,16 +183,28 @@ class Grammar:
         return None
 
     def read(self, text: str, start: Start = "call") -> tuple[GrammarCall, ...]:
-        """Return the calls in `text`, a whole marker or one call of it. Raises Mismatch."""
+        """Return the calls in `text`, a whole marker or one call of it. Raises Mismatch.
+
+        Raises DialectError where the grammar calls the parts of a call something else than all grammars do.
+        """
         nodes = [self.parse(text, start)]
         calls = []
         while nodes:
             node = nodes.pop()
             if node.data == "call":
-                calls.append(_Reading(self, text, node).call())
+                calls.append(self._call(text, node))
             else:
                 nodes.extend(child for child in reversed(node.children) if not isinstance(child, str))
         return tuple(calls)
+
+    def _call(self, text: str, node: Node) -> GrammarCall:
+        try:
+            return _Reading(self, text, node).call()
+        except (AssertionError, LookupError, StopIteration, TypeError, ValueError) as error:
+            raise DialectError(
+                f"dialect {self.dialect.name}: grammar: expected the body that the row has, in rules and terminals "
+                f"with the names that json.lark of callmark.grammars lists, found others in {text!r:.80}"
+            ) from error
 
     def parse(self, text: str, start: str) -> Node:
         """Return the tree of `text`. Raises Mismatch."""
@@ -267,7 +281,7 @@ class _Reading:
         self.tree = tree
         self.duplicate_keys = False
         self.bad_numbers = False
-        self.texts: set[str] = set()
+        self.texts: set[Place] = set()
         self.values: dict[int, Any] = {}
         for node in tree.iter_subtrees():
             children = [self.value(child) for child in node.children]
@@ -325,7 +339,7 @@ class _Reading:
                     parameters.append(child)
         if parameters and _kind(getattr(parameters[0].children[0], "type", "")) == "KEY":
             untyped = True
-            arguments = self.mapping([self._parameter(node) for node in parameters])
+            arguments = self.mapping([self._parameter(node, ()) for node in parameters])
             raw = self.text[parameters[0].meta.start_pos : parameters[-1].meta.end_pos]
         elif parameters:
             arguments, raw = self._whole(parameters[0])
@@ -373,18 +387,21 @@ class _Reading:
             return self.value(positional[0]), ()
         return self.mapping(pairs), tuple(self.value(child) for child in positional)
 
-    def _parameter(self, node: Node) -> tuple[str, JsonValue]:
+    def _parameter(self, node: Node, around: Place, number: int = 0) -> tuple[str, JsonValue]:
+        """Return key and value of a parameter, or of an element in the value to which the keys `around` lead."""
         form = self.grammar.form("parameters")
-        elements = [self._parameter(child) for child in node.children if not isinstance(child, str)]
         parts = {_kind(child.type): str(child) for child in node.children if isinstance(child, str)}
-        key, value = parts["KEY"], parts.get("VALUE", "")
+        key, value = parts.get("KEY", ""), parts.get("VALUE", "")
         if form.key_encoding == "xml":
             key = "".join(text for _, text in _decoded(key))
+        place = (*around, key if "KEY" in parts else number)
+        inside = [child for child in node.children if not isinstance(child, str)]
+        elements = [self._parameter(child, place, at) for at, child in enumerate(inside)]
         if "TEXT" in parts:
-            self.texts.add(key)
-        if elements and elements[0][0] == form.item:
+            self.texts.add(place)
+        if "ARRAY" in parts or (elements and elements[0][0] == form.item):
             return key, [element for _, element in elements]
-        if elements:
+        if "OBJECT" in parts or elements:
             return key, self.mapping(elements)
         if form.trim:
             value = re.sub(r"\A\r?\n", "", value)
@@ -449,12 +466,15 @@ def flatten(dialect: Dialect) -> str:
     name = dialect.grammar or f"{dialect.name}.lark"
     texts: dict[str, str] = {}
     todo = [name]
+    wanted: list[tuple[str, str]] = []  # names, and the files that they are imported from
     try:
         for path in todo:
             texts[path] = _text(path)
-            beside = [str(Path(path).with_name(f"{imported}.lark")) for imported in _IMPORT.findall(texts[path])]
-            here = [path if Path(path).is_file() else Path(path).name for path in beside]
-            todo.extend(path for path in dict.fromkeys(here) if path not in todo)
+            for imported, names in _IMPORT.findall(texts[path]):
+                beside = Path(path).with_name(f"{imported}.lark")
+                found = str(beside) if beside.is_file() else beside.name
+                todo += [found] * (found not in todo)
+                wanted += [(word.strip(), imported) for word in names.split(",")]
     except FileNotFoundError as error:
         raise DialectError(
             f"dialect {dialect.name}: grammar: expected a path, or a file of callmark.grammars, found none: {path!r}"
@@ -467,6 +487,13 @@ def flatten(dialect: Dialect) -> str:
     flat = _OVERRIDE.sub(r"\1:", flat)
     if re.search(r"^%import \.", flat, re.MULTILINE):
         raise DialectError(f"dialect {dialect.name}: grammar: expected imports of the form `%import .json (object)`")
+    for word, imported in wanted:
+        if not re.search(rf"^[?!]*{re.escape(word)}(?:\.[0-9]+)?[ \t]*:", flat, re.MULTILINE):
+            raise DialectError(
+                f"dialect {dialect.name}: grammar: expected the name of what {imported}.lark defines, found {word!r}"
+            )
+    if re.search(r"^%ignore\b", flat, re.MULTILINE):
+        raise DialectError(f"dialect {dialect.name}: grammar: expected white space as `_GAP?` of .heads, found %ignore")
     return flat
 
 
@@ -479,7 +506,7 @@ def _text(path: str) -> str:
 def _kind(terminal: str) -> str:
     """Return what a terminal is: of a dialect whose forms differ in it, `VALUE_STEP` is a VALUE."""
     first, _, _ = terminal.partition("_")
-    return first if first in ("KEY", "VALUE", "NAME") else terminal
+    return first if first in ("KEY", "VALUE", "NAME", "TEXT") else terminal
 
 
 def _is(node: Node | Token, kind: str) -> bool:

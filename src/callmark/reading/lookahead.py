@@ -144,6 +144,7 @@ class Lookahead:
     shut     the bracket of a marker at the end of a line, with text on the next one: brackets before it were forgotten
     over     what stands behind the quote that ends the last value of a call, or another one than the last; None where
              a call ends with its bracket, whatever follows
+    odd      what shows behind three quotes that they begin no string: another member or pair, or the end of the marker
     doubled  two braces and the tail: one too many for an envelope
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
@@ -184,6 +185,9 @@ class Lookahead:
         self.shut = Pattern(bracket) if bracketed else None
         told = form.body == "arguments" and (form.tail or form.separator)
         self.over = Pattern(rf"{_BLANKS}(?:[,，]|{_shut(form)})") if told else None
+        more = rf"[,，]{_BLANKS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}(?:=[^=]|[:：]))"
+        last = rf"|(?:[)}}\]]{_FEW}){{1,8}}(?:{anonymous(form.closer)})" if form.closer and not form.tail else ""
+        self.odd = Pattern(rf"{_BLANKS}(?:{more}|{_shut(form)}{last})")
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = form.opener or (form.head if form.explicit and form.alone else "")
         first = "".join(map(re.escape, dict.fromkeys(_SIGNS + (form.begins if own else ""))))

@@ -5,8 +5,8 @@ elsewhere `value_end` is data. The form's own opener inside a value means that t
 there as broken, so that it does not swallow the call that begins. A last value that no structure ends before the text
 does was perhaps cut in the middle: it is no call, for salvage neither, as what was previewed of it stands.
 
-Where a form names an `item`, a value may hold elements instead of text: what opens a value there, and what ends one,
-stands for a bracket of JSON, in any depth within the limit.
+Where a form names an `item`, or tags say so, a value may hold elements instead of text: what opens a value there, and
+what ends one, stands for a bracket of JSON, in any depth within the limit.
 
 A value whose declared type is a string is previewed as it comes. One that is not declared may turn out to be JSON, so
 it is held until it ends, but never longer than HOLD characters: what is longer is text. The interface is that of
@@ -25,7 +25,7 @@ from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Patterns
+from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
@@ -59,8 +59,8 @@ class ParametersReader:
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_held",
         "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns",
-        "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "code", "end", "error", "expected", "id", "name",
-        "out", "repairs", "sound", "start", "status",
+        "_sink", "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "_wrapper", "code", "end", "error",
+        "expected", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +73,7 @@ class ParametersReader:
         self.name: str | None = None
         self.id: str | None = None
         self.out: list[str] = []
+        self._sink = self.out  # where what is read goes: aside, while it may turn out to hold all arguments
         self.repairs: list[Repair] = []
         self.sound = self.start = self.end = start
         self.error = -1  # as in ValueReader
@@ -100,11 +101,12 @@ class ParametersReader:
         self._extra = False  # a brace too many stands behind it
         self._base = 0  # position of the buffer that is read
         self._tail = ""  # a line break that may belong to the markup
+        self._wrapper: Span | None = None  # of the tag before the value that may hold all arguments
 
     @property
     def stops(self) -> Callable[[str], object] | None:
         """What finds in a chunk of a value what does not pass as it is, or says that it is HELD; None outside."""
-        if self._state != _VALUE or self._tail or self._json is not None:
+        if self._state != _VALUE or self._tail or self._json is not None or self._wrapper is not None:
             return None
         return self._patterns.stops if self._is_string else self._hold
 
@@ -136,7 +138,7 @@ class ParametersReader:
         if self._state == _VALUE and not at and self._json is None and self._breaks(buffer) is None:
             piece, self._tail = self._tail + buffer, ""  # most chunks of most values: nothing in it needs a closer look
             if self._is_string:
-                self.out.append(quoted(piece)[1:-1])
+                self._sink.append(quoted(piece)[1:-1])
                 return size
             if self._hold(piece) is HELD:
                 return size
@@ -186,17 +188,19 @@ class ParametersReader:
         self.sound = base + at
         if found.lastgroup == "tail" and self._open:
             bracket, self._parameters = self._open.pop()
-            self._between = self._patterns.inner if self._open else self._patterns.between
-            self.out.append(bracket)
+            self._between = self._patterns.between if not self._open else self._inside(self._open[-1][0])
+            self._sink.append(bracket if self._begun else {"]": "[]", "}": "{}"}[bracket])
             self._begun = True
             return found.end()
         if found.lastgroup == "tail":
             if not self._whole:
-                self.out.append("}" if self._begun else "{}")
+                self._sink.append("}" if self._begun else "{}")
             elif not self._begun:
-                self.out.append("{}")
+                self._sink.append("{}")
             if not self._whole:
                 self.end = base + at
+            if self._wrapper is not None:
+                self._unwrap(self._wrapper)
             self.status = DONE
             return at
         if self._whole:
@@ -208,12 +212,23 @@ class ParametersReader:
         else:
             if not strict:
                 self._repair_tag(found, base)
+            holds = elements_in(found) if self._patterns.holds else ""
+            if holds and len(self._open) + 2 > self._depth_limit:
+                return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
             self._key = key_of(found, self._patterns.form)
             self._declared, self._is_json = declared(found, self._key, self._parameters)
+            if self._wrapper is not None and not self._open:  # and here is another one
+                self.out += self._sink
+                self._sink, self._wrapper = self.out, None
+            elif not self._begun and not self._open and self._tolerant and self._may_wrap():
+                self._wrapper, self._sink = Span(base + at, base + found.end()), []
             if self._open and self._open[-1][0] == "]":
-                self.out.append("," if self._begun else "[")
+                self._sink.append("," if self._begun else "[")
             else:
-                self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
+                self._sink.append(("," if self._begun else "{") + quoted(self._key) + ":")
+            if holds:
+                self._begin_elements(holds)
+                return found.end()
             self._held = []
             self._held_size = 0
             types = self._declared
@@ -223,6 +238,18 @@ class ParametersReader:
         self._kept = self._foreign = False
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
+
+    def _may_wrap(self) -> bool:
+        return may_wrap(self._key, self._patterns.form, self._parameters)
+
+    def _unwrap(self, tag: Span) -> None:
+        """All is read, and aside: hand over the one value instead, if that is what the tool wants."""
+        json = "".join(self._sink)
+        self._sink = self.out
+        inside = inside_of(json, self._parameters, self._depth_limit)
+        self.out.append(inside or json)
+        if inside:
+            self.repairs.append(Repair("key-spelling", tag))
 
     def _repair_tag(self, found: re.Match[str], base: int) -> None:
         """Record what is other than it should be in what opens a value."""
@@ -254,6 +281,8 @@ class ParametersReader:
         if kind == "foreign" or (kind == "respelled" and self._foreign):
             self._foreign = True
             return self._take(found[0], end)
+        if kind == "broken" and not self._kept:
+            return self._take(found[0][0], end)
         if kind == "kept" or (kind == "unclosed" and data):
             self._kept = True
             return self._take(found[0], end)
@@ -273,7 +302,7 @@ class ParametersReader:
                 return end
             if element is not None and element.may_match(buffer, end):
                 return end
-        if kind in ("nested", "unclosed"):
+        if kind in ("nested", "unclosed", "broken"):
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
         if kind == "respelled":
@@ -305,12 +334,20 @@ class ParametersReader:
             return
         containers = (self._declared or frozenset()) & {"array", "object"}
         as_list = "array" in containers if len(containers) == 1 else first["key"] == self._patterns.form.item
-        self._open.append(("]" if as_list else "}", self._parameters))
-        self._between = self._patterns.inner
-        if self._parameters is not None:
-            self._parameters = self._parameters.within(self._key, as_list=as_list)
-        self._begun = False
+        self._begin_elements("]" if as_list else "}")
         self._state = _BETWEEN
+
+    def _begin_elements(self, bracket: str) -> None:
+        """What comes are the elements of the value that has just begun, which `bracket` ends in JSON."""
+        self._open.append((bracket, self._parameters))
+        self._between = self._inside(bracket)
+        if self._parameters is not None:
+            self._parameters = self._parameters.within(self._key, as_list=bracket == "]")
+        self._begun = False
+
+    def _inside(self, bracket: str) -> Pattern:
+        """Return what stands between the elements of a value."""
+        return self._patterns.members if bracket == "]" else self._patterns.inner
 
     def _read_cdata(self, buffer: str, at: int) -> int:
         end = buffer.find("]]>", at)
@@ -347,7 +384,7 @@ class ParametersReader:
         if self._json is not None:
             return self._take_json(piece, stop)
         if self._is_string:
-            self.out.append(quoted(piece)[1:-1])
+            self._sink.append(quoted(piece)[1:-1])
             return stop
         self._held.append(piece)
         self._held_size += len(piece)
@@ -358,7 +395,7 @@ class ParametersReader:
                 self._json = self._container(tolerant=self._tolerant)
                 return self._take_json(held, stop)
             self._begin_string()
-            self.out.append(quoted(held)[1:-1])
+            self._sink.append(quoted(held)[1:-1])
         return stop
 
     def _container(self, *, tolerant: bool) -> Embedded:
@@ -378,7 +415,7 @@ class ParametersReader:
 
     def _begin_string(self) -> None:
         self._is_string = True
-        self.out.append('"')
+        self._sink.append('"')
 
     def _take_json(self, piece: str, stop: int) -> int:
         """Hand a piece of the value, which ends at index `stop`, on to the reader of JSON."""
@@ -386,7 +423,7 @@ class ParametersReader:
         if json is None:
             raise AssertionError("no reader of JSON")
         end = self._base + stop
-        read = json.take(piece, end, self.out)
+        read = json.take(piece, end, self._sink)
         reader = json.reader
         self.repairs += reader.repairs
         reader.repairs.clear()
@@ -411,7 +448,7 @@ class ParametersReader:
         if self._json is not None:
             if self._whole and self._tolerant and not self._json.begun:
                 self.repairs.append(Repair("null-arguments", Span(base + at, base + at)))
-                self.out.append("{}")
+                self._sink.append("{}")
             elif not self._json.whole and not self._supply_closers(at, base):
                 self.error = base + at
                 self._die("bad-arguments", "a whole JSON value", at)
@@ -419,17 +456,17 @@ class ParametersReader:
             if self._whole:
                 self.end = base + at
         elif self._is_string:
-            self.out.append('"')
+            self._sink.append('"')
             self._is_string = False
         elif self._patterns.element is not None and (empty := empty_container("".join(self._held), self._declared)):
-            self.out.append(empty)
+            self._sink.append(empty)
         else:
             text = "".join(self._held)
             try:
                 json = plain_value(text, self._declared, self._depth_limit - 1 - len(self._open))[0]
                 if json[0] == '"':
                     json = self._mended(text, base + at - len(tail)) or json
-                self.out.append(json)
+                self._sink.append(json)
             except Undecodable as error:
                 self._die(error.code, "a value that JSON can hold", at)
 
@@ -441,7 +478,7 @@ class ParametersReader:
         closers = reader.closers
         if not closers or len(closers) > DEPTH:
             return False
-        json.take(closers, base + at + len(closers), self.out)
+        json.take(closers, base + at + len(closers), self._sink)
         added = {repair.code for repair in reader.repairs}  # what stands before may be cut: a word, a comma
         self.repairs += reader.repairs
         self.repairs += [Repair("missing-closer", Span(base + at, base + at))] * len(closers)
@@ -455,11 +492,38 @@ class ParametersReader:
 
 
 def key_of(found: re.Match[str], form: Form) -> str:
-    """Return the key in what opens a value."""
-    key: str = found["key"]
+    """Return the key in what opens a value, "" for an element of a list that has none."""
+    key: str = found["key"] if not form.member or "key" in found.re.groupindex else ""
     if form.key_encoding == "raw" or "&" not in key:
         return key
     return _ENTITY.sub(lambda entity: _character(entity[1]), key)
+
+
+def may_wrap(key: str, form: Form, parameters: Parameters | None) -> bool:
+    """Whether the value of a parameter of this name may hold all arguments, as the tool declares none of this name."""
+    return parameters is not None and key in form.arguments_keys and parameters.lacks(key)
+
+
+def inside_of(json: str, parameters: Parameters | None, depth_limit: int) -> str:
+    """Return the JSON of the one value in arguments, or in a string there, if the tool wants just that; else ""."""
+    inside = json[json.index(":") + 1 : -1]
+    try:
+        (value,) = decode(json, depth_limit).values()
+        if isinstance(value, str):
+            inside = value.strip(_BLANK)
+            value = decode(inside, depth_limit)
+    except Undecodable:
+        return ""
+    wanted = isinstance(value, dict) and parameters is not None and parameters.takes(value, without=())
+    return inside if wanted else ""
+
+
+def elements_in(found: re.Match[str]) -> str:
+    """Return the bracket that ends a value of which the tag says that it holds elements, "" for another one."""
+    groups = found.re.groupindex
+    if "object" in groups and found["object"] is not None:
+        return "}"
+    return "]" if "array" in groups and found["array"] is not None else ""
 
 
 def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> tuple[Types | None, bool]:

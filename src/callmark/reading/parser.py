@@ -344,6 +344,7 @@ class Parser(SectionReading):
         whole = self._salvages and self._reached_closer()
         size = len(self._buffer)
         if self._mode == IN_OVERFLOW:
+            self._shown = self._at  # else what stands before it in the same chunk would be shown twice
             self._show(size)
         elif whole:
             place = self._base + self._at

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from callmark.dialects import Form, expand
 from callmark.dialects.model import anonymous
-from callmark.reading.prefixes import UnsupportedPatternError, apart, merged, unfinished
+from callmark.reading.prefixes import UnsupportedPatternError, apart, first_characters, merged, unfinished
 
 if TYPE_CHECKING:
     import regex
@@ -165,6 +165,9 @@ def begins(pattern: str) -> set[str]:
     plain = prefix(pattern)
     if plain:
         return {plain[0]}
+    first = first_characters(pattern)
+    if first is not None:
+        return {*first}
     tried = Pattern(pattern)
     chars = {*map(chr, range(128)), *pattern}
     return {char for char in chars if tried.match(char, 0) is not None or tried.may_match(char, 0)}
@@ -309,7 +312,9 @@ class Patterns:
                `breaks` the same in one that is held
     between    of `parameters`: what stands between two values: what opens the next one, or (group `tail`) the tail
     element    of `parameters`: what opens an element in a value; None where values hold none
-    inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail
+    inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail;
+               `members` the same for those of a list
+    holds      of `parameters`: whether tags may say that a value holds elements (groups `object` and `array`)
     loose_between   of `parameters`: what tolerant reading takes between values too; `loose_first` before the first one
     simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
                it, and the tail (group `last`) if it is the last one
@@ -350,25 +355,32 @@ class Patterns:
             signs = begins(stop) | {*form.begins, *("&" if form.encoding == "xml" else "")}
             if form.unclosed:
                 signs |= {"\r", "\n"}
+            broken = [anonymous(text) for text in form.broken_by]
+            signs = signs.union(*map(begins, broken))
             closed = "".join(map(re.escape, sorted(signs)))
             self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
             self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]").search
             self.spaced = bool(self.blanks) or form.parameter.startswith("{ws}")
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
             self.element = Pattern(parameter) if form.item else None
-            self.inner = Pattern(f"(?P<tail>{expand('{ws}')}{stop})|{parameter}")
+            ended = f"(?P<tail>{expand('{ws}')}{stop})"
+            self.inner = Pattern(f"{ended}|{parameter}")
+            self.members = Pattern(f"{ended}|{expand(form.member)}") if form.member else self.inner
+            self.holds = bool(form.member)
             loose = [expand(text) for text in (*form.loose_parameters, form.tolerated_tail) if text]
             ends = [f"(?P<end>{stop}{form.structure})"]
             if loose:
                 ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
             if form.tolerated_end:
-                behind = "|".join(map(anonymous, [parameter, tail, *loose]))
+                behind = "|".join(map(anonymous, [*form.behind_values, *loose]))
                 other = f"</(?!{stop[2:]}){form.tolerated_end[2:]}"  # else one of the others; it begins with a literal
                 ends.append(f"(?P<respelled>{other}(?={behind}))")
             rest = [f"(?P<nested>{nested})"]
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
             inside = "|".join(map(anonymous, rest))
+            if broken:
+                rest.append(f"(?P<broken>{'|'.join(broken)})")
             rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{form.foreign})" if form.foreign else ""))
             tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]

@@ -12,37 +12,27 @@ from re import _constants as sre  # as in `prefixes`: the tree of a pattern has 
 from re import _parser
 from typing import Any, Final
 
-from callmark.dialects import Dialect, Form, expand, selected
+from callmark.dialects import Dialect, Form, expand
 from callmark.dialects.model import anonymous
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
 from callmark.reading.grammar import load
 from callmark.reading.options import EVERYWHERE
+from callmark.reading.patterns import HOLD_LIMIT
+from callmark.reading.prefixes import first_characters
 from callmark.reading.scanner import beginnings, check_row, in_words
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {
     "text": "some words", "number": 2.5, "integer": 2, "boolean": True, "null": None, "array": [1], "object": {"a": 1},
 }  # fmt: skip
+_CALLS: Final = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 
 
-def check_dialect(dialect: str | Dialect) -> None:
-    """Check what the laws want of a dialect's row, without any text of it.
-
-    - Its patterns compile, and end in something that must be there: where a pattern matches, more text behind it
-      changes nothing. (Otherwise where a marker ends would depend on how the text was cut.) No part takes what the next
-      one wants: what repeats possessively gives nothing back.
-    - `begins` holds the characters with which an opener or a head that stands alone begins, loose ones too; no other.
-    - Its grammar compiles and has the start rules `marker` and `call`.
-    - What its templates write, if it has any, is read back: calls with values of every type, and with none.
-
-    Patterns are tried with texts made from them; what looks behind or back refers to a group is not tried.
-
-    >>> check_dialect("hermes")
-    """
-    row = selected(dialect)
+def check_row_alone(row: Dialect) -> None:
+    """Check what `testing.check_dialect` says, but for whether the row and the grammar agree."""
     try:
         check_row(row)
         load(row)
@@ -51,15 +41,20 @@ def check_dialect(dialect: str | Dialect) -> None:
     for where, form in row.placed_forms():
         for field, pattern in _patterns(form):
             _check_end(f"{where}.{field}", pattern)
+            _check_length(f"{where}.{field}", pattern)
         _check_begins(where, form)
+        if form.opener and (first_characters(expand(form.head)) or set()) & set(" \t\r\n"):
+            raise AssertionError(
+                f"{where}.head: expected a pattern that begins with no white space, which in a section the opener and "
+                f"the separator take, found {form.head!r:.80}"
+            )
     if row.writing is not None:
         _check_writing(row)
 
 
 def _check_writing(row: Dialect) -> None:
     where = f"dialect {row.name}: writing"
-    calls = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
-    for some in (calls[:1], calls):
+    for some in (_CALLS[:1], _CALLS):
         try:
             text = written(some, row)
         except UsageError as error:
@@ -75,6 +70,63 @@ def _check_writing(row: Dialect) -> None:
             found = f"the text {parsed.text.strip()!r} beside the calls"
         if found:
             raise AssertionError(f"{where}: expected calls that the forms read as they are, found {found}, in {text!r}")
+
+
+def sample_texts(row: Dialect) -> Iterator[tuple[str, list[str]]]:
+    """Yield for each form, and for the templates, its place and markers that it makes: each part in several ways.
+
+    Most of them are calls to the row, if it is sound: what the grammar says of them can be held against that.
+    """
+    for where, form in row.placed_forms()[: len(row.forms)]:
+        parts = [_matches(form.opener), _matches(form.head), _bodies(form), _matches(form.tail), _matches(form.closer)]
+        plain = [part[0] for part in parts]
+        texts = [
+            "".join([*plain[:number], variant, *plain[number + 1 :]])
+            for number, part in enumerate(parts)
+            for variant in part
+        ]
+        yield where, list(dict.fromkeys(texts))
+    if row.writing is not None:
+        yield f"dialect {row.name}: writing", [written([call], row) for call in _CALLS]
+
+
+def _matches(pattern: str) -> list[str]:
+    """Return some texts that a pattern matches, "" where there is none."""
+    compiled = re.compile(expand(pattern))
+    found = [compiled.match(text) for text in _samples(_parser.parse(expand(pattern)))]
+    return [*dict.fromkeys(match[0] for match in found if match is not None)] or [""]
+
+
+def _bodies(form: Form) -> list[str]:
+    """Return some arguments in the body language of a form."""
+    match form.body:
+        case "json":
+            return ['{"a": 1}', "{}"]
+        case "envelope":
+            key, other = form.name_keys[0], form.arguments_keys[0]
+            return [f'{{"{key}": "look", "{other}": {{"a": 1}}}}', f'{{"{other}": {{}}, "{key}": "look"}}']
+        case "arguments":
+            return ['{"a": 1})', "a=1)", ")"]
+        case "braces":
+            return [f"{{a:{form.quote}b{form.quote},c:1}}", "{}"]
+        case _:
+            return _parameters(form)
+
+
+def _parameters(form: Form) -> list[str]:
+    """Return some arguments of a form whose body is `parameters`: tags and values."""
+    pattern = re.compile(expand(form.parameter))
+    begins, ends = _matches(form.parameter), _matches(form.value_end)
+    first = pattern.match(begins[0])
+    if first is None or "key" not in pattern.groupindex:
+        return [f"{begin}{{}}{ends[0]}" for begin in begins]
+    other = begins[0][: first.start("key")] + "b" + begins[0][first.end("key") :]
+    values = ["1", "", f"a < b {ends[0]} {{c}}", "\n"]  # what ends a value is data where nothing follows it
+    return [
+        *(f"{begin}1{end}" for begin in begins for end in ends),
+        *(f"{begin}{value}{ends[0]}" for begin in (begins[0], f"{begins[0]}1{ends[0]}{other}") for value in values),
+        "",
+    ]
 
 
 def _patterns(form: Form) -> Iterator[tuple[str, str]]:
@@ -114,6 +166,13 @@ def _check_end(where: str, pattern: str) -> None:
                     f"{where}: expected a pattern that ends in something that must be there, found one whose match in "
                     f"{before!r} is {first[0]!r} and in {after!r} is {found}"
                 )
+
+
+def _check_length(where: str, pattern: str) -> None:
+    longest = _parser.parse(pattern).getwidth()[1]
+    if longest > HOLD_LIMIT:
+        found = "any number" if longest >= sre.MAXREPEAT else longest
+        raise AssertionError(f"{where}: expected a pattern of at most {HOLD_LIMIT} characters, found one of {found}")
 
 
 def _growing(text: str, endings: list[str]) -> Iterator[tuple[str, str]]:

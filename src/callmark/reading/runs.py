@@ -9,15 +9,17 @@ and all others. So whether a run is passed by, and where a chunk ends, changes n
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import accumulate, repeat
 from json.encoder import encode_basestring as quoted
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from callmark.events import Repair, Span
 from callmark.reading.paths import PATH_LIMIT, literal_path
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, holdable, loose_number
 
+Matcher = Callable[[str, int], re.Match[str] | None]
 OBJECT: Final = "O"  # frames, as in `values`
 ARRAY: Final = "A"
 TUPLE: Final = "t"
@@ -54,25 +56,13 @@ def loose_word(word: str) -> tuple[str, str]:
     return (quoted(word), "bare-value") if is_bare_value(word) else ("", "")
 
 
-class Ran(NamedTuple):
-    """Where a run ended: index `at`; `sound` is that of its last token.
-
-    due      whether a key, an item or a closer is due there; else what stands behind a value
-    first    whether nothing was read in the bracket that is open
-    pending  a comma with the blanks around it, which has not come out
-    equals   whether an equals sign stood behind a key
-    """
-
-    at: int
-    sound: int
-    due: bool
-    first: bool
-    pending: str
-    equals: bool
-
-
 class Runs:
-    """The patterns of one form. Cost of a run: 2 to 4 microseconds for each member or item, whatever is mended."""
+    """The patterns of one form. Cost of a run: 2 to 4 microseconds for each member or item, whatever is mended.
+
+    members  match, for each frame, a member or an item and what stands behind it
+    behind   match what stands behind a value
+    alike    matches several items of a list that are spelled alike
+    """
 
     def __init__(self, signs: str, *, blanks: str, key: str, quoted_key: str, item: str, remarks: bool) -> None:
         """Take what must be looked at in a string, as members of a set of characters, and patterns of `lookahead`.
@@ -97,15 +87,15 @@ class Runs:
             TUPLE: rf"(?:{one}(?:(?=(\)))|(?={item}))|(?=(\)))|((?!)))",
         }
         name = rf"(?:{string}|({key}))({blanks})([:：]|=(?![=>]))({blanks})"
-        self._members = {}
-        self._behind = {}
+        self.members: dict[str, Matcher] = {}
+        self.behind: dict[str, Matcher] = {}
         for frame, separator in separators.items():
             text = string.replace(double, f"(?:{double}|{path})", 1)
             value = rf"(?:(?:{text}|([\w+\-.]{{1,64}}+))({blanks}){separator}|([\[{{(])({blanks}))"
-            self._members[frame] = re.compile((name if frame == OBJECT else "") + value).match
-            self._behind[frame] = re.compile(f"({blanks}){separator}").match
+            self.members[frame] = re.compile((name if frame == OBJECT else "") + value).match
+            self.behind[frame] = re.compile(f"({blanks}){separator}").match
         items = rf"((?:'(?:[^\"'{signs}]++|\\')*+'{blanks},{blanks}){{2,}}+)(?={item})"
-        self._items = re.compile(
+        self.alike = re.compile(
             rf"{items}|((?:[^\W\d][\w\-]{{0,63}}+{blanks},{blanks}){{2,}}+)"
             rf"|((?:\"(?![A-Za-z]:\\|\\\\)[^\"{signs}]*+\"[ \t\r\n]{{1,64}}+){{2,}}+)(?=[\"{{\[])"
         ).match
@@ -120,114 +110,181 @@ class Runs:
         repairs: list[Repair],
         room: int,
         pending: str,
-    ) -> Ran | None:
+    ) -> Run | None:
         """Read a run from index `at`, where a key or an item is due; return None where none begins there.
 
         `frames` are the open brackets, the innermost one last, of which the run may open `room` more and closes no
         others. What comes out is added to `out`, `pending` first, and what is mended to `repairs`.
         """
-        depth, sound, first, equals = len(frames), -1, False, False
-        while True:
+        run = Run(buffer, at, base, frames, out, repairs, pending)
+        deepest = len(frames) + room
+        more = True
+        while more:
             frame = frames[-1]
-            many = self._items(buffer, at) if frame == ARRAY else None
-            json = "" if many is None else _many(many, base + at, repairs)
-            if many is not None and json:
-                last = json.rindex(",")
-                out.append(pending + json[:last])
-                pending, at = json[last:], many.end()
-                sound, first = at if many.lastindex == 3 else buffer.rindex(",", 0, at), False
-            found = self._members[frame](buffer, at)
-            if found is None:
+            alike = self.alike(buffer, run.at) if frame == ARRAY else None
+            if alike is not None:
+                run.pass_alike(alike)
+            found = self.members[frame](buffer, run.at)
+            if found is None or not run.read_member(found, opens=len(frames) < deepest):
                 break
-            known, place, groups = len(repairs), at, found.groups()
-            key, sign, behind = "", "", 0
-            if frame == OBJECT:
-                k1, k2, k3, k4, word, before, sign, after = groups[:8]
-                if word is None:
-                    key = _string(k1, k2, k3, k4, base + at, repairs)
-                else:
-                    repairs.append(Repair("bare-key", Span(base + at, base + at + len(word))))
-                    key = f'"{word}"'
-                key += f"{before}:{after}"
-                if sign != ":":
-                    start = base + found.start(7)
-                    code = "full-width-punctuation" if sign == "：" else "equals-for-colon"
-                    repairs.append(Repair(code, Span(start, start + 1)))
-                groups, behind, place = groups[8:], 8, found.end(8)
-            v1, v2, v3, v4, word = groups[:5]
-            separated, bracket, after = groups[5:15], groups[15], groups[16]
-            if bracket is not None:
-                if len(frames) - depth >= room:
-                    del repairs[known:]
-                    break
-                if bracket == "(":
-                    repairs.append(Repair("python-literal", Span(base + place, base + place + 1)))
-                out.append(f"{pending}{key}{'[' if bracket == '(' else bracket}{after}")
-                pending, first = "", True
-                frames.append(_FRAMES[bracket])
-            else:
-                if v1 is not None and v1[2:4] == ":\\":
-                    text = _path(v1, base + place, repairs)
-                    if not text:
-                        del repairs[known:]
-                        break
-                elif word is None:
-                    text = _string(v1, v2, v3, v4, base + place, repairs)
-                else:
-                    text, code = loose_word(word)
-                    if code == "bare-value" and (separated[9] is not None or (frame == TUPLE and separated[1] is None)):
-                        text = ""  # not certain there
-                    if not text:
-                        del repairs[known:]
-                        break
-                    if code:
-                        repairs.append(Repair(code, Span(base + place, base + place + len(word))))
-                out.append(f"{pending}{key}{text}")
-                first = False
-            at, sound, equals = found.end(), place, equals or sign == "="
-            if bracket is not None:
-                if not buffer.startswith(_CLOSERS[frames[-1]], at):
-                    continue
-                separated = ("", None, None, None, None, None, None, None, "", None)
-            behind += 6
-            while True:
-                blanks, comma, after, twice, inner, remark, rest, over, end, lacks = separated
-                if blanks:
-                    out.append(blanks)
-                pending = ""
-                closes = over is not None or end is not None
-                pops = closes and len(frames) > depth
-                if comma is not None:
-                    sound = found.start(behind + 1)
-                    if comma != ",":
-                        repairs.append(Repair("full-width-punctuation", Span(base + sound, base + sound + 1)))
-                    pending = "," + after
-                    if twice:
-                        repairs.append(Repair("extra-comma", Span(base + sound, base + sound + 1)))
-                        sound = found.start(behind + 3)
-                        pending += inner
-                    if pops and frames[-1] != TUPLE:
-                        repairs.append(Repair("extra-comma", Span(base + sound, base + sound + 1)))
-                    if remark is not None:
-                        start, stop = found.span(behind + 5)
-                        repairs.append(Repair("comment", Span(base + start, base + stop)))
-                        pending += rest
-                elif lacks is not None:
-                    sound = at
-                    repairs.append(Repair("missing-comma", Span(base + at, base + at)))
-                    pending = ","
-                if not pops:
-                    break
-                sound, pending, first = at, "", False
-                out.append("}" if frames.pop() == OBJECT else "]")
-                at += 1
-                found = self._behind[frames[-1]](buffer, at)
-                if found is None:
-                    return Ran(at, sound, False, False, "", equals)
-                at, separated, behind = found.end(), found.groups(), 1
-            if closes:
-                return Ran(at, sound, end is None, False, pending, equals)
-        return Ran(at, sound, True, first, pending, equals) if sound >= 0 else None
+            more = run.read_behind(found, self.behind)
+        return run if run.sound >= 0 else None
+
+
+_KEYS: Final = 8
+"""Groups of a key: of its string, by quotes; a word; blanks, the sign, blanks. Then come 5 of a value, likewise."""
+_BEHIND: Final = 10
+"""Groups of what stands behind a value. Behind them come a bracket that opens a value, and blanks."""
+_CLOSED: Final = (*[None] * 8, "", None)
+"""These where a closer is there, and nothing else."""
+
+
+class Run:
+    """A run as it is read, and what it came to: index `at`, where it ended; `sound` is that of its last token.
+
+    due      whether a key, an item or a closer is due there; else what stands behind a value
+    first    whether nothing was read in the bracket that is open
+    pending  a comma with the blanks around it, which has not come out
+    equals   whether an equals sign stood behind a key
+    """
+
+    def __init__(
+        self, buffer: str, at: int, base: int, frames: list[str], out: list[str], repairs: list[Repair], pending: str
+    ) -> None:
+        self._buffer = buffer
+        self._base = base
+        self._frames = frames
+        self._outside = len(frames)
+        self._out = out
+        self._repairs = repairs
+        self.at = at
+        self.sound = -1
+        self.due = True
+        self.first = self.equals = False
+        self.pending = pending
+
+    def _mend(self, code: str, start: int, end: int) -> None:
+        """Record a repair of what stands between two indexes."""
+        self._repairs.append(Repair(code, Span(self._base + start, self._base + end)))
+
+    def pass_alike(self, found: re.Match[str]) -> None:
+        """Pass by items that are spelled alike, if all of them are known."""
+        json = _many(found, self._base + self.at, self._repairs)
+        if json:
+            last = json.rindex(",")
+            self._out.append(self.pending + json[:last])
+            self.pending, self.at, self.first = json[last:], found.end(), False
+            self.sound = self.at if found.lastindex == 3 else self._buffer.rindex(",", 0, self.at)
+
+    def read_member(self, found: re.Match[str], *, opens: bool) -> bool:
+        """Read a member or an item without what stands behind it; return False, and take nothing, where in doubt.
+
+        `opens`: whether it may open a bracket.
+        """
+        groups, place, known = found.groups(), self.at, len(self._repairs)
+        bracket = groups[-2]
+        if bracket is not None and not opens:
+            return False
+        key = sign = ""
+        if self._frames[-1] == OBJECT:
+            key, sign, place = self._key(found, groups), groups[6], found.end(_KEYS)
+            groups = groups[_KEYS:]
+        text = self._value(groups, place) if bracket is None else self._open(bracket, groups[-1], place)
+        if not text:
+            del self._repairs[known:]
+            return False
+        self._out.append(f"{self.pending}{key}{text}")
+        self.pending, self.first = "", bracket is not None
+        self.at, self.sound, self.equals = found.end(), place, self.equals or sign == "="
+        return True
+
+    def _key(self, found: re.Match[str], groups: tuple[str | Any, ...]) -> str:
+        """Return the JSON of a key, with its sign."""
+        double, single, curly, low, word, before, sign, after = groups[:_KEYS]
+        if word is None:
+            key = _string(double, single, curly, low, self._base + self.at, self._repairs)
+        else:
+            self._mend("bare-key", self.at, self.at + len(word))
+            key = f'"{word}"'
+        if sign != ":":
+            place = found.start(7)
+            self._mend("full-width-punctuation" if sign == "：" else "equals-for-colon", place, place + 1)
+        return f"{key}{before}:{after}"
+
+    def _value(self, groups: tuple[str | Any, ...], place: int) -> str:
+        """Return the JSON of a string or a word at index `place`; "" where it must be looked at."""
+        double, single, curly, low, word, _, comma = groups[:7]
+        if word is None:
+            if double is not None and double[2:4] == ":\\":
+                return _path(double, self._base + place, self._repairs)
+            return _string(double, single, curly, low, self._base + place, self._repairs)
+        text, code = loose_word(word)
+        lacks_comma = groups[-3] is not None
+        if code == "bare-value" and (lacks_comma or (self._frames[-1] == TUPLE and comma is None)):
+            return ""  # not certain there
+        if code:
+            self._mend(code, place, place + len(word))
+        return text
+
+    def _open(self, bracket: str, blanks: str, place: int) -> str:
+        """Open a bracket; return it as JSON has it."""
+        self._frames.append(_FRAMES[bracket])
+        if bracket != "(":
+            return bracket + blanks
+        self._mend("python-literal", place, place + 1)
+        return "[" + blanks
+
+    def read_behind(self, found: re.Match[str], behind: Mapping[str, Matcher]) -> bool:
+        """Read what stands behind what was read, with closers of the run's own brackets; return whether it goes on.
+
+        `behind` matches, for each frame, what stands behind a value.
+        """
+        groups = found.groups()
+        bracket = groups[-2]
+        if bracket is not None and not self._buffer.startswith(_CLOSERS[self._frames[-1]], self.at):
+            return True
+        place = len(groups) - _BEHIND - 1
+        groups = groups[-_BEHIND - 2 : -2] if bracket is None else _CLOSED
+        while self._separate(found, groups, place):
+            if len(self._frames) == self._outside:
+                self.due = groups[8] is None  # a closer with no comma before it
+                return False
+            self._out.append("}" if self._frames.pop() == OBJECT else "]")
+            self.sound, self.pending, self.first = self.at, "", False
+            self.at += 1
+            after = behind[self._frames[-1]](self._buffer, self.at)
+            if after is None:
+                self.due = False
+                return False
+            self.at, found, groups, place = after.end(), after, after.groups(), 1
+        return True
+
+    def _separate(self, found: re.Match[str], groups: tuple[str | Any, ...], place: int) -> bool:
+        """Read blanks and a comma, of which the groups of `found` begin at `place`; return whether a closer follows."""
+        blanks, comma, after, twice, inner, remark, rest, over, end, lacks = groups
+        if blanks:
+            self._out.append(blanks)
+        self.pending = ""
+        closes = over is not None or end is not None
+        if comma is not None:
+            self.sound = at = found.start(place + 1)
+            if comma != ",":
+                self._mend("full-width-punctuation", at, at + 1)
+            self.pending = "," + after
+            if twice:
+                self._mend("extra-comma", at, at + 1)
+                self.sound = at = found.start(place + 3)
+                self.pending += inner
+            if closes and self._frames[-1] != TUPLE and len(self._frames) > self._outside:
+                self._mend("extra-comma", at, at + 1)
+            if remark is not None:
+                self._mend("comment", *found.span(place + 5))
+                self.pending += rest
+        elif lacks is not None:
+            self.sound = self.at
+            self._mend("missing-comma", self.at, self.at)
+            self.pending = ","
+        return closes
 
 
 _SINGLE: Final = re.compile(r"'((?:[^'\\]++|\\')*+)'")

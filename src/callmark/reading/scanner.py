@@ -19,9 +19,8 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from callmark.dialects import Dialect, Form, expand, select
+from callmark.dialects import Dialect, Form, expand, is_ours, select
 from callmark.dialects.model import CLOSING_TAG, QUOTING_TAG, THOUGHT_TAGS, anonymous, compile_pattern, respelled
-from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError
 from callmark.events import Repair, Span
 from callmark.reading.options import Tolerance
@@ -161,7 +160,7 @@ class Plan:
         loose: list[Entry] = []
         salvaged: list[Entry] = []
         for dialect in dialects:
-            if not _is_ours(dialect):
+            if not is_ours(dialect):
                 check_row(dialect)
             openers: set[str] = set()
             for form in dialect.forms:
@@ -181,10 +180,11 @@ class Plan:
                 if form.salvage and tolerance != "salvage":
                     continue
                 found = salvaged if form.salvage else loose  # salvage: what no marker begins with, but its heads may
-                if compiled.opener is None:
+                together = tuple(other for other in dialect.variants if _opens_as(other, form))
+                if compiled.opener is not None and form.opener not in openers and together[0] == form:
+                    found.append(Entry("opener", compiled.opener, dialect, compiled, section(together)))
+                if form.alone:
                     found.append(Entry("loose", compiled.head, dialect, compiled))
-                elif form.opener not in openers:
-                    found.append(Entry("opener", compiled.opener, dialect, compiled, section((form,))))
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
@@ -256,6 +256,11 @@ class Plan:
                 return at, True
             found = self.any(text, at + 1)
         return -1, False
+
+
+def _opens_as(variant: Form, other: Form) -> bool:
+    """Whether the calls of two variants may stand in one section."""
+    return variant.opener == other.opener and variant.salvage == other.salvage
 
 
 def _first(entries: list[Entry], buffer: str, hit: int, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
@@ -432,14 +437,6 @@ class Search:
         return index
 
 
-def _is_ours(dialect: Dialect) -> bool:
-    """Whether it is a row of callmark's own, or some forms of one."""
-    row = next((row for row in BUILTIN if row.name == dialect.name), None)
-    if row is None or replace(row, forms=dialect.forms, variants=dialect.variants) != dialect:
-        return False
-    return {*dialect.forms, *dialect.variants} <= {*row.forms, *row.variants}
-
-
 def _tag(text: str) -> Form:
     """Return a pattern of `Dialect.tags` as a form, of which only the head matters."""
     sign = text.removeprefix("\\")[:1]
@@ -447,11 +444,11 @@ def _tag(text: str) -> Form:
 
 
 def check_row(dialect: Dialect) -> None:
-    """Raise DialectError where a pattern of a dialect is none, or begins with what is not looked for.
+    """Raise DialectError where a pattern of a dialect begins with what is not looked for, or does not go with others.
 
-    Cost: 4 ms, so that callmark's own rows are checked by its tests, and those of one's own when they are first read.
+    Each by itself is sound: `select` has looked at them. Cost: milliseconds, so that callmark's own rows are checked by
+    its tests, and those of one's own when they are first read.
     """
-    dialect.check()
     for text in dialect.tags:
         if not beginnings(_tag(text)) <= set(_tag(text).begins):
             expected = r"expected a pattern that begins with a sign, such as `<` or `\[`"

@@ -156,6 +156,10 @@ class Parameters:
         others = next((one["additionalProperties"] for one in reached if "additionalProperties" in one), None)
         return {"properties": properties, "additionalProperties": others}
 
+    def lacks(self, key: str) -> bool:
+        """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
+        return bool(self._properties) and key not in self._properties and not self._schema.get("additionalProperties")
+
     def takes(self, keys: Collection[str], *, without: Collection[str]) -> bool:
         """Return whether an object of just these keys is certainly meant for the tool.
 

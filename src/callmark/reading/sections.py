@@ -72,6 +72,12 @@ class SectionReading(CallReading):
                     if open_end and section.loose.may_match(buffer, at):
                         return False
                 closes = between is not None and between["closer"] is not None
+                if closes and entry.line_start and between is not None:  # a fence; that of the next section is none
+                    fence = between.end() - len(between[0].lstrip(" \t\r\n"))
+                    if entry.pattern.match(buffer, fence) is not None:
+                        break
+                    if not final and entry.pattern.may_match(buffer, fence):
+                        return False
                 if between is None or not (closes or self._calls < self._limits.calls):
                     break
                 mended = _MENDED.get(between.lastgroup or "", "")

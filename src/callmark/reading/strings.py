@@ -342,6 +342,12 @@ class StringReader:
             self.status = DONE
             return at + 1
         if not before and char in "\"'" and buffer.startswith(char * 2, at):  # the string has just begun
+            odd_one = follows(self._around.odd, buffer, at + 2) if self._around is not None else False
+            if odd_one is None:
+                return at
+            if odd_one:
+                self.doubt = base + at + 1
+                return self._die("", "", at)
             self._repair("triple-quotes", base + at - 1, base + at + 2)
             self._triple = True
             self._pass_plain()

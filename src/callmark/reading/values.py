@@ -305,7 +305,8 @@ class ValueReader:
         if not in_line and begin != "/*":
             return self._die("unexpected-text", self._wanted(), at)
         limit = min(len(buffer), at + _COMMENT_LIMIT)
-        found = (_LINE_END if in_line else _COMMENT_END).search(buffer, at + len(begin), limit)
+        inside = at + (1 if begin[0] == "#" else 2)  # behind which a line may end at once
+        found = (_LINE_END if in_line else _COMMENT_END).search(buffer, inside, limit)
         end = -1 if found is None else found.start() if in_line else found.end()
         alarm = self._around.alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
@@ -529,7 +530,10 @@ class ValueReader:
         """Return the delimiter that begins with `quote`: it, or three of it, as Python has them; None as above."""
         if self._flavour != "python" or not self._tolerant or not buffer.startswith(quote, at + 1):
             return None if self._flavour == "python" and self._tolerant and len(buffer) == at + 1 else quote
-        return None if len(buffer) == at + 2 else quote * 3 if buffer.startswith(quote, at + 2) else quote
+        if not buffer.startswith(quote, at + 2):
+            return None if len(buffer) == at + 2 else quote
+        odd = follows(self._around.odd, buffer, at + 3)
+        return None if odd is None else quote if odd else quote * 3
 
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
         quote = self._opening_quote(buffer, at)
