@@ -697,6 +697,22 @@ def test_a_missing_file_is_missing(tmp_path):
         load_dialect(tmp_path / "none.toml")
 
 
+@given(cuts=st.lists(st.integers(0, 60)))
+def test_a_form_that_begins_a_text_is_read_nowhere_else(cuts):
+    lead = Form(head=r"<rest>{name}\(", body="arguments", tail="</rest>", text_start=True)
+    row = Dialect(name="lead", title="lead", models="none", source="none", forms=(lead,))
+    marker = "<rest>f(a=1)</rest>"
+    tagged = '<tool_call>{"name": "g", "arguments": {}}</tool_call>'
+    options = {"dialects": [row, "hermes"]}
+    for text, names in [
+        (marker, ["f"]), (marker + tagged, ["f", "g"]), (marker + marker, ["f"]), (f"\n{marker}", []),
+        (tagged + marker, ["g"]), (f"<rest>f[{marker}", []), ("<res", []), ("", []),
+    ]:  # fmt: skip
+        assert [call.name for call in parse(text, **options).calls] == names
+        check_chunking(text, cuts, **options)
+        check_nothing_is_lost(text, **options)
+
+
 def test_a_dialect_has_forms():
     with pytest.raises(DialectError, match="expected at least one form, found none"):
         Dialect(name="none", title="", models="", source="", forms=())

@@ -149,6 +149,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line
+    text_start  whether it begins only where the text begins, as the prompt has written what stands before it
     repairs     of a variant (see Dialect): what its calls are recorded with. `missing-closer` stands behind the marker,
                 `missing-opener` before it, any other code for its head
     salvage     of a variant: whether only salvage takes it, and only with the name of a tool that was given, which is
@@ -199,6 +200,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone: bool = True
     explicit: bool = True
     line_start: bool = False
+    text_start: bool = False
     repairs: tuple[str, ...] = ()
     salvage: bool = False
     loose_heads: tuple[str, ...] = ()

@@ -1032,8 +1032,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="json",
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
-                explicit=False,
-                line_start=True,
+                text_start=True,
             ),
         ),
         variants=(
@@ -1045,6 +1044,13 @@ _ROWS: tuple[Dialect, ...] = (
             Form(
                 opener=rf"<\|start\|>assistant{{ws}}(?={_ANYONE}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER})",
                 head=rf"to={_NO_TOOL}{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER}",
+                **_TO_ANYONE,
+            ),
+            Form(
+                begins=" ",
+                opener=rf"[ ](?={_ANYONE}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER})",
+                head=rf"to={_NO_TOOL}{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER}",
+                text_start=True,
                 **_TO_ANYONE,
             ),
         ),
@@ -1398,7 +1404,7 @@ def _quoted(form: Form) -> Form:
     return replace(form, broken_by=_MARKERS) if form.value_end in ('"', "'") else form
 
 
-_STANDING = [form for row in _ROWS for form in row.forms if form.explicit and not form.line_start]
+_STANDING = [form for row in _ROWS for form in row.forms if form.explicit and not (form.line_start or form.text_start)]
 _BEGINS = [begin for form in _STANDING for begin in (form.opener, form.head if form.alone else "") if begin]
 _MARKERS = tuple(dict.fromkeys([rf"\[{_CALL}:{{ws}}{{name}}{{ws}}[(\]]", *_BEGINS]))
 """What begins a marker of a dialect that is listened for by default, wherever on a line; of `call` in any spelling."""

@@ -1,9 +1,9 @@
 """Turns chunks into events. There is no second parser for whole texts: `parse` is `feed` and `finish`.
 
-The parser is in one of few modes: in text, looking for a marker; inside a call, feeding its reader; behind the
-arguments, waiting for the tail (both in `calls`); between the calls of a section; behind a broken marker, looking where
-to go on (both in `sections`). It keeps the text that it has not decided about (bounded outside of a call) and the text
-of the call that it is in; nothing that was emitted is ever taken back.
+The parser is in one of few modes: where the text begins; in text, looking for a marker; inside a call, feeding its
+reader; behind the arguments, waiting for the tail (both in `calls`); between the calls of a section; behind a broken
+marker, looking where to go on (both in `sections`). It keeps the text that it has not decided about (bounded outside
+of a call) and the text of the call that it is in; nothing that was emitted is ever taken back.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from callmark.reading.calls import (
     IN_BEHIND,
     IN_BROKEN,
     IN_CALL,
+    IN_LEAD,
     IN_OVERFLOW,
     IN_SECTION,
     IN_TAIL,
@@ -184,6 +185,8 @@ class Parser(SectionReading):
         mode = self._mode
         if mode == IN_BEHIND and self._stray is not None and self._stray.may_follow(chunk) is None:
             self._mode = mode = IN_TEXT
+        if mode == IN_LEAD and chunk[0] not in self._plan.leading:
+            self._mode = mode = IN_TEXT
         if mode == IN_TEXT:
             plan = self._plan
             stop, cut = -1, True
@@ -280,6 +283,8 @@ class Parser(SectionReading):
         """Read the last chunk: feed and finish in one, as a whole text need not be held back first."""
         self._finished = True
         self._buffer += text
+        if self._mode == IN_LEAD and self._buffer[:1] not in self._plan.leading:
+            self._mode = IN_TEXT
         self._search.reset()
         self._advance(final=True)
         self._stops = None
@@ -304,6 +309,8 @@ class Parser(SectionReading):
                 more = self._in_overflow()
             elif mode == IN_BEHIND:
                 more = self._in_behind(final)
+            elif mode == IN_LEAD:
+                more = self._in_lead(final)
             else:
                 more = self._in_sole(final)
             if not more:
@@ -368,6 +375,16 @@ class Parser(SectionReading):
         return self._mode == IN_TAIL and tail is not None and tail.may_match(self._buffer, self._at)
 
     # In text: looking for an entry.
+
+    def _in_lead(self, final: bool) -> bool:
+        """Where the text begins, a marker may of which the prompt holds the beginning."""
+        leads, buffer = self._plan.leads, self._buffer
+        if leads is not None and leads.match(buffer, 0) is not None:
+            self._hit = 0
+        elif leads is not None and not final and leads.may_match(buffer, 0):
+            return False
+        self._mode = IN_TEXT
+        return True
 
     def _in_text(self, final: bool) -> bool:
         buffer, at, base = self._buffer, self._at, self._base
@@ -471,6 +488,8 @@ class Parser(SectionReading):
         if entry.kind == "quoting":
             if context is None and self._channel == "content":
                 self._quote(self._base + found.start(), found["tag"], opens=found["closes"] is None)
+            return False
+        if entry.text_start and self._base + found.start():
             return False
         if (entry.line_start and not self._contexts.at_line_start) or (entry.salvage and not self._known(found)):
             return False

@@ -89,7 +89,7 @@ class Entry:
     stray     what may stand once too often behind what it begins
     guess     of a head, the literal that most likely ends its marker, `closing` characters long; "" for none
     simple    whether between head and `guess` there may be a JSON object and nothing else
-    special   whether it is no marker, or one only at the beginning of a line or with the name of a given tool
+    special   whether it is no marker, or one only where a line or the text begins, or with the name of a given tool
     """
 
     def __init__(
@@ -118,7 +118,8 @@ class Entry:
         self.closing: Final = len(self.guess)
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
-        self.special: Final = kind in ("tag", "quoting") or self.line_start or self.salvage
+        self.text_start: Final = patterns.form.text_start
+        self.special: Final = kind in ("tag", "quoting") or self.line_start or self.text_start or self.salvage
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
         """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
@@ -145,7 +146,8 @@ class Plan:
 
     first       an entry, whichever: there always is one
     entries     those that may begin with a character, in the order in which they are tried; `starts`: the pattern
-                that matches where any of them does
+                that matches where any of them does that is not only looked for where the text begins
+    leads       matches where one begins that is looked for only there, None for no such; `leading`: its characters
     searched    for each such character: it, the first entry, and its pattern; `searched_in_ascii`: those of ASCII
     any         finds a character with which an entry may begin; without one, a chunk is plain text
     waits       tells of a short text whether only more text can tell what begins with it, None for no
@@ -193,22 +195,22 @@ class Plan:
         quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
         entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose]
         self.first = entries[0]
-        self.entries: dict[str, list[Entry]] = {}
-        for entry in entries:
-            for char in _begins(entry):
-                self.entries.setdefault(char, []).append(entry)
-        begins = "".join(re.escape(char) for char in self.entries)
+        anywhere = [entry for entry in entries if not entry.text_start]
+        leads = [entry for entry in entries if entry.text_start]
+        begun = _by_character(anywhere)
+        self.entries = _by_character([*anywhere, *leads])
+        self.leads = AnyOf([entry.pattern.text for entry in leads]) if leads else None
+        self.leading = frozenset(_by_character(leads))
+        begins = "".join(map(re.escape, begun))
         self.any = re.compile(f"[{begins}]").search
-        self.starts = {
-            char: AnyOf([entry.pattern.text for entry in found]) for char, found in self.entries.items()
-        }
+        self.starts = {char: AnyOf([entry.pattern.text for entry in found]) for char, found in begun.items()}
         self.entries_at: Callable[[str], list[Entry]] = Remembered(self._entries_at).__getitem__
         self.entry_in = Remembered(self._entry_in)
         self._first_in = Remembered(self._look_for_first)
         self.waits: Callable[[str], object] = Remembered(self._begins_only).__getitem__
         self._may_match = Remembered(self._goes_on)
         self._beginnings: dict[str, _Beginnings] = {}
-        self.searched = tuple((char, self.entries[char][0], start) for char, start in self.starts.items())
+        self.searched = tuple((char, begun[char][0], start) for char, start in self.starts.items())
         self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
 
     def _entries_at(self, begin: str) -> list[Entry]:
@@ -256,6 +258,15 @@ class Plan:
                 return at, True
             found = self.any(text, at + 1)
         return -1, False
+
+
+def _by_character(entries: list[Entry]) -> dict[str, list[Entry]]:
+    """Return the entries that may begin with a character, for each."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        for char in _begins(entry):
+            found.setdefault(char, []).append(entry)
+    return found
 
 
 def _opens_as(variant: Form, other: Form) -> bool:

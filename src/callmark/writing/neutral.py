@@ -205,9 +205,10 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
     for form in (form for row in rows for form in (*row.forms, *row.variants)):
         openers = [form.opener, *form.loose_openers] if form.opener else []
         heads = [form.head, *form.tolerated_heads]
-        patterns += [(form.begins, anonymous(pattern), form.line_start) for pattern in openers]
+        starts_line = form.line_start or form.text_start
+        patterns += [(form.begins, anonymous(pattern), starts_line) for pattern in openers]
         if form.alone:
-            patterns += [(form.begins, anonymous(pattern), form.line_start) for pattern in heads]
+            patterns += [(form.begins, anonymous(pattern), starts_line) for pattern in heads]
             starts += heads
         else:
             starts += [opener + "{ws}" + head for opener in openers for head in heads]
