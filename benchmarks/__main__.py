@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import signal
 import sys
+
+if __name__ == "__main__":  # first of all: what is imported below takes half a second, and may be ended, too
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else who started us wants it ignored
+        signal.signal(signal.SIGINT, lambda *_: sys.exit("\nAborted!"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the readers' processes are ended then too
+
+import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -328,5 +334,4 @@ def profile(spelling: str, way: str | None, peer: str | None, seed: int, charact
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the readers' processes are ended then too
     main(prog_name="python -m benchmarks")

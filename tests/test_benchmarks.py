@@ -481,6 +481,22 @@ def test_a_comparison_that_is_ended_leaves_nothing_behind_and_complains_of_nothi
     assert trees() == before
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_ended_before_it_has_begun_complains_of_nothing(tmp_path, how):
+    done = tmp_path / "done"
+    slow = f"import pathlib, time\npathlib.Path({str(done)!r}).touch()\ntime.sleep(60)\n"
+    tmp_path.joinpath("click.py").write_text(slow, encoding="utf-8")  # what is imported takes its time
+    run = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks", "--help"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    deadline = monotonic() + 60
+    while not done.exists() and monotonic() < deadline:
+        sleep(0.05)
+    complaint = _ended(run, how, group=how == signal.SIGINT)
+    assert (run.returncode, complaint) == ((1, "\nAborted!\n") if how == signal.SIGINT else (143, ""))
+
+
 def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))  # no node
     monkeypatch.setitem(sys.modules, "canitoolcall.fixtures", None)
