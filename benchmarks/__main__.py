@@ -105,6 +105,8 @@ def run(
         scale = scale.of_length(characters)
     if rounds:
         scale = scale._replace(rounds=rounds)
+    if peers and no_peers:
+        raise click.UsageError("--peer and --no-peers contradict each other")
     for peer in peers:
         if not any(name.startswith(peer) for name in (*PEERS, contests.COMPILED)):
             raise click.BadParameter(f"{peer!r} begins none of {'; '.join(PEERS)}", param_hint="--peer")
@@ -287,7 +289,7 @@ def readme(path: Path, write: bool) -> None:
 @main.command()
 @click.argument("revision", metavar="REV")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--rounds", default=15, show_default=True, type=click.IntRange(min=8))  # of fewer, quartiles tell noise
+@click.option("--rounds", default=15, show_default=True, type=click.IntRange(min=9))  # of fewer, quartiles tell noise
 @click.option("--instructions/--no-instructions", default=True, help="Count instructions too (Linux or valgrind).")
 def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
     """Tell what the working tree costs against REV: times in turns, and instructions."""
@@ -307,7 +309,8 @@ def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
 @click.option("--peer", help="This peer instead of callmark (a beginning of its name).")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--characters", default=8000, show_default=True, type=click.IntRange(min=1))
-@click.option("--seconds", default=2.0, show_default=True, help="So much reading of each text.")
+@click.option("--seconds", default=2.0, show_default=True, type=click.FloatRange(min=0.01),
+              help="So much reading of each text.")  # fmt: skip
 def profile(spelling: str, way: str | None, peer: str | None, seed: int, characters: int, seconds: float) -> None:
     """Say where the time of reading goes, by function: of callmark, or of a peer."""
     from benchmarks.profiling import profile as sampled

@@ -1,7 +1,8 @@
 """What a change cost: the working tree against another revision, in turns within one run, and in instructions.
 
 Both are laid out in temporary folders and read the same texts in processes of the same kind; only callmark differs.
-Times are ratios of turns of the same round, so a machine that slows down slows both. Instructions do not depend on
+Times are ratios of turns of the same round, so a machine that slows down slows both; rounds go through three pairs of
+processes, as where things lie in the memory of one may cost it some percent. Instructions do not depend on
 what else the machine does: Linux counts them for a process that asks (`instructions.py`). Where it does not, valgrind's
 callgrind counts those of whole processes, for one spelling as that takes minutes; the difference between reading a text
 often and once is what is told, so that starting Python and importing callmark cancel out. What is left of chance (where
@@ -28,6 +29,7 @@ from benchmarks.workloads import CHUNK, SPELLINGS, Workload, chunks, dense, huge
 
 CHARACTERS = 20_000
 TURN_SECONDS = 0.02  # ten times that of a contest: a change of some percent must show
+PAIRS = 3  # of processes: two of one source may differ by 3 percent as long as they live; three pairs seldom agree
 FEW = ("call",)  # spellings whose instructions valgrind counts
 _SOURCES = ("src/callmark", "grammars")
 
@@ -88,21 +90,23 @@ def _lay_out(tree: Path, into: Path) -> None:
 
 
 def _timed(old: Path, new: Path, seed: int, rounds: int) -> Iterator[Row]:
-    workers = {"old": Worker("old", ours(str(old))), "new": Worker("new", ours(str(new)))}
+    sources = {"old": old, "new": new}
+    pairs = [{name: Worker(name, ours(str(source))) for name, source in sources.items()} for _ in range(PAIRS)]
+    workers = [worker for pair in pairs for worker in pair.values()]
     try:
         for workload in workloads(seed):
             for way in ("whole", "stream"):
                 pieces = [len(piece) for piece in chunks(workload.text)] if way == "stream" else None
                 row: Row = {"text": workload.name, "spelling": workload.spelling.name, "read": way}
-                seconds: dict[str, list[float]] = {name: [] for name in workers}
+                seconds: dict[str, list[float]] = {name: [] for name in sources}
                 try:
-                    for worker in workers.values():
+                    for worker in workers:
                         worker.forget()
                         worker.load(workload.name, text=workload.text)
                         worker.ask("turn", key=workload.name, reader="callmark", pieces=pieces)
                     for place in range(rounds):
                         for name in ("old", "new") if place % 2 else ("new", "old"):
-                            answer = workers[name].ask(
+                            answer = pairs[place % PAIRS][name].ask(
                                 "turn", key=workload.name, reader="callmark", pieces=pieces, least=TURN_SECONDS
                             )
                             seconds[name].append(answer["seconds"])
@@ -119,7 +123,7 @@ def _timed(old: Path, new: Path, seed: int, rounds: int) -> Iterator[Row]:
                     "": verdict(low, high, 0.02),
                 }
     finally:
-        for worker in workers.values():
+        for worker in workers:
             worker.close()
 
 

@@ -114,29 +114,37 @@ def readme(rows: list[Row]) -> str:
     lines = [
         f"Taken by `{about.get('command', 'python -m benchmarks')}` at commit {about['commit']}, "
         f"{about['python']}, {about['machine']}{load}. Times drift on any machine; ratios are of turns in one run.",
-        "",
-        "callmark with every dialect listening, against floors that build no calls: finding the opener and decoding "
-        "the arguments (whole), one event a chunk of 4 characters (streamed). *compiled*: the same engine, "
-        "built with `CALLMARK_COMPILED=1`.",
-        "",
-        "| text | spelling | whole, MB/s | x floor | compiled | streamed, ns a chunk | x floor | compiled |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     ours_of_all = [row for part in ("whole", "stream") for row in of(rows, part, reader=CALLMARK)]
     places = dict.fromkeys((row["workload"], row["spelling"]) for row in ours_of_all)
+    if places:
+        lines += [
+            "",
+            "callmark with every dialect listening, against floors that build no calls: finding the opener and "
+            "decoding the arguments (whole), one event a chunk of 4 characters (streamed). *compiled*: the same "
+            "engine, built with `CALLMARK_COMPILED=1`.",
+            "",
+            "| text | spelling | whole, MB/s | x floor | compiled | streamed, ns a chunk | x floor | compiled |",
+            "|---|---|---:|---:|---:|---:|---:|---:|",
+        ]
     for workload, spelling in places:
         cells = []
         for part, speed in (("whole", "MB/s"), ("stream", "ns/chunk")):
             ours, compiled = _of_text(rows, part, workload, spelling, CALLMARK, COMPILED)
             cells += [ours.get(speed), ours.get("x floor"), compiled.get("x floor")]
         lines.append(f"| {workload} | `{spelling}` | {' | '.join(map(_short, cells))} |")
-    lines += _peer_table(rows, "whole", "How many times as long as callmark a peer takes, whole texts:")
-    lines += _peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:")
-    lines += [
-        "",
-        "*italic*: read wrongly (calls lost, arguments changed), so not counted as fast. A part of a peer's time goes "
-        "into its result objects (pydantic models, JSON text of the arguments), a part of ours into spans and repairs.",
+    peers = [
+        *_peer_table(rows, "whole", "How many times as long as callmark a peer takes, whole texts:"),
+        *_peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:"),
     ]
+    if peers:
+        peers += [
+            "",
+            "*italic*: read wrongly (calls lost, arguments changed), so not counted as fast. A part of a peer's time "
+            "goes into its result objects (pydantic models, JSON text of the arguments), a part of ours into spans and "
+            "repairs.",
+        ]
+    lines += peers
     lines += _correct_table(rows)
     return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import shutil
@@ -73,15 +74,11 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return (
-            ""
-            if value != value
-            else f"{value:.0f}"
-            if abs(value) >= 100
-            else f"{value:.1f}"
-            if abs(value) >= 10
-            else f"{value:.2f}"
-        )
+        if math.isnan(value):
+            return ""
+        if abs(value) < 0.1:
+            return f"{value:.2g}"  # 0.00 would say nothing of milliseconds
+        return f"{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"
     return str(value)
 
 
