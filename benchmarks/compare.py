@@ -29,7 +29,7 @@ from benchmarks.workloads import CHUNK, SPELLINGS, Workload, chunks, dense, huge
 
 CHARACTERS = 20_000
 TURN_SECONDS = 0.02  # ten times that of a contest: a change of some percent must show
-PAIRS = 3  # of processes: two of one source may differ by 3 percent as long as they live; three pairs seldom agree
+PAIRS = 3  # of processes: two of one source may differ by some percent as long as they live; three pairs seldom agree
 FEW = ("call",)  # spellings whose instructions valgrind counts
 _SOURCES = ("src/callmark", "grammars")
 
