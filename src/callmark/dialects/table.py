@@ -145,6 +145,8 @@ def _keyed(prefix: str) -> Form:
             rf"\r?\n(?=<{key}{named}</{key}{{ws}}<{value})|<(?={key}{named}</{key}{{ws}}<{value})|"
             rf"\r?\n(?=<{again})|<(?={again})"
         ),
+        # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
+        nested=rf"<{call}{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
     )
 
