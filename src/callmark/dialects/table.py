@@ -1270,6 +1270,23 @@ _ROWS: tuple[Dialect, ...] = (
         ),
     ),
     Dialect(
+        name="tool_use",
+        title='<tool_use><name>f</name><arguments>{...}</arguments></tool_use>',
+        models="any model that Cherry Studio prompts",
+        source="the prompt of @cherrystudio/ai-core 2.0",
+        results=(r"</?tool_use_result>",),
+        forms=(
+            Form(
+                head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}</arguments>{ws}</tool_use>",
+            ),
+        ),
+        writing=Writing(
+            call="<tool_use>\n  <name>{name}</name>\n  <arguments>{arguments}</arguments>\n</tool_use>",
+        ),
+    ),
+    Dialect(
         name="fenced",
         title='```tool_call or ```json, then {"name": "f", "arguments": {...}}',
         models="models that fence their calls; a fallback of many",
