@@ -20,15 +20,13 @@ from callmark.dialects.model import ID_KEYS
 from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
-from callmark.reading.schemas import Parameters
+from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
 from callmark.reading.values import JSON, KEY_LIMIT, ValueReader
 
 _ASIDE: Final = ID_KEYS | {"type"}
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
-_OTHER_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
-"""Keys, in lower case, under which arguments stand that have none of the dialect's own."""
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
-"""The same for the name."""
+"""Keys, in lower case, under which a name stands that has none of the dialect's own."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
@@ -136,7 +134,7 @@ class EnvelopeReader(ValueReader):
             else:
                 self._beside = True
                 role = "beside"
-                if self._tolerant and (key.lower() in self._arguments_keys or key.lower() in _OTHER_KEYS):
+                if self._tolerant and (key.lower() in self._arguments_keys or key.lower() in ARGUMENTS_KEYS):
                     role = "other"
                     self._mixed = True
             self._role = role

@@ -26,7 +26,7 @@ from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern, Patterns
-from callmark.reading.schemas import NUMBER, Parameters, scalar
+from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
 from callmark.toolshapes import Types
@@ -501,7 +501,9 @@ def key_of(found: re.Match[str], form: Form) -> str:
 
 def may_wrap(key: str, form: Form, parameters: Parameters | None) -> bool:
     """Whether the value of a parameter of this name may hold all arguments, as the tool declares none of this name."""
-    return parameters is not None and key in form.arguments_keys and parameters.lacks(key)
+    if parameters is None or (key not in form.arguments_keys and key not in ARGUMENTS_KEYS):
+        return False
+    return parameters.lacks(key)
 
 
 def inside_of(json: str, parameters: Parameters | None, depth_limit: int) -> str:
