@@ -713,6 +713,16 @@ def test_a_form_that_begins_a_text_is_read_nowhere_else(cuts):
         check_nothing_is_lost(text, **options)
 
 
+def test_a_form_that_begins_a_text_is_not_read_behind_a_salvaged_one_of_an_unknown_tool():
+    lead = Form(head=r"<rest>{name}\(", body="arguments", tail="</rest>", text_start=True)
+    bare = Form(head=r"<rest>{name}\(", body="arguments", salvage=True, repairs=("missing-closer",))
+    row = Dialect(name="lead", title="lead", models="none", source="none", forms=(lead,), variants=(bare,))
+    options = {"dialects": [row], "tools": ["g"], "tolerance": "salvage"}
+    text = "see <rest>f(a=1)</rest>"
+    assert parse(text, **options).text == text
+    check_chunking(text, [5, 9], **options)
+
+
 def test_a_dialect_has_forms():
     with pytest.raises(DialectError, match="expected at least one form, found none"):
         Dialect(name="none", title="", models="", source="", forms=())
