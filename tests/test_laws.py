@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 from collections import Counter
@@ -47,6 +48,7 @@ from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, 
 from callmark.reading.prefixes import apart, merged, unfinished
 from callmark.reading.rows import check_row_alone
 from callmark.reading.schemas import known_tools, scalar
+from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE
 from callmark.testing import in_chunks, joined
 from feeding import by_characters, whole
 from strategies import (
@@ -467,6 +469,14 @@ def test_a_long_string_of_python_is_the_same_whole_and_in_chunks(behind):
     text = "[CALL: f(a='" + r"""it\'s "x"\n\\ é \" \b""" * 64 + f"{behind}')]"
     laws.check_all(text)
     assert [call.arguments for call in parse(text).calls] == ([] if behind else [{"a": 'it\'s "x"\n\\ é " \b' * 64}])
+
+
+def test_what_passes_in_a_chunk_of_a_string_is_the_content_of_one():
+    chunks = ["".join(chunk) for size in range(1, 7) for chunk in itertools.product('"\\nud8x\n', repeat=size)]
+    content = [chunk for chunk in chunks if RUN_DOUBLE.fullmatch(chunk) is not None]
+    passes = {chunk for chunk in chunks if STOPS_DOUBLE(chunk) is None}
+    assert passes <= set(content)
+    assert len(passes) > 0.8 * len(content)
 
 
 @pytest.mark.parametrize("cut_one", [row.name for row in dialects() if any(form.foreign for form in row.forms)])

@@ -26,7 +26,9 @@ _PAIR: Final = rf"u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}"
 _ESCAPED: Final = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
 _ESCAPE: Final = rf"\\{_ESCAPED}"
 RUN_DOUBLE: Final = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
-STOPS_DOUBLE: Final = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<!\\)|(?!{_ESCAPED}))').search
+_QUOTE: Final = r'(?<=")(?<![^\\]\\")(?<!\A\\")'  # behind a quote, but not one that is escaped by what stands before it
+STOPS_DOUBLE: Final = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<![\\"])|(?<=\\)(?!{_ESCAPED})|{_QUOTE})').search
+"""Finds in a chunk of a string what does not pass as it is. (Two backslashes and a quote are looked at closely.)"""
 RUN_SINGLE: Final = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
 _RUN_CURLY: Final = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 _RUN_SINGLE_CURLY: Final = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
