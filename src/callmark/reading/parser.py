@@ -96,10 +96,12 @@ class Parser(SectionReading):
         "_left",
         "_left_place",
         "_nonce",
+        "_other_sign",
         "_policies",
         "_quoted",
         "_quoted_end",
         "_reasoning_depth",
+        "_sign",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +135,7 @@ class Parser(SectionReading):
         self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
         self._left_place = -1
         self._hit = -1  # index of an entry that `feed` has found in the buffer
+        self._sign, self._other_sign = self._plan.signs  # two `in` cost a third of a search
 
     @property
     def steps(self) -> int:
@@ -148,15 +151,17 @@ class Parser(SectionReading):
         if stops is not None and type(chunk) is str and chunk:  # in text, or in a string of a call: most chunks
             start = self._base
             end = start + len(chunk)
-            found = stops(chunk) if end <= self._room_end else chunk
-            if found is None or found is HELD:
-                self._base = end
-                if self._mode == IN_TEXT:
+            if self._mode == IN_TEXT:
+                plain = self._sign not in chunk and self._other_sign not in chunk and chunk.isascii()
+                if plain or stops(chunk) is None:
+                    self._base = end
                     kept = self._kept
                     kept.append(chunk)
                     if len(kept) >= TOGETHER or end - start > _SMALL:
                         self._contexts.read()
                     return (_text(_span(start, end), chunk, self._channel),)
+            elif end <= self._room_end and ((found := stops(chunk)) is None or found is HELD):
+                self._base = end
                 recent = self._recent
                 recent.append(chunk)
                 if len(recent) >= TOGETHER:

@@ -149,6 +149,7 @@ class Plan:
                 that matches where any of them does that is not only looked for where the text begins
     leads       matches where one begins that is looked for only there, None for no such; `leading`: its characters
     searched    for each such character: it, the first entry, and its pattern; `searched_in_ascii`: those of ASCII
+    signs       the two of ASCII, which are sooner looked for one by one; "" twice where there are more
     any         finds a character with which an entry may begin; without one, a chunk is plain text
     waits       tells of a short text whether only more text can tell what begins with it, None for no
     entries_at  gives the entries that can match a text that begins with so many characters, in their order
@@ -212,6 +213,8 @@ class Plan:
         self._beginnings: dict[str, _Beginnings] = {}
         self.searched = tuple((char, begun[char][0], start) for char, start in self.starts.items())
         self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
+        signs = [it[0] for it in self.searched_in_ascii]
+        self.signs = (signs[0], signs[-1]) if len(signs) <= 2 else ("", "")
 
     def _entries_at(self, begin: str) -> list[Entry]:
         return [entry for entry in self.entries[begin[0]] if _agree(entry.pattern.prefix, begin)]
