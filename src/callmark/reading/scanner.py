@@ -356,9 +356,12 @@ class _Row:
                 self.index = index
                 return index
             found = self._start.search(buffer, index, end + HOLD_LIMIT)
-            if found is not None and found.start() < end:
-                self.index = found.start()
-                return self.index
+            if found is not None:
+                index = found.start()
+                if index < end:
+                    self.index = index
+                    self.match = self._first(buffer, index)
+                    return index
         self.clear = end
         return end
 
