@@ -11,8 +11,8 @@ from pathlib import Path
 from setuptools import setup
 
 ENGINE = (
-    "arguments", "calls", "closers", "contexts", "decoder", "envelope", "fast", "objects", "pairs", "parameters",
-    "parser", "pieces", "plain", "runs", "scanner", "sections", "strings", "values",
+    "arguments", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects", "pairs",
+    "parameters", "parser", "pieces", "plain", "runs", "scanner", "sections", "strings", "values",
 )  # fmt: skip
 
 

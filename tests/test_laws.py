@@ -40,7 +40,7 @@ from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
-from callmark.reading import fast, scanner
+from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
@@ -117,7 +117,7 @@ def test_chunking_is_invisible(texts, data, chosen):
 def test_what_was_read_before_changes_nothing(text, chosen):
     """Answers about short texts are remembered by what all parsers share."""
     remembered = by_characters(text, **chosen)
-    for made in (scanner._plan, scanner._default_plan, scanner.section_heads, patterns, section):
+    for made in (scanner._plan, scanner._default_plan, entries.section_heads, patterns, section):
         made.cache_clear()
     assert by_characters(text, **chosen) == remembered
 

@@ -33,6 +33,7 @@ from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import SHORT, Undecodable, decode
 from callmark.reading.diagnosis import explain, nearest
 from callmark.reading.embedded import DEAD, DONE, OPEN
+from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import STUCK, ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits, Remark
@@ -40,7 +41,7 @@ from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
-from callmark.reading.scanner import Entry, Plan, Search, Stray, further
+from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
 

@@ -38,6 +38,7 @@ from callmark.reading.calls import (
 from callmark.reading.contexts import Context
 from callmark.reading.diagnosis import unclosed_string
 from callmark.reading.embedded import DONE, HELD, OPEN
+from callmark.reading.entries import Entry
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
@@ -53,7 +54,7 @@ from callmark.reading.options import (
 )
 from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern
 from callmark.reading.pieces import TOGETHER
-from callmark.reading.scanner import Entry, plan
+from callmark.reading.scanner import plan
 from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
 

@@ -17,11 +17,11 @@ from callmark.dialects.model import anonymous
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
+from callmark.reading.entries import beginnings, check_row, in_words
 from callmark.reading.grammar import load
 from callmark.reading.options import EVERYWHERE
 from callmark.reading.patterns import HOLD_LIMIT
 from callmark.reading.prefixes import first_characters
-from callmark.reading.scanner import beginnings, check_row, in_words
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {

@@ -23,9 +23,10 @@ from typing import Final
 from callmark.events import Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.diagnosis import shown
+from callmark.reading.entries import Entry, section_heads
 from callmark.reading.options import Limits
 from callmark.reading.patterns import RECOVERY_MARGIN
-from callmark.reading.scanner import Entry, Plan, section_heads
+from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 
 RECOVERY: Final = 256

@@ -1,0 +1,187 @@
+"""What a marker may begin with, as the patterns of a dialect's row say: its entries, alone and in a section.
+
+Which of them stand where is for `scanner` to find; what a row says of its beginnings is checked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Final, Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from callmark.dialects import Dialect, Form, expand
+from callmark.dialects.model import CLOSING_TAG, anonymous, compile_pattern, respelled
+from callmark.errors import DialectError
+from callmark.events import Repair, Span
+from callmark.reading.patterns import Pattern, Patterns, Section, patterns
+from callmark.reading.prefixes import first_characters
+
+_tag_follows: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
+_bracket_follows: Final = re.compile(r"\)|\Z").match
+
+
+class Stray(NamedTuple):
+    """What may stand once too often behind a call: its `pattern`, with the group `stray`.
+
+    may_follow  matches where it may stand, or the text ends: this is asked behind every call, and `pattern` is long
+    """
+
+    pattern: Pattern
+    may_follow: Callable[..., re.Match[str] | None]
+
+
+@cache
+def stray(dialect: Dialect) -> Stray | None:
+    """Return what may stand once too often behind a call of `dialect`, None for nothing.
+
+    That is a closing tag, the dialect's own or one that models confuse with it; in a dialect without tags both brackets
+    of `name(...)]`, directly behind: one alone may be that of a text around the call.
+    """
+    ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
+    tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith("<") and "(?=" not in end]
+    if not tags and all(form.body == "arguments" for form in dialect.forms):
+        brackets = [rf"\){form.tail}" for form in dialect.forms if form.tail.endswith(r"\]")]
+        return Stray(Pattern(expand(f"(?P<stray>{'|'.join(brackets)})")), _bracket_follows) if brackets else None
+    pattern = Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, [*tags, CLOSING_TAG])) + ")"))
+    return Stray(pattern, _tag_follows)
+
+
+class Entry:
+    """A pattern with which something begins, and which groups it has.
+
+    kind      "opener" of a section; "head" of a call; "loose", a head that is a repair; "tag" of reasoning or markup;
+              "quoting", a tag of HTML around code
+    section   what an opener opens
+    stray     what may stand once too often behind what it begins
+    guess     of a head, the literal that most likely ends its marker, `closing` characters long; "" for none
+    simple    whether between head and `guess` there may be a JSON object and nothing else
+    special   whether it is no marker, or one only where a line or the text begins, or with the name of a given tool
+    """
+
+    def __init__(
+        self,
+        kind: Literal["opener", "head", "loose", "tag", "quoting"],
+        pattern: Pattern,
+        dialect: Dialect,
+        patterns: Patterns,
+        section: Section | None = None,
+    ) -> None:
+        self.kind: Final = kind
+        self.pattern: Final = pattern
+        self.dialect: Final = dialect
+        self.name: Final = dialect.name
+        self.form: Final = patterns.form
+        self.patterns: Final = patterns
+        self.section: Final = section
+        self.stray: Final = stray(dialect)
+        text = pattern.text
+        self.has_name: Final = "(?P<name>" in text
+        self.has_id: Final = "(?P<id>" in text
+        self.has_nonce: Final = "(?P<nonce>" in text
+        self.has_empty: Final = "(?P<empty>" in text
+        self.guess: Final = patterns.guess if kind == "head" else ""
+        self.simple: Final = patterns.form.body in ("json", "arguments") and bool(self.guess)
+        self.closing: Final = len(self.guess)
+        self.line_start: Final = patterns.form.line_start
+        self.salvage: Final = patterns.form.salvage
+        self.text_start: Final = patterns.form.text_start
+        self.special: Final = kind in ("tag", "quoting") or self.line_start or self.text_start or self.salvage
+
+    def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
+        """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
+        head = Span(base + found.start(), base + found.end())
+        if self.form.repairs:
+            before = Span(head.start, head.start)
+            codes = [code for code in self.form.repairs if code != "missing-closer"]
+            return tuple(Repair(code, before if code == "missing-opener" else head) for code in codes)
+        groups = found.groupdict()
+        if "told" in groups:
+            return ()
+        if "missing" in groups:
+            place = base + found.start("missing")
+            return (Repair("missing-opener", Span(place, place)),)
+        if "escaped" in groups:
+            first = base + found.start("name")
+            places = [first + at for at, char in enumerate(found["name"]) if char == "\\"]
+            return tuple(Repair("markdown-escape", Span(place, place + 1)) for place in places)
+        return (Repair("full-width-punctuation" if "wide" in groups else "opener-spelling", head),)
+
+    def begins(self) -> str:
+        """Return the characters with which its own pattern may begin."""
+        text = self.pattern.text
+        for char in self.form.begins:
+            if text.startswith(re.escape(char)):
+                return char
+        return self.form.begins
+
+
+@lru_cache(maxsize=64)
+def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
+    """Return what a call may begin with in the section of `opener`, in the order in which it is tried."""
+    heads = opener.section.heads if opener.section is not None else ()
+    strict = [Entry("loose" if head.form.repairs else "head", head.head, opener.dialect, head) for head in heads]
+    loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
+    return (*strict, *loose)
+
+
+@lru_cache(maxsize=64)
+def further(entry: Entry) -> Entry:
+    """Return what another call begins with in the marker of `entry`: its head from the name on, or its body."""
+    _, named, rest = entry.form.head.partition("{name}")
+    head = named + rest if named else r"(?=\{)"
+    form = replace(entry.form, head=head, loose_heads=(), repairs=("missing-opener",))
+    compiled = patterns(form)
+    return Entry("loose", compiled.head, entry.dialect, compiled)
+
+
+def tag_form(text: str) -> Form:
+    """Return a pattern of `Dialect.tags` as a form, of which only the head matters."""
+    sign = text.removeprefix("\\")[:1]
+    return Form(head=text, body="envelope", begins="<" if sign in "(" or sign.isalnum() else sign)
+
+
+def check_row(dialect: Dialect) -> None:
+    """Raise DialectError where a pattern of a dialect begins with what is not looked for, or does not go with others.
+
+    Each by itself is sound: `select` has looked at them. Cost: milliseconds, so that callmark's own rows are checked by
+    its tests, and those of one's own when they are first read.
+    """
+    for text in dialect.tags:
+        if not beginnings(tag_form(text)) <= set(tag_form(text).begins):
+            expected = r"expected a pattern that begins with a sign, such as `<` or `\[`"
+            raise DialectError(f"dialect {dialect.name}: tags: {expected}, found {text!r:.80}")
+    for where, form in dialect.placed_forms():
+        found = beginnings(form)
+        if not found <= set(form.begins):
+            raise DialectError(f"{where}.begins: expected {in_words(found)}, found {form.begins!r}")
+        for part in vars(patterns(form)).values():
+            if isinstance(part, Pattern):
+                compile_pattern(f"{where}, its patterns together", part.text)  # they may name a group twice
+
+
+@lru_cache(maxsize=64)
+def beginnings(form: Form) -> frozenset[str]:
+    """Return the characters with which an opener, or a head that stands alone, may begin, loose ones included.
+
+    Where the patterns do not tell, every character of the basic plane is tried.
+    """
+    texts = [form.opener] * bool(form.opener) + [*form.loose_openers, *((form.head, *form.loose_heads) * form.alone)]
+    found: set[str] = set()
+    for text in map(expand, texts):
+        first = first_characters(text)
+        if first is None:
+            pattern = Pattern(text)
+            plane = map(chr, [*range(0xD800), *range(0xE000, 0x10000)])
+            first = frozenset(char for char in plane if pattern.match(char) or pattern.may_match(char, 0))
+        found |= first
+    return frozenset(found)
+
+
+def in_words(characters: frozenset[str]) -> str:
+    """Return some of what `beginnings` gives, in words for messages."""
+    some = "".join(sorted(characters))
+    more = f" and {len(some) - 20} more" if len(some) > 20 else ""
+    return f"the characters {some[:20]!r}{more}, with which openers and heads begin"
