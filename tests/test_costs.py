@@ -81,6 +81,12 @@ def test_tolerance_costs_prose_nothing():
     assert cost(text) <= 1.15 * cost(text, tolerance="strict")
 
 
+def test_a_parser_that_listens_for_named_dialects_is_made_as_soon_as_another():
+    made = [partial(Parser, dialects=named) for named in (None, "hermes", ["call", "hermes"], ("call",))]
+    _, *named = [make() and opcodes(make) for make in made]
+    assert max(named) <= 1.2 * opcodes(made[0])
+
+
 def of_words(count):
     """Return values of `count` words, each in good JSON and as a model writes it that must be mended at every word."""
     words = (WORDS * (count // len(WORDS) + 1))[:count]

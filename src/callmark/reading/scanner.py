@@ -363,13 +363,14 @@ def _plan(dialects: tuple[Dialect, ...], tolerance: Tolerance) -> Plan:
     return Plan(dialects, tolerance)
 
 
-@lru_cache(maxsize=3)
-def _default_plan(tolerance: Tolerance) -> Plan:
-    return _plan(select(None), tolerance)
+@lru_cache(maxsize=64)
+def _named_plan(names: tuple[str, ...] | None, tolerance: Tolerance) -> Plan:
+    return _plan(select(names), tolerance)
 
 
 def plan(dialects: object, tolerance: Tolerance) -> Plan:
     """Return the plan for an option `dialects`: None, a name, a Dialect, or several of them. Made once for each set."""
-    if dialects is None:
-        return _default_plan(tolerance)
+    names = [dialects] if isinstance(dialects, str) else dialects
+    if names is None or (isinstance(names, list | tuple) and all(type(name) is str for name in names)):
+        return _named_plan(None if names is None else tuple(names), tolerance)  # to look rows up costs ten times a name
     return _plan(select(dialects), tolerance)  # type: ignore[arg-type]  # select checks it

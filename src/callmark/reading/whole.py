@@ -96,7 +96,8 @@ def detect(text: str) -> tuple[str, ...]:
     """
     if not isinstance(text, str):
         raise UsageError(f"detect: expected a str, found {type(text).__name__}")
-    parsed = parse(text, dialects=registered(), contexts=EVERYWHERE, limits=Limits(calls=1000))
+    names = [dialect.name for dialect in registered()]
+    parsed = parse(text, dialects=names, contexts=EVERYWHERE, limits=Limits(calls=1000))
     found: Counter[str] = Counter()
     for event in parsed.events:
         if isinstance(event, Call):
