@@ -39,13 +39,13 @@ from callmark import (
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
+from callmark.dialects.prefixes import apart, merged, unfinished
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
 from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
-from callmark.reading.prefixes import apart, merged, unfinished
 from callmark.reading.rows import check_row_alone
 from callmark.reading.schemas import known_tools, scalar
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE

@@ -288,18 +288,18 @@ def test_surrogates_and_deep_brackets_are_no_problem():
         (r"a[\x20-\x21\ud800\d\D]c", ["!c", "\ud800c"], ["xx"]),
         ("ab+", ["b"], ["a"]),
         ("a(?i:b)", [], ["C"]),
+        ("a(?i:bc|d)e", ["Ce", "e", "c", "BC"], ["bd", "E"]),
+        (r"a[ ]{0,3}+(?:b[ ]{0,3}+)?c", ["  b  c", "b c", " c", "  "], ["    c", " b    c"]),
+        (r"a[ ]{0,3}+ b", ["    b", " b", "b"], ["     b"]),
+        ("abcdef", ["bcdefg", "bc", "def", "f"], ["bcx", "a", "bcdf"]),
     ],
 )
 def test_what_goes_on_with_a_pattern_begun_elsewhere(pattern, rest, not_rest):
-    import regex
-
-    compiled = regex.compile(infixes.continuation(pattern))
-    for text in rest:
-        assert compiled.match(text, partial=True), text
-    for text in not_rest:
-        assert not compiled.match(text, partial=True), text
+    continuations = infixes.Continuations([pattern])
+    assert [text for text in rest if not continuations.begin(text)] == []
+    assert [text for text in not_rest if continuations.begin(text)] == []
 
 
 def test_patterns_that_no_row_can_hold_are_refused():
     with pytest.raises(DialectError, match="without back references"):
-        infixes.continuation(r"a(x)\1b")
+        infixes.Continuations([r"a(x)\1b"])

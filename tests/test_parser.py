@@ -43,13 +43,13 @@ from callmark import (
     render_call,
 )
 from callmark.dialects import select
+from callmark.dialects.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.reading import scanner
 from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
 from callmark.reading.patterns import Remembered
 from callmark.reading.pieces import TOGETHER
-from callmark.reading.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
 

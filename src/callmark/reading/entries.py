@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form, expand
 from callmark.dialects.model import CLOSING_TAG, anonymous, compile_pattern, respelled
+from callmark.dialects.prefixes import first_characters
 from callmark.errors import DialectError
 from callmark.events import Repair, Span
 from callmark.reading.patterns import Pattern, Patterns, Section, patterns
-from callmark.reading.prefixes import first_characters
 
 _tag_follows: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
 _bracket_follows: Final = re.compile(r"\)|\Z").match

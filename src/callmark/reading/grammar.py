@@ -24,9 +24,9 @@ import msgspec
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
+from callmark.dialects.prefixes import literals
 from callmark.errors import DialectError
 from callmark.events import JsonValue
-from callmark.reading.prefixes import literals
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 from callmark.dialects import Form, dialects, expand
 from callmark.dialects.model import anonymous
+from callmark.dialects.prefixes import literals, merged
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, begins
-from callmark.reading.prefixes import literals, merged
 from callmark.reading.runs import Runs
 
 ODD_BLANKS: Final = frozenset("\u00a0\u1680\u180e\u202f\u205f\u2060\u3000\ufeff").union(map(chr, range(0x2000, 0x200C)))

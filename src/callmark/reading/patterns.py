@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from callmark.dialects import Form, expand
 from callmark.dialects.model import anonymous
-from callmark.reading.prefixes import UnsupportedPatternError, apart, first_characters, merged, unfinished
+from callmark.dialects.prefixes import UnsupportedPatternError, apart, first_characters, merged, unfinished
 
 if TYPE_CHECKING:
     import regex

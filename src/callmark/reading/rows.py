@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from callmark.dialects import Dialect, Form, expand
 from callmark.dialects.model import anonymous
+from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
@@ -21,7 +22,6 @@ from callmark.reading.entries import beginnings, check_row, in_words
 from callmark.reading.grammar import load
 from callmark.reading.options import EVERYWHERE
 from callmark.reading.patterns import HOLD_LIMIT
-from callmark.reading.prefixes import first_characters
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {

@@ -19,6 +19,7 @@ from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select
 from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
+from callmark.dialects.prefixes import literals
 from callmark.reading.entries import Entry, check_row, tag_form
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
@@ -30,7 +31,6 @@ from callmark.reading.patterns import (
     patterns,
     section,
 )
-from callmark.reading.prefixes import literals
 
 _NOWHERE: Final = sys.maxsize
 _TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few

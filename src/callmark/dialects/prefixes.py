@@ -64,6 +64,11 @@ def merged(patterns: Sequence[str]) -> str:
     return _merged(_ways(patterns), guarded=False)
 
 
+def merged_ways(ways: Sequence[list[Any]]) -> str:
+    """As `merged`, for patterns as their parsed pieces."""
+    return _merged([items for way in ways for items in _opened(way)], guarded=False)
+
+
 def apart(patterns: Sequence[str]) -> list[str]:
     r"""Return patterns, one for each first element, that match together where any of `patterns` does.
 
@@ -107,6 +112,12 @@ def first_characters(pattern: str) -> frozenset[str] | None:
     if members is None or any(member != re.escape(member[-1]) for member in members):
         return None
     return frozenset(member[-1] for member in members)
+
+
+def may_begin_with(char: str, items: list[Any]) -> bool:
+    """Whether a match of parsed pieces may begin with a character, or be empty; True where that is not certain."""
+    members = _first(items)
+    return members is None or re.match(f"[{''.join(members)}]", char) is not None
 
 
 def _literals(items: list[Any], gap: str) -> list[str]:
