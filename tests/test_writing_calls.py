@@ -334,6 +334,25 @@ def test_templates_are_filled_in_once():
         check_inverse("f", {"{value}": "x", "\0": 1, "{key}": None}, dialect, refusals=False)
 
 
+@pytest.mark.parametrize(
+    "value", ["x", "", "\n", "%% done", "a\n%% done\n", "a\n%% done\n%% end\n", "%% argument b\n", [None]]
+)
+def test_tags_of_parameters_may_be_whole_lines(value):
+    """The line break behind a tag is the tag's own where its pattern says so; a value may begin with another one."""
+    form = Form(
+        head="%% call {name}\n",
+        body="parameters",
+        parameter="%% argument (?P<key>[a-z]{1,64}+)\n",
+        value_end="\n%% done\n",
+        tail="%% end\n",
+        begins="%",
+    )
+    writing = Writing(call="%% call {name}\n{arguments}%% end\n", parameter="%% argument {key}\n{value}\n%% done\n")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    arguments = {"a": value, "b": 1}
+    assert callmark.parse(callmark.render_call("f", arguments, own), dialects=own).calls[0].arguments == arguments
+
+
 def test_check_inverse_finds_a_dialect_that_is_not():
     own = Dialect(
         name="own", title="", models="", source="",

@@ -147,13 +147,13 @@ def in_parameters(
     for key, value in reversed(arguments.items()):
         for text, kind in _typed_ways(value) if writing.typed else _ways(value, declared(key), key):
             line_break = "\r" if form.trim and text.endswith("\r") else ""
-            before, after = around_value(form, writing, key, kind, fill)
+            before, tag, after = around_value(form, writing, key, kind, fill)
             begun = before + (escape(text, quote=False) if form.encoding == "xml" else text) + line_break
             written = begun + after + result
             closing = ended.search(after)
             if closing is None:
                 raise Unwritable(f"expected a template that ends a value as `value_end` says, found {after!r:.80}")
-            found = stop.search(written, len(before.rstrip("\r\n")))  # the line break before a value can belong to one
+            found = stop.search(written, tag)  # the line break before a value can belong to one
             if found and found.start() == len(begun) + closing.start() and found["end"] is not None:
                 break
         else:
@@ -162,18 +162,20 @@ def in_parameters(
     return result[: len(result) - len(behind)]
 
 
-def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callable[..., str]) -> tuple[str, str]:
-    """Return what stands before and behind a value whose JSON type is `kind`. Raises Unwritable for its key."""
+def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callable[..., str]) -> tuple[str, int, str]:
+    """Return what stands before a value whose JSON type is `kind`, how much of that the tag is (line breaks may stand
+    behind it), and what stands behind the value. Raises Unwritable for its key.
+    """
     shown = escape(key) if form.key_encoding == "xml" else key
     head, _, tail = writing.parameter.partition("{value}")
     named = {"key": shown, "is_text": writing.is_text[kind != "string"], "type": kind}
     before = fill(head, named)
-    found = re.fullmatch(expand(form.parameter), before.rstrip("\r\n"))
+    found = re.fullmatch(f"({expand(form.parameter)})[\r\n]*+", before)
     if found is None and _BARE_KEY.fullmatch(key):
         raise Unwritable(f"expected a template of parameters that the form's `parameter` reads, found {before!r:.80}")
     if found is None or found["key"] != shown or _LONE.search(key):
         raise Unwritable(f"expected keys of 1 to 256 characters that the tag can hold, found {key!r:.80}")
-    return before, fill(tail, named)
+    return before, found.end(1), fill(tail, named)
 
 
 def _typed_ways(value: Any) -> list[tuple[str, str]]:

@@ -339,14 +339,14 @@ class _Export:
             if listed := given(one):
                 found += [_at(text, key) for text in writable(listed, whole)]
             elif kind == "string" or not as_text or kind == "null":
-                before, after = around_value(form, writing, key, kind, fill)
+                before, _, after = around_value(form, writing, key, kind, fill)
                 text = self._raw(values, one, key) if kind == "string" else values.value(one, f".{key}")
                 # A text without quotes ends where the lexer sees what is behind it; and all that is text begins alike.
                 piece = token if kind == "string" or as_text else seq
                 found.append(piece(_at(before, key), text, after))
         if not found:
             values.tell(f".{key}", ["enum (the dialect reads text)"])
-            before, after = around_value(form, writing, key, "string", fill)
+            before, _, after = around_value(form, writing, key, "string", fill)
             found.append(token(_at(before, key), self._raw(values, {}, key), after))
         return found
 
