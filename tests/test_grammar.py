@@ -595,6 +595,17 @@ def test_a_grammar_that_is_wrong_is_the_authors_mistake(tmp_path, text, message)
         load(own(tmp_path, text))
 
 
+def test_a_grammar_of_ones_own_is_read_again_when_it_was_edited(tmp_path):
+    """Whoever tries a grammar out changes it under the same name, in one session of Python."""
+    text = """%import .json (root)\nmarker: call\ncall: "<call " NAME ">" root\nNAME: /[a-z]++/\n"""
+    assert load(own(tmp_path, text)).accepts("<call f>{}")
+    edited = own(tmp_path, text.replace('">"', '" >"'))
+    assert not load(edited).accepts("<call f>{}")
+    (tmp_path / "own.lark").unlink()
+    with pytest.raises(DialectError, match="expected a path, or a file of callmark"):
+        load(edited)
+
+
 def test_a_grammar_with_the_parts_of_another_body_is_told_and_raises_on_no_text(tmp_path):
     text = """marker: call\ncall: "<x " NAME ">{" QUOTED "}"\nNAME: /[a-z]++/\nQUOTED: /"[a-z]++"/"""
     dialect = own(tmp_path, text, head=r"<x {name}>(?=\{)", body="json")

@@ -681,7 +681,6 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_file(arrow, tmp_path):
         (tmp_path / file).write_text((tmp_path / file).read_text(encoding="utf-8"), encoding="utf-8-sig")
     own = load_dialect(tmp_path / "arrow.toml")
     assert own == arrow
-    load.cache_clear()
     assert load(own).accepts('=> f {"a": 1}', "marker")
 
 

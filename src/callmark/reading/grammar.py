@@ -13,6 +13,7 @@ Lark is loaded with the first grammar. Reading is iterative, so nesting costs no
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from importlib.resources import files
@@ -426,13 +427,26 @@ class _Reading:
         return inner.value(tree)[0], raw
 
 
-@cache
 def load(dialect: Dialect) -> Grammar:
-    """Return the dialect's grammar, compiled once (20 to 90 ms).
+    """Return the dialect's grammar, compiled once (20 to 90 ms), and again where a file of one's own has changed.
 
     Raises DialectError where there is none, where it does not compile or is no LALR(1) grammar, and where it lacks one
     of the start rules `marker` and `call` (or `value`, for parameters without keys).
     """
+    return _compiled(dialect, _edition(dialect.grammar))
+
+
+def _edition(path: str) -> tuple[int, int]:
+    """Return what tells a file from what it was before it was edited; of the package's own files nothing is asked."""
+    try:
+        found = os.stat(path) if os.path.isabs(path) else None
+    except OSError:  # which is told by whoever reads it
+        found = None
+    return (found.st_mtime_ns, found.st_size) if found else (0, 0)
+
+
+@cache
+def _compiled(dialect: Dialect, _edition: tuple[int, int]) -> Grammar:
     from lark import Lark
     from lark.exceptions import LarkError
 
