@@ -402,6 +402,7 @@ class Section:
     tolerant reading takes besides: the next head in other spelling, closers or a separator too many, or (group
     `joined`) none;
     `goes_on` whether a closer that is there may have more to it;
+    `bracket` the bracket of a list whose closer has more to it, which does not follow, None where there is none;
     `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
     `mended_last` the same where no more text comes.
     """
@@ -414,6 +415,8 @@ class Section:
         self.heads = tuple(patterns(form) for form in forms)
         self.separated = bool(first.separator)
         self.goes_on = closer.endswith(")?")
+        listed = re.match(r"(?:\{ws\})?\\\](?!\Z|\(\?:)", first.closer)
+        self.bracket = Pattern(rf"{blanks}\]") if listed else None
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
         self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}))")

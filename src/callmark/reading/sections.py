@@ -80,6 +80,10 @@ class SectionReading(CallReading):
                     if not final and entry.pattern.may_match(buffer, fence):
                         return False
                 if between is None or not (closes or self._calls < self._limits.calls):
+                    sound = between is None and self._tolerant and not self._broke
+                    bracket = section.bracket.match(buffer, at) if sound and section.bracket is not None else None
+                    if bracket is not None:  # the tag that should close the list is missing, or is another
+                        self._markup(at, bracket.end())
                     break
                 mended = _MENDED.get(between.lastgroup or "", "")
                 if mended == "missing-comma" and self._broke:
