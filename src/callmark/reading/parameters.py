@@ -433,10 +433,11 @@ class ParametersReader:
             return self._die(reader.code, reader.expected, read - self._base)
         if read < end:
             self.sound = read
-            if piece[read - end :].startswith("}") and self._tolerant and self._whole and not self._extra:
+            at = len(piece) + read - end  # below 0 where it is in what was held, which has no bracket
+            if at >= 0 and piece[at] == "}" and self._tolerant and self._whole and not self._extra:
                 self._extra = True
                 self.repairs.append(Repair("extra-closer", Span(read, read + 1)))
-                return self._take_json(piece[len(piece) + read + 1 - end :], stop)
+                return self._take_json(piece[at + 1 :], stop)
             return self._die("bad-arguments", self._patterns.value_end, read - self._base)
         return stop
 
