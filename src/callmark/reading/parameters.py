@@ -591,4 +591,5 @@ def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[st
         if not declared or ("array" if isinstance(value, list) else "object") in declared:
             return plain, value
     json = scalar(text, declared) if declared else quoted(text)
-    return json, text if json.startswith('"') else decode(json, depth_limit)
+    as_it_is = json.startswith('"') and not (declared and declared.members)  # else it may be a member, without blanks
+    return json, text if as_it_is else decode(json, depth_limit)
