@@ -428,7 +428,7 @@ class ParametersReader:
         self.repairs += reader.repairs
         reader.repairs.clear()
         if json.broken:
-            self.sound = reader.sound
+            self.sound = max(self.sound, reader.sound)  # it may die of its first character
             self.error = reader.error
             return self._die(reader.code, reader.expected, read - self._base)
         if read < end:
