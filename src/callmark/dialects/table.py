@@ -60,7 +60,7 @@ _COFL_CALLS: dict[str, Any] = {
     "closer": r"</cofl:tool_calls>",
 }
 _DS = r"(?:▁|\\?_|[ ])"  # between the words of a token, as distilled models spell it
-_DS_CALL = rf"<｜tool{_DS}call(?:s|{_DS}begin)｜>{{ws}}"  # the first stands for the section's opener too
+_DS_CALL = rf"<｜tool{_DS}call(?:s(?:{_DS}begin)?|{_DS}begin)｜>{{ws}}"  # the first stand for the section's opener too
 _DS_SEP = rf"<｜tool{_DS}sep｜>{{ws}}"
 _DS_NEXT = rf"(?={{ws}}<｜tool{_DS}call(?:{_DS}begin|s{_DS}end)｜>)"
 _BY_ROLE = r"function call<\|role_sep\|>{ws}(?=\{)"
@@ -541,6 +541,8 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"{_DS_CALL}(?=[^\W\d][\w.:/\-]{{0,127}}+{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                     r"(?:```(?:json)?{ws})?(?=\{)",
+                    rf"{_DS_CALL}(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
+                    rf"(?P<missing>)(?P<empty><｜tool{_DS}call{_DS}end｜>)",
                 ),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
