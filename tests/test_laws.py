@@ -40,11 +40,12 @@ from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
 from callmark.dialects.prefixes import apart, merged, unfinished
+from callmark.dialects.rendering import fill
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
 from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
-from callmark.reading.parameters import plain_value
+from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
 from callmark.reading.rows import check_row_alone
 from callmark.reading.schemas import known_tools, scalar
@@ -792,6 +793,33 @@ def test_no_value_that_others_choke_on_reaches_a_call(value, tolerance):
     ):
         for found in calls_of(whole(text, tolerance=tolerance)):
             assert found.arguments in ({"a": value}, {"_raw": value})  # the text of it, where it is plain
+
+
+BETWEEN_TAGS = [row for row in dialects() if row.writing is not None and row.writing.parameter]
+DECLARED = [
+    *({"type": kind} for kind in ("string", "integer", "boolean", "null", "array", "object")),
+    *({"type": kinds} for kinds in (["array", "null"], ["string", "null"], ["object", "string"])),
+    *({"enum": members} for members in (["x", "1"], [1, "x", None], ["", "true", True], [[1], "{}"])),
+]
+PLAIN = ["x", "1", "01", "true", "null", "None", "[1, 2]", "['x', None]", '{"a": [1]}', "{", "[1 2]", '"x"', "{}", ""]
+
+
+@pytest.mark.parametrize("row", BETWEEN_TAGS, ids=repr)
+@given(st.data())
+def test_a_typed_value_between_tags_is_read_alike_however_it_comes(row, data):
+    """With blanks around it, and too long to be held or not: whole, where there is a fast path, and in chunks."""
+    blanks = st.sampled_from(["", "", " ", "\n", " \n\t", "\r"])
+    size = data.draw(st.sampled_from([1, 1, 1, HOLD // 6, HOLD]), label="size")
+    value = data.draw(st.tuples(blanks, st.sampled_from(PLAIN), blanks).map("".join), label="value") * size
+    writing = row.writing
+    places = {"key": "a", "value": value, "type": "object", "is_text": writing.is_text[1]}
+    places = {"name": "f", "id": "c1", "index": "0", "number": "1", "arguments": fill(writing.parameter, places)}
+    text = writing.opener + fill(writing.call, places) + writing.closer
+    tools = {"f": {"properties": {"a": data.draw(st.sampled_from(DECLARED), label="declared")}}}
+    text = f"So: {text} and on"
+    laws.check_nothing_is_lost(text, dialects=row, tools=tools)
+    laws.check_previews(text, dialects=row, tools=tools)
+    laws.check_chunking(text, [*range(0, 80, 9), *range(HOLD, len(text), HOLD // 3)], dialects=row, tools=tools)
 
 
 TYPED = {"f": {"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {"type": ["object", "null"]}}}}
