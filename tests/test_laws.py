@@ -795,6 +795,16 @@ def test_no_value_that_others_choke_on_reaches_a_call(value, tolerance):
             assert found.arguments in ({"a": value}, {"_raw": value})  # the text of it, where it is plain
 
 
+@pytest.mark.parametrize("tail", [r"{ws}\}\}", r"{ws}\)\)", r"{ws}\]\)", r"\)>"])
+@given(st.text("})] ,x", max_size=6), st.sampled_from(["f(", "f({", "f([", 'f({"a":[1]']))
+@example("}}}}", "f({")
+@example("))))", "f(")
+def test_a_tail_that_begins_with_a_bracket_is_told_from_one_too_many(tail, text, head):
+    """A bracket that is missing is not taken for one of another shape, or the reverse, where a tail has several."""
+    own = row(head=r"\{{name}\(", body="arguments", tail=tail, begins="{")
+    laws.check_chunking(f"{{{head}{text}", dialects=own)
+
+
 BETWEEN_TAGS = [row for row in dialects() if row.writing is not None and row.writing.parameter]
 DECLARED = [
     *({"type": kind} for kind in ("string", "integer", "boolean", "null", "array", "object")),

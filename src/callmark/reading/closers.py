@@ -63,11 +63,12 @@ class Endings:
             due, tail = due + bracket[1], ""
         elif section is not None and (not tail or (section.separated and "(?=" in tail)):
             tail = f"(?={(section.mended_last if final else section.mended).text})"
-        may_be_bracket = bracket is not None or re.match(tail, "]x") is not None
+        first = _BRACKET_TAIL.match(form.tail)  # of a tail that has more to it, as `}}`
+        may_be_bracket = first is not None or re.match(tail, "]x") is not None
         self._ways: list[tuple[str, int, Pattern]] = []  # code of the repair, how many closers are missing
         if tail or bracket is not None:
             only_tail = len(due) == (bracket is not None)
-            end = "" if bracket is not None else "]"
+            end = "" if bracket is not None else first[1] if first is not None else "]"
             rests = [(missing, due[missing:]) for missing in range(1, len(due) + (bracket is None))]
             if may_be_bracket:  # what is read as it comes must not be the beginning of a marker with all its closers
                 rests = [way for way in rests if not way[1] or not (due + end).startswith(way[1] + end)]
