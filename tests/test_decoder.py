@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from callmark.errors import ToolsError
 from callmark.reading.decoder import Undecodable, decode, decode_at, window_up_to
 from callmark.reading.schemas import NUMBER, Parameters, holdable, known_tools, scalar
-from callmark.toolshapes import Types
+from callmark.toolshapes import Types, declared_types
 
 NESTING = 64
 
@@ -526,3 +526,18 @@ def test_a_guess_widens_the_first_window_and_an_error_in_it_costs_what_was_copie
 def test_long_texts_too_hold_finite_numbers_only(constant):
     with pytest.raises(Undecodable):
         decode(f'["{"x" * 3000}", {constant}]', 64)
+
+
+@pytest.mark.parametrize(
+    ("said", "types"),
+    [
+        ("string", {"string"}), ("INT", {"integer"}), (["text", "null"], {"string", "null"}), ("odd", {"odd"}),
+        ("any", set()), (["any", "int"], set()), ([None, "str", 5], {"string"}), ([], set()), (None, set()), (5, set()),
+        (("int", "float"), {"integer", "number"}),
+    ],
+)  # fmt: skip
+def test_what_a_type_declares_is_the_same_alone_and_in_a_union(said, types):
+    schema = {"type": said, "description": "words"}
+    assert declared_types(schema, schema) == types
+    assert declared_types({"anyOf": [schema]}, {}) == types
+    assert not declared_types(schema, schema).members

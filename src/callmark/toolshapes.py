@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from inspect import isroutine
 from math import isfinite
 from typing import Any, Final, Self, TypeAlias
@@ -145,6 +146,9 @@ def declared_types(schema: Any, root: Any) -> Types:
     `enum` and `const` have the types of their members. Unions have those of all branches; what a reference, `allOf` or
     a union says narrows down what the schema around it says.
     """
+    if isinstance(schema, MAPPING) and _NARROWS.isdisjoint(schema):
+        types = schema.get("type")
+        return _NO_TYPES if types is None else _named(types) if isinstance(types, str) else _named(*_names(types))
     free, members = _allowed(schema, root)
     types = free or frozenset(map(type_of, members))
     if "string" in free:
@@ -157,6 +161,21 @@ def declared_types(schema: Any, root: Any) -> Types:
     return Types(types | {"null"} if None in members else types, spelled)
 
 
+def _names(types: Any) -> Iterator[str]:
+    """Yield what a list of types holds, nothing of what is none."""
+    return (name for name in (types if isinstance(types, list | tuple) else ()) if isinstance(name, str))
+
+
+@lru_cache(maxsize=256)
+def _named(*names: str) -> Types:
+    types = {TYPES.get(name.lower(), name.lower()) for name in names}
+    return Types() if "any" in types else Types(types)
+
+
+_NO_TYPES: Final = Types()
+_NARROWS: Final = frozenset(("enum", "const", "nullable", "$ref", "anyOf", "oneOf", "allOf"))
+"""What says more of a value's type than `type` does: few schemas of parameters have any."""
+
 _Allowed: TypeAlias = tuple[frozenset[str], list[Any]]
 """Types of which any value is allowed, and values that are allowed besides."""
 
@@ -165,9 +184,7 @@ def _allowed(schema: Any, root: Any, depth: int = 0) -> _Allowed:
     if not isinstance(schema, MAPPING) or depth > _DEPTH_LIMIT:  # a `$ref` may go round in circles
         return frozenset(), []
     types = schema.get("type")
-    names = [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ()
-    free = frozenset(TYPES.get(name.lower(), name.lower()) for name in names if isinstance(name, str))
-    free = frozenset() if "any" in free else free
+    free: frozenset[str] = _named(*([types] if isinstance(types, str) else _names(types)))
     nullable = schema.get("nullable") is True
     free = free | {"null"} if free and nullable else free
     members = [*schema["enum"]] if isinstance(schema.get("enum"), list) else []
