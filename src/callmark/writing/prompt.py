@@ -166,7 +166,6 @@ class _Writer:
         self._reasoning = reasoning
         self._examples = examples if choice != "none" else "none"
         self._template = TEMPLATE if template is None else template
-        self._tools = {spec.name: spec.schema for spec in specs}
         for spec in specs:  # a tool whose name or required arguments cannot be written could never be called
             required = spec.arguments.get("required", ())
             self._rendered(WrittenCall(spec.name, dict.fromkeys(required, "...")), tools=None)
@@ -192,7 +191,7 @@ class _Writer:
 
     def _is_writable(self, name: str, arguments: dict[str, Any]) -> bool:
         try:
-            self._rendered(WrittenCall(name, arguments), self._tools)
+            self._rendered(WrittenCall(name, arguments), self._specs)
         except UsageError:
             return False
         return True
@@ -208,7 +207,7 @@ class _Writer:
         """Return the prompt with the tools described in a style, and at most so many examples of the whole loop."""
         words = self._words
         first = (self._form,) if self._form else self._calls[:1]
-        marker = self._rendered(first[0], self._tools) if first else ""
+        marker = self._rendered(first[0], self._specs) if first else ""
         how = words.form if self._form and self._form.arguments else words.how
         default = "(= )" if self._writing.pairs else "="
         intro = {"schema": words.schemas, "compact": words.types}.get(
@@ -305,7 +304,7 @@ class _Writer:
             thought = f"{self._shown(fill(words.thought, places))}\n" if self._reasoning else ""
             contents += [
                 ("user", self._shown(" ".join(fill(words.request, places).split()))),
-                ("assistant", thought + self._rendered(call, self._tools)),
+                ("assistant", thought + self._rendered(call, self._specs)),
                 ("user", "\n".join(map(self._shown, render_result(call.name, words.done, language=words).split("\n")))),
                 ("assistant", self._shown(fill(words.answer, places))),
             ]
