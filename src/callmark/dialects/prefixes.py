@@ -108,10 +108,30 @@ def first_characters(pattern: str) -> frozenset[str] | None:
     >>> sorted(first_characters(r"<(?:a:)?b|[#@]x"))
     ['#', '<', '@']
     """
-    members = _first(list(_parser.parse(pattern)))
+    return _characters(_first(list(_parser.parse(pattern))))
+
+
+def _characters(members: dict[str, None] | None) -> frozenset[str] | None:
+    """Return the members of a set, None where others than single characters are among them."""
     if members is None or any(member != re.escape(member[-1]) for member in members):
         return None
     return frozenset(member[-1] for member in members)
+
+
+def behind_line_breaks(patterns: Sequence[str]) -> frozenset[str] | None:
+    r"""Return the characters with which what begins with a line break goes on; None where that is not certain.
+
+    >>> sorted(behind_line_breaks([r"\r?\n(?=<a)|<b", "c"]))
+    ['\n', '<']
+    """
+    found: frozenset[str] = frozenset()
+    for way in _ways(patterns):
+        if may_begin_with("\n", way) or may_begin_with("\r", way):
+            behind = _characters(_first(way[1:])) if way and way[0][0] is sre.LITERAL else None
+            if behind is None:
+                return None
+            found |= behind
+    return found
 
 
 def may_begin_with(char: str, items: list[Any]) -> bool:

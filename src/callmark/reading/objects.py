@@ -168,6 +168,9 @@ class ObjectReader:
         stops: Callable[[str], object] | None = self._row[""].stops
         return stops
 
+    def rewritten(self, chunk: str) -> str | None:
+        """None: what does not pass as it is must be read closely."""
+
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.
 

@@ -101,6 +101,10 @@ class PairsReader:
         """What finds in a chunk of a string what does not pass as it is; None outside of strings."""
         return _STOPS[self.quote] if self.quote else None
 
+    def rewritten(self, chunk: str) -> str | None:
+        """Return the JSON of a chunk of a string that does not pass as it is, None where it must be read closely."""
+        return to_double(chunk) if self.quote == "'" and RUN_SINGLE.fullmatch(chunk) is not None else None
+
     @property
     def waits(self) -> Callable[[str], object] | None:
         """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""

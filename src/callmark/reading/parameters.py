@@ -110,6 +110,10 @@ class ParametersReader:
             return None
         return self._patterns.stops if self._is_string else self._hold
 
+    def rewritten(self, chunk: str) -> str | None:
+        """Return the JSON of a chunk of a value that does not pass as it is, None where it must be read closely."""
+        return quoted(chunk)[1:-1] if self._is_string and self._breaks(chunk) is None else None
+
     @property
     def waits(self) -> Callable[[str], object] | None:
         """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""

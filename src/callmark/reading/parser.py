@@ -161,17 +161,20 @@ class Parser(SectionReading):
                     if len(kept) >= TOGETHER or end - start > _SMALL:
                         self._contexts.read()
                     return (_text(_span(start, end), chunk, self._channel),)
-            elif end <= self._room_end and ((found := stops(chunk)) is None or found is HELD):
-                self._base = end
-                recent = self._recent
-                recent.append(chunk)
-                if len(recent) >= TOGETHER:
-                    self._pieces.fold()
-                if found is HELD:
-                    return ()
-                if self._json is not None:
-                    self._json.append(chunk)
-                return (_delta(self._index, chunk),)
+            elif end <= self._room_end:
+                found = stops(chunk)
+                json = chunk if found is None else "" if found is HELD else self._current().rewritten(chunk)
+                if json is not None:
+                    self._base = end
+                    recent = self._recent
+                    recent.append(chunk)
+                    if len(recent) >= TOGETHER:
+                        self._pieces.fold()
+                    if not json:
+                        return ()
+                    if self._json is not None:
+                        self._json.append(json)
+                    return (_delta(self._index, json),)
         if type(chunk) is not str:
             if not isinstance(chunk, str):
                 raise UsageError(f"feed: expected a str, found {type(chunk).__name__}")

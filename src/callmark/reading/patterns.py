@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from callmark.dialects import Form, expand
 from callmark.dialects.model import anonymous
-from callmark.dialects.prefixes import UnsupportedPatternError, apart, first_characters, merged, unfinished
+from callmark.dialects.prefixes import (
+    UnsupportedPatternError,
+    apart,
+    behind_line_breaks,
+    first_characters,
+    merged,
+    unfinished,
+)
 
 if TYPE_CHECKING:
     import regex
@@ -309,7 +316,7 @@ class Patterns:
     spaced     of `parameters`: whether blanks may stand behind a value
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
     stops      of `parameters`: finds in a chunk of a value that comes out as a string what does not pass as it is;
-               `breaks` the same in one that is held
+               `breaks` the same in one that is held, where a line break may belong to what ends it
     between    of `parameters`: what stands between two values: what opens the next one, or (group `tail`) the tail
     element    of `parameters`: what opens an element in a value; None where values hold none
     inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail;
@@ -359,7 +366,6 @@ class Patterns:
             signs = signs.union(*map(begins, broken))
             closed = "".join(map(re.escape, sorted(signs)))
             self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
-            self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]").search
             self.spaced = bool(self.blanks) or form.parameter.startswith("{ws}")
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
             self.element = Pattern(parameter) if form.item else None
@@ -386,6 +392,7 @@ class Patterns:
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
             self.loose_first = parts[:-1] if form.next_marker else parts
             self.loose_between = parts
+            self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]{_where_it_may_end([*ends, *rest])}").search
             self.stop = Stop([*ends, *rest], closed)
             self.stop_xml = Stop([*ends, *_XML, *rest], closed)
             lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
@@ -393,6 +400,14 @@ class Patterns:
             last = f"(?P<last>{anonymous(tail)})?+" if tail else "(?P<last>(?!))?+"
             self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}{last}")
             self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
+
+
+def _where_it_may_end(stops: Sequence[str]) -> str:
+    """Return what stands behind a line break with which one of `stops` may begin, or to which more may be added."""
+    followed = behind_line_breaks(stops)
+    if followed is None:
+        return ""
+    return rf"(?:(?<![\r\n])|(?=[\r\n{''.join(map(re.escape, sorted(followed)))}]|\Z))"
 
 
 class Section:

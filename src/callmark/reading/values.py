@@ -200,6 +200,9 @@ class ValueReader:
 
     # Structure: everything between strings and words.
 
+    def rewritten(self, chunk: str) -> str | None:
+        """None: what does not pass as it is must be read closely."""
+
     def _read_structure(self, buffer: str, at: int, base: int) -> int:
         size = len(buffer)
         stack = self._stack
