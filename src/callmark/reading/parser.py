@@ -170,10 +170,12 @@ class Parser(SectionReading):
                     recent.append(chunk)
                     if len(recent) >= TOGETHER:
                         self._pieces.fold()
+                        if self._json is not None:
+                            self._json.fold()
                     if not json:
                         return ()
                     if self._json is not None:
-                        self._json.append(json)
+                        self._json.recent.append(json)
                     return (_delta(self._index, json),)
         if type(chunk) is not str:
             if not isinstance(chunk, str):
