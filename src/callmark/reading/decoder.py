@@ -31,7 +31,7 @@ _SPARSE: Final = 32  # characters for each value from which on a text is sparse:
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
 
 _BLANK: Final = re.compile(r"[ \t\r\n]*+")
-_BLANK_COLONS: Final = (" :", "\n:", "\t:", "\r:")
+_BLANK_COLON: Final = re.compile(r":(?<=[ \t\r\n]:)").search  # begins with a literal, to which `re` skips
 _PLACE: Final = re.compile(r"([0-9]+)\)?\Z")  # msgspec says "(byte 7)"; a StopIteration holds its index
 _TRUNCATED: Final = "Input data was truncated"
 
@@ -71,7 +71,7 @@ def decode(text: str, depth_limit: int) -> JsonValue:
         if size <= 2 * depth_limit or colons + text.count("[") < depth_limit:
             if (kind is dict and len(value) == colons) or (keys := _keys(value)) == colons:
                 return value  # as many keys as colons: none can be there twice
-            if keys == text.count('":') and not any(blank in text for blank in _BLANK_COLONS):
+            if keys == text.count('":') and _BLANK_COLON(text) is None:
                 return value  # ... nor where none has a blank before its colon
     try:
         value, end = _scan(text, _BLANK.match(text).end())  # type: ignore[union-attr]  # it matches the empty text too

@@ -294,6 +294,9 @@ class Parser(SectionReading):
         """Read the last chunk: feed and finish in one, as a whole text need not be held back first."""
         self._finished = True
         self._buffer += text
+        if not self._buffer and (self._mode == IN_TEXT or self._mode == IN_LEAD):
+            self._stops = None
+            return []
         if self._mode == IN_LEAD and self._buffer[:1] not in self._plan.leading:
             self._mode = IN_TEXT
         self._search.reset()
