@@ -45,7 +45,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
              "x callmark", "verdict"), 12),
     "many": ("Many streams at once", ("workload", "reader", "streams", "ns/chunk", "x alone",
              "x callmark", "verdict"), 1),
-    "batch": ("Many short texts", ("workload", "reader", "us/text", "MB/s", "x callmark", "verdict"), 1),
+    "batch": ("Many short texts", ("workload", "reader", "us/text", "MB/s", "x callmark", "verdict", "note"), 1),
     "arguments": ("Decoders, told where the JSON is, beside all of callmark",
                   ("workload", "way", "reader", "MB/s", "ns/chunk", "x callmark", "verdict"), 5),
     "hostile": ("Texts made to be slow, a good call behind",

@@ -609,6 +609,10 @@ class Arena:
         def turn(entrant: Entrant, row: Row) -> float:
             answer = self._ask(entrant, "batch", key)
             row["verdict"] = judged(answer["calls"], meant)
+            if failed := answer["failed"]:
+                found = "wrong:" if row["verdict"] == "right" else f"{row['verdict']},"
+                row["verdict"] = f"{found} failed at {len(failed)} of {scale.batch} texts"
+                row["note"] = f"first: {failed[0]}"
             return float(answer["seconds"])
 
         self._take_turns(running, max(1, scale.rounds // 3), turn)

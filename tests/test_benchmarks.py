@@ -96,6 +96,16 @@ class Raises(Right):
     def find(self, text):
         raise RuntimeError("no")
 
+class Panic(BaseException):
+    pass
+
+class Panics(Right):
+    def find(self, text):
+        found = super().find(text)
+        if not found or os.environ["FEARED"] in text:
+            raise Panic("no call")
+        return found
+
 class Leaves(Right):
     def find(self, text):
         print("goodbye")
@@ -105,7 +115,7 @@ class WholeOnly(Right):
     def stream(self):
         raise NotImplementedError("no streaming")
 
-ALL = Right, Loses, Cuts, Misses, Slow, Raises, Leaves, WholeOnly
+ALL = Right, Loses, Cuts, Misses, Slow, Raises, Panics, Leaves, WholeOnly
 serve(Server({one.__name__: one for one in ALL}, {"fakes": "1"}))
 '''
 SLOW = '''
@@ -289,6 +299,25 @@ def test_what_a_batch_compiles_is_not_timed():
     server.handle({"op": "load", "key": "k", "text": "", "options": {"texts": ["a", "b"]}})
     assert server.handle({"op": "batch", "key": "k", "reader": "cold"})["seconds"] < 0.01
     assert Cold.read == 4
+
+
+@pytest.mark.parametrize(("feared", "said"), [
+    ("no text", "wrong: failed at 2 of 6 texts"),
+    (messages(SPELLINGS["hermes"], 6)[1][0][-60:], "wrong: 3 of 4 calls, failed at 3 of 6 texts"),
+])  # fmt: skip
+def test_a_batch_goes_on_after_a_text_at_which_a_reader_fails(fakes, monkeypatch, feared, said):
+    monkeypatch.setattr(contests, "READ_BY", {"hermes": (Entrant("Panics", "fake", "Panics"),)})
+    fakes = fakes._replace(environment={**fakes.environment, "FEARED": feared})
+    arena = Arena(TINY, {OURS: ours(), "fake": fakes})
+    try:
+        rows = {row["reader"]: row for some in arena.batch() for row in some}
+    finally:
+        arena.close()
+    assert rows["Panics"]["verdict"] == said
+    assert rows["Panics"]["note"] == "first: Panic: no call"
+    assert rows["Panics"]["us/text"] > 0
+    assert rows["Panics"]["x callmark"] > 0
+    assert "note" not in rows[CALLMARK]
 
 
 @pytest.mark.parametrize("part", ["next", "many", "batch"])

@@ -52,6 +52,8 @@ const sorted = (parts) => {
   return { calls, content };
 };
 
+const told = (error) => `${error?.name}: ${error?.message}`.slice(0, 500);
+
 const open = (protocol, tools) => {
   const transform = protocol.createStreamParser({ tools });
   const writer = transform.writable.getWriter();
@@ -173,16 +175,27 @@ const operations = {
   },
   batch: async (request) => {
     const [protocol, task] = prepared({ ...request, pieces: undefined });
-    for (const text of task.options.texts.slice(0, WARMING_TEXTS)) protocol.parseGeneratedText({ text, tools: task.tools });
-    let seconds = 0;
-    const calls = [];
-    for (const text of task.options.texts) {
-      const start = processorSeconds();
-      const parts = protocol.parseGeneratedText({ text, tools: task.tools });
-      seconds += processorSeconds() - start;
-      calls.push(...sorted(parts).calls);
-    }
-    return { seconds, calls };
+    const read = (texts) => {
+      let seconds = 0;
+      const calls = [];
+      const failures = [];
+      for (const text of texts) {
+        const start = processorSeconds();
+        try {
+          const parts = protocol.parseGeneratedText({ text, tools: task.tools });
+          seconds += processorSeconds() - start;
+          calls.push(...sorted(parts).calls);
+        } catch (error) {
+          seconds += processorSeconds() - start;
+          failures.push(error);
+        }
+      }
+      return { seconds, calls, failures };
+    };
+    read(task.options.texts.slice(0, WARMING_TEXTS));
+    const { failures, ...made } = read(task.options.texts);
+    if (failures.length === task.options.texts.length) throw failures[0];
+    return { ...made, failed: failures.map(told) };
   },
   peak: async () => {
     throw new Error("cannot: tracemalloc is Python's");
@@ -203,7 +216,7 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
   try {
     answer = { ok: true, ...(await operations[request.op](request)) };
   } catch (error) {
-    answer = { ok: false, error: `${error?.name}: ${error?.message}`.slice(0, 500) };
+    answer = { ok: false, error: told(error) };
   }
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }

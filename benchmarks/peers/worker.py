@@ -9,7 +9,8 @@
                                                        the calls that are found when the rest has come; `spent` on all
     {"op": "many", "key", "reader", "together", "judged"} seconds of all its streams, one after the other or together: a
                                                        chunk of each in turn; where they are judged, their calls
-    {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls
+    {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls;
+                                                       `failed`: what was raised at some of them
     {"op": "peak", "key", "reader", "pieces"}          bytes that Python allocates at most during one read
     {"op": "profile", "key", "reader", "pieces", "seconds"} how often each line ran, of samples taken each millisecond
                                                        of reading again and again: file, function, line, count
@@ -135,7 +136,7 @@ class Server:
             raise
         except BaseException as error:  # noqa: BLE001 - a peer may raise anything (a panic of Rust, say); that is a result
             sys.stderr.write(traceback.format_exc())
-            return {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
+            return {"ok": False, "error": _told(error)}
 
     def _reader(self, request: dict[str, Any]) -> tuple[Reader, Task, list[str] | None]:
         task = self.tasks[request["key"]]
@@ -287,18 +288,31 @@ class Server:
 
     def op_batch(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader(request)
-        for text in task.options["texts"][:WARMING_TEXTS]:
-            reader.whole()(text)
+        texts = task.options["texts"]
+
+        def read(texts: list[str]) -> tuple[float, Calls, list[BaseException]]:
+            seconds, calls, failures = 0.0, [], []
+            for text in texts:
+                run = reader.whole()
+                start = process_time()
+                try:
+                    result = run(text)
+                except (KeyboardInterrupt, SystemExit, NotImplementedError):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - as in `handle`; the other texts are read all the same
+                    failures.append(error)
+                    seconds += process_time() - start
+                else:
+                    seconds += process_time() - start
+                    calls += reader.answer(result).calls
+            return seconds, calls, failures
+
+        read(texts[:WARMING_TEXTS])
         _tidy()
-        seconds = 0.0
-        calls: Calls = []
-        for text in task.options["texts"]:
-            run = reader.whole()
-            start = process_time()
-            result = run(text)
-            seconds += process_time() - start
-            calls += reader.answer(result).calls
-        return {"seconds": seconds, "calls": [_sent(call) for call in calls]}
+        seconds, calls, failures = read(texts)
+        if len(failures) == len(texts):
+            raise failures[0]
+        return {"seconds": seconds, "calls": [_sent(call) for call in calls], "failed": [*map(_told, failures)]}
 
     def op_peak(self, request: dict[str, Any]) -> dict[str, Any]:
         reader, task, _ = self._reader({**request, "pieces": None})
@@ -339,6 +353,10 @@ def _made(reader: Reader, text: str, pieces: list[str] | None, times: int) -> Ca
             one.finish()
 
     return stream
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
 
 
 def _sent(call: tuple[str, Any]) -> tuple[str, Any]:
