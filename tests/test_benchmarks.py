@@ -726,6 +726,8 @@ _ENVELOPED = 'So: <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call
     ("sglang", "deepseekv3", _FENCED, [len(_FENCED)]),
     ("vllm", "mistral (before v11)", _LIST, None), ("vllm", "mistral", '[TOOL_CALLS]f[ARGS]{"a": 1}', None),
     ("vllm", "hermes", _ENVELOPED, [len(_ENVELOPED)]),
+    ("ai-sdk", "hermes", _ENVELOPED, None), ("ai-sdk", "hermes", _ENVELOPED, [4, len(_ENVELOPED) - 4]),
+    ("ai-sdk", "hermes", '{"name": "f", "arguments": {"a": 1}}', None),  # its middleware looks again
 ])  # fmt: skip
 def test_a_peer_that_is_there_is_used_as_its_server_does(peer, reader, text, pieces):
     worker = Worker(peer, launch(PEERS[peer]))

@@ -1,7 +1,9 @@
 // The protocol of worker.py for `@ai-sdk-tool/parser`, under node.
 //
-// Whole: `parseGeneratedText`. Streamed: `createStreamParser`, a TransformStream that is written text-deltas and read
-// at the same time, as `streamText` does. All chunks of a turn are awaited one by one, which is how they come to it.
+// Whole: `wrapGenerate`, its middleware around a model that has written the text: where the protocol finds no call, the
+// middleware looks for the JSON of one. Streamed: `createStreamParser`, a TransformStream that is written text-deltas
+// and read at the same time, as `streamText` does; what the middleware does behind it fits values to the schema. All
+// chunks of a turn are awaited one by one, which is how they come to it.
 import { createInterface } from "node:readline";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,7 +14,7 @@ import { join } from "node:path";
 const folder = process.argv[2];
 const require = createRequire(join(folder, "package.json"));
 const main = require.resolve("@ai-sdk-tool/parser").replace(/index\.cjs$/, "index.js");
-const { hermesProtocol, qwen3CoderProtocol } = await import(pathToFileURL(main).href);
+const { hermesProtocol, originalToolsSchema, qwen3CoderProtocol, wrapGenerate } = await import(pathToFileURL(main).href);
 const packageFile = join(folder, "node_modules", "@ai-sdk-tool", "parser", "package.json");
 const versions = {
   node: process.versions.node,
@@ -54,6 +56,13 @@ const sorted = (parts) => {
 
 const told = (error) => `${error?.name}: ${error?.message}`.slice(0, 500);
 
+// The middleware reads a text a second time for a summary that only debugging shows: it is spared that.
+const readWhole = async (protocol, { params }, text) => {
+  const answered = { content: [{ type: "text", text }], finishReason: { unified: "stop" }, usage: {} };
+  const quiet = { ...protocol, extractToolCallSegments: undefined };
+  return (await wrapGenerate({ protocol: quiet, params, doGenerate: async () => answered })).content;
+};
+
 const open = (protocol, tools) => {
   const transform = protocol.createStreamParser({ tools });
   const writer = transform.writable.getWriter();
@@ -87,7 +96,7 @@ const timed = async (protocol, task, pieces, times = 1) => {
   if (!pieces) {
     const start = processorSeconds();
     for (let place = 0; place < times; place += 1) {
-      parts = protocol.parseGeneratedText({ text: task.text, tools: task.tools });
+      parts = await readWhole(protocol, task, task.text);
     }
     return [processorSeconds() - start, parts];
   }
@@ -117,7 +126,8 @@ const operations = {
       description,
       inputSchema: parameters ?? { type: "object", properties: {} },
     }));
-    tasks.set(key, { text, tools: known, options: options ?? {}, cuts: new Map() });
+    const params = { prompt: [], providerOptions: { toolCallMiddleware: { originalTools: originalToolsSchema.encode(known) } } };
+    tasks.set(key, { text, tools: known, params, options: options ?? {}, cuts: new Map() });
     return {};
   },
   forget: async () => {
@@ -175,14 +185,14 @@ const operations = {
   },
   batch: async (request) => {
     const [protocol, task] = prepared({ ...request, pieces: undefined });
-    const read = (texts) => {
+    const read = async (texts) => {
       let seconds = 0;
       const calls = [];
       const failures = [];
       for (const text of texts) {
         const start = processorSeconds();
         try {
-          const parts = protocol.parseGeneratedText({ text, tools: task.tools });
+          const parts = await readWhole(protocol, task, text);
           seconds += processorSeconds() - start;
           calls.push(...sorted(parts).calls);
         } catch (error) {
@@ -192,8 +202,8 @@ const operations = {
       }
       return { seconds, calls, failures };
     };
-    read(task.options.texts.slice(0, WARMING_TEXTS));
-    const { failures, ...made } = read(task.options.texts);
+    await read(task.options.texts.slice(0, WARMING_TEXTS));
+    const { failures, ...made } = await read(task.options.texts);
     if (failures.length === task.options.texts.length) throw failures[0];
     return { ...made, failed: failures.map(told) };
   },
