@@ -1,9 +1,9 @@
 """SGLang's own detectors, from its wheel, through the `FunctionCallParser` that its server uses.
 
-Whole: `parse_non_stream`, as `OpenAIServingChat._process_tool_calls` calls it. Streamed: `parse_stream_chunk` for each
-delta, at last for the empty one of the stop token, with `parse_stream_end`; then the arguments that the detector knows
-but has not sent, as the server does at the end of an answer. Tools are its own `Tool` objects. The engine (torch,
-kernels, server) is stood in for.
+Whole: `parse_non_stream`, where `has_tool_call` says that it is worth it, as `OpenAIServingChat._process_tool_calls`
+calls them. Streamed: `parse_stream_chunk` for each delta, at last for the empty one of the stop token, with
+`parse_stream_end`; then the arguments that the detector knows but has not sent, as the server does at the end of an
+answer. Tools are its own `Tool` objects. The engine (torch, kernels, server) is stood in for.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Detector:
         self.tools = [Tool.model_validate(tool) for tool in task.tools]
 
     def whole(self) -> Callable[[str], Any]:
-        run: Callable[[str], Any] = FunctionCallParser(self.tools, self.parser_name).parse_non_stream
-        return run
+        parser = FunctionCallParser(self.tools, self.parser_name)
+        return lambda text: parser.parse_non_stream(text) if parser.has_tool_call(text) else (text, [])
 
     def answer(self, result: Any) -> Answer:
         text, calls = result
