@@ -46,7 +46,7 @@ class Peer(NamedTuple):
 
 
 # With what its extra `all` adds: its Python engine decodes with the one and repairs with the other.
-_AGENT_TOOL_PARSER = ("agent-tool-parser==0.1.3", "orjson==3.13.0", "json-repair==0.64.5")
+_AGENT_TOOL_PARSER = ("agent-tool-parser==0.1.3", "orjson==3.13.0", "json-repair==0.64.6")
 
 PEERS: dict[str, Peer] = {
     peer.name: peer
@@ -54,14 +54,14 @@ PEERS: dict[str, Peer] = {
         Peer(
             "sglang",
             "sglang_engine",
-            ("pydantic==2.14.3", "orjson==3.13.0", "partial-json-parser==0.2.1.1.post7", "openai==3.54.0",
-             "msgspec==0.22.0", "regex==2026.11.15", "typing-extensions==4.16.0"),
+            ("pydantic==2.14.4", "orjson==3.13.0", "partial-json-parser==0.2.1.1.post7", "openai==2.8.0",
+             "msgspec==0.22.0", "regex==2026.11.19", "typing-extensions==4.16.0"),
             alone=("sglang==0.5.23",),
         ),
         Peer(
             "vllm",
             "vllm_engine",
-            ("pydantic==2.14.3", "openai==3.54.0", "regex==2026.11.15", "partial-json-parser==0.2.1.1.post7",
+            ("pydantic==2.14.4", "openai==3.57.0", "regex==2026.11.19", "partial-json-parser==0.2.1.1.post7",
              "ijson==3.6.0", "msgspec==0.22.0"),
             source="vllm==0.33.0",
         ),
@@ -69,7 +69,7 @@ PEERS: dict[str, Peer] = {
         Peer("agent-tool-parser, Python engine", "libraries", _AGENT_TOOL_PARSER,
              environment=(("AGENT_TOOL_PARSER_NO_EXT", "1"),)),
         Peer("forge-guardrails", "libraries", ("forge-guardrails==0.10.0",), python=(3, 12)),
-        Peer("json-repair", "libraries", ("json-repair==0.64.5",)),
+        Peer("json-repair", "libraries", ("json-repair==0.64.6",)),
         Peer("partial-json-parser", "libraries", ("partial-json-parser==0.2.1.1.post7",)),
         Peer("jiter", "libraries", ("jiter==0.19.0",)),
         Peer("ai-sdk", "ai_sdk", ("@ai-sdk-tool/parser@4.1.26",), npm=True),
