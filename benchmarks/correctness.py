@@ -27,7 +27,7 @@ from benchmarks.report import Row
 from benchmarks.workers import FailedError, TooSlowError
 from benchmarks.workloads import tokens
 
-STRATEGIES = ("one", "special", "token", "rand:1:8", "rand:2:8", "rand:3:8")
+STRATEGIES = ("one", "special", "token", *(f"rand:{seed}:8" for seed in range(1, 6)))  # its default
 MEASURES = ("calls", "stream", "splits", "clean")
 LONGEST_SECONDS = 5.0
 _REASONING_ENDS = ("</think>", "[/THINK]", "<channel|>", "<|close|>think<|sep|>")

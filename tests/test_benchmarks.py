@@ -40,6 +40,7 @@ from benchmarks.workloads import (
     tokens,
     wide,
 )
+from canitoolcall.chunking import DEFAULT_STRATEGIES
 from click.testing import CliRunner
 
 from callmark import Limits, Parser, parse
@@ -850,6 +851,7 @@ def test_plots_are_drawn_of_what_there_is(tmp_path, monkeypatch):
 
 
 def test_recorded_outputs_are_scored():
+    assert [one.id for one in DEFAULT_STRATEGIES] == list(correctness.STRATEGIES)
     arena = Arena(TINY, {OURS: ours()})
     arena.versions()
     try:
