@@ -105,10 +105,10 @@ DECODERS = (
 
 # Texts that peers were found to be slow on, in the dialect that most of them read; a good call follows each.
 HOSTILE: tuple[Attack, ...] = (
-    Attack("mentions of an opener", "<tool_call> "),
-    Attack("heads of arguments", '<tool_call>{"name": "get_weather", "arguments": {"city": "'),
-    Attack("an open string", "a ", '<tool_call>{"name": "get_weather", "arguments": {"city": "'),
-    Attack("nested lists", "[", '<tool_call>{"name": "get_weather", "arguments": {"city": '),
+    Attack("mentions of an opener", "<tool_call>\n"),
+    Attack("heads of arguments", '<tool_call>\n{"name": "get_weather", "arguments": {"city": "'),
+    Attack("an open string", "a ", '<tool_call>\n{"name": "get_weather", "arguments": {"city": "'),
+    Attack("nested lists", "[", '<tool_call>\n{"name": "get_weather", "arguments": {"city": '),
     Attack("< < <", "<"),
 )
 

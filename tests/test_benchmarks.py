@@ -397,6 +397,13 @@ def test_an_attack_that_growth_says_to_take_long_is_not_run_and_its_row_says_so(
     assert said == {CALLMARK: ["lost"] * 4, OWN: ["lost"] * 4, "Right": ["lost", "lost", left_out]}
 
 
+def test_a_text_made_to_be_slow_is_so_for_all_readers_of_its_dialect():
+    """Some take `<tool_call>` for an opener with the line break alone, which models write behind it."""
+    for attack in contests.HOSTILE:
+        text = attack.text(2048)
+        assert text.count("<tool_call>") == text.count("<tool_call>\n"), attack.name
+
+
 def test_only_what_a_part_takes_is_made():
     every = [contests.COMPILED, *PEERS]
     assert _wanted({"stream", "growth"}, [], False) == every
