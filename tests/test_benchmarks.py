@@ -750,6 +750,8 @@ def test_a_peer_that_is_there_is_used_as_its_server_does(peer, reader, text, pie
 def test_deltas_are_joined_as_clients_do():
     deltas = [(0, "f", ""), (0, None, '{"a"'), (1, "g", None), (0, None, ": 1}"), (1, None, "{")]
     assert merged(iter(deltas)) == [("f", {"a": 1}), ("g", "{")]
+    deep = "[" * 100_000 + "]" * 100_000  # arguments that a peer has sent: that `json` cannot follow is not its failure
+    assert merged(iter([(0, "f", deep)])) == [("f", deep)]
 
 
 def test_an_answer_that_is_nested_too_deeply_can_still_be_sent():

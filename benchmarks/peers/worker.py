@@ -108,7 +108,7 @@ def decoded(arguments: str) -> Any:
     """Return the JSON value of `arguments`, or the text itself, which no expected arguments equal."""
     try:
         return json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments
 
 
