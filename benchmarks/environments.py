@@ -137,13 +137,13 @@ def compiled(tell: Callable[[str], None] = lambda line: None) -> Launch:
         compiler = str(sysconfig.get_config_var("CC") or "").split()
         if compiler and not shutil.which(compiler[0]):  # pip would find that out half a minute later, at each run
             raise UnavailableError(f"needs a C compiler ({compiler[0]})")
-        shutil.rmtree(f"{folder}.part", ignore_errors=True)  # what an interrupted run left behind
-        with _told("callmark, compiled", tell), tempfile.TemporaryDirectory() as temporary:
+        part = folder.with_name(f"{folder.name}.part")
+        with _told("callmark, compiled", tell), _anew(part), tempfile.TemporaryDirectory() as temporary:
             # setuptools builds in the folder that it is given
             copy = Path(temporary) / "callmark"
             shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "results", "build", "*.so"))
-            _run([*_installer(), "--no-deps", "--target", f"{folder}.part", str(copy)], CALLMARK_COMPILED="1")
-        Path(f"{folder}.part").rename(folder)
+            _run([*_installer(), "--no-deps", "--target", str(part), str(copy)], CALLMARK_COMPILED="1")
+        part.rename(folder)
     return ours(str(folder))
 
 
@@ -167,12 +167,22 @@ def _made(peer: Peer, runtime: str, install: Callable[[Path, Peer], None], tell:
     with _MAKING[folder]:
         if done.exists():
             return folder
-        with _told(peer.name, tell):
-            shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left behind
+        with _told(peer.name, tell), _anew(folder):
             folder.mkdir(parents=True)
             install(folder, peer)
             done.write_text(decides, encoding="utf-8")
     return folder
+
+
+@contextmanager
+def _anew(folder: Path) -> Iterator[None]:
+    """Begin a folder anew: what an earlier run has left of it is removed, and what this one leaves if it fails."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 @contextmanager

@@ -667,6 +667,21 @@ def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
         environments.compiled()
 
 
+def test_of_what_could_not_be_made_nothing_is_left(monkeypatch, tmp_path):
+    def fails(command, **named):
+        for folder in tmp_path.joinpath("cache").iterdir():
+            folder.joinpath("half").touch()
+        raise UnavailableError("no network")
+
+    monkeypatch.setenv("CALLMARK_BENCHMARKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environments, "_run", fails)
+    tmp_path.joinpath("cache").mkdir()
+    for make in (lambda: launch(PEERS["jiter"]), environments.compiled):
+        with pytest.raises(UnavailableError, match="no network"):
+            make()
+        assert list(tmp_path.joinpath("cache").iterdir()) == []
+
+
 def test_in_an_environment_without_pip_uv_installs(monkeypatch, tmp_path):
     assert environments._installer()[:3] == [sys.executable, "-m", "pip"]
     monkeypatch.setattr(environments, "find_spec", lambda name: None)
