@@ -122,6 +122,13 @@ def run(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
+
+    def keep(made: Sequence[Row]) -> None:
+        try:
+            lines.add(made)
+        except OSError as error:
+            raise click.ClickException(f"{lines.path} cannot be written: {error}") from None
+
     rows: list[Row] = []
     with Progress(*columns, console=console, transient=True) as progress:
 
@@ -140,14 +147,14 @@ def run(
             heading = conditions(seed, is_quick, versions, arena.unavailable)
             heading["command"] = _command(parts, is_quick, seed, characters, rounds, peers, no_peers)
             rows += [heading, {"part": "time", "of": "set-up", "seconds": perf_counter() - start}]
-            lines.add(rows)
+            keep(rows)
             tell("\n".join(f"{key:11} {_said(value)}" for key, value in heading.items() if key != "part"))
             own = Parts((quick if is_quick else full)(seed), tell)
             for name in chosen:
                 if lacking := _lacking(name):
                     tell(f"left out: {name} {lacking}")
                     rows.append({"part": "time", "of": name, "seconds": 0.0, "left out": lacking})
-                    lines.add(rows[-1:])
+                    keep(rows[-1:])
                     continue
                 title, shown, steps = PARTS[name]
                 progress.update(task, description=name, total=steps, completed=0)
@@ -156,29 +163,29 @@ def run(
                     before = len(own.rows)
                     getattr(own, {"import": "imports"}.get(name, name))()
                     made = own.rows[before:]
-                    lines.add(made)
+                    keep(made)
                 else:
                     made = []
                     for some in _contests(arena, name, is_quick):
                         named = [{"part": name, **row} for row in some]
-                        lines.add(named)
+                        keep(named)
                         made += named
                         progress.advance(task)
                     tell(table(title, shown, made))
                     if name == "memory":
                         before = len(own.rows)
                         own.memory()
-                        lines.add(own.rows[before:])
+                        keep(own.rows[before:])
                         made += own.rows[before:]
                 spent = {"part": "time", "of": name, "seconds": perf_counter() - began}
-                lines.add([spent])
+                keep([spent])
                 rows += [*made, spent]
         finally:
             arena.close()
     wrong = own.wrong + [_complaint(row) for row in rows if _is_wrong(row)]
     for title, text in figures.summary(rows):
         console.print(f"{title}\n{text}\n", markup=False)
-    drawn = _draw(lines.path) if plots else []
+    drawn = _draw(lines.path) if plots and lines.path.is_file() else []
     console.print(f"rows: {lines.path}" + "".join(f"\nplot: {path}" for path in drawn), markup=False)
     if wrong:
         console.print("WRONG:\n" + "\n".join(f"  {line}" for line in wrong), markup=False)

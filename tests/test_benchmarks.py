@@ -23,6 +23,7 @@ from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launc
 from benchmarks.instructions import counting
 from benchmarks.measure import best_by_size, exponent
 from benchmarks.measure import whole as timed
+from benchmarks.parts import Parts
 from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, read_lines, table
@@ -574,6 +575,15 @@ def test_results_that_cannot_be_written_are_refused_in_a_line(tmp_path):
     for out in (tmp_path, tmp_path / "file" / "run.jsonl"):
         done = CliRunner().invoke(main, ["import", "--quick", "--out", str(out)])
         assert (done.exit_code, "cannot be written" in done.output) == (2, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device here")
+def test_results_may_go_nowhere_and_a_full_disk_is_told_in_a_line(monkeypatch):
+    monkeypatch.setattr(Parts, "imports", lambda self: None)
+    done = CliRunner().invoke(main, ["import", "--quick", "--out", "/dev/null"])
+    assert (done.exit_code, "rows: /dev/null" in done.output) == (0, True)
+    done = CliRunner().invoke(main, ["import", "--quick", "--out", "/dev/full"])
+    assert (done.exit_code, "Error: /dev/full cannot be written: " in done.output) == (1, True)
 
 
 @pytest.mark.parametrize(("stderr", "stdout", "said"), [
