@@ -950,10 +950,11 @@ def test_a_change_is_told_from_noise():
 
 
 @pytest.mark.parametrize(("places", "said"), [
-    ((0.95, 1, 1), ""), ((0.95, 0.94, 1), ""), ((0.95, 0.95, 0.94), "faster"),
+    ((0.95, 1, 1, 1, 1, 1), ""), ((0.95, 0.94, 1, 1, 1, 1), ""), ((0.95, 0.95, 0.94, 1, 0.95, 1), ""),
+    ((0.95, 0.95, 0.94, 1.05, 1.05, 1.05), ""), ((0.95, 0.95, 0.94, 0.94, 0.95, 0.95), "faster"),
 ])  # fmt: skip
 def test_where_a_process_happens_to_lie_in_memory_is_no_change(monkeypatch, places, said):
-    luck = {"old": iter([1.0] * 3), "new": iter(places)}
+    luck = {"old": iter([1.0] * 6), "new": iter(places)}
 
     class Lucky:
         """A process that is always as fast as its place in memory lets it be."""
