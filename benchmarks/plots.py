@@ -202,7 +202,7 @@ def hostile(rows: list[Row]) -> Any:
         axes.set_xlabel("characters")
     below = _legend(figure, grid, "the good call behind it is lost")
     figure.suptitle("Texts made to be slow", x=0.005, ha="left", fontsize=13, fontweight="bold")
-    _source(figure, rows, "a line that ends early took so long that the next size was left out", below)
+    _source(figure, rows, "a line ends early where the next size would take too long or the reader failed", below)
     return figure
 
 
