@@ -24,6 +24,7 @@ from benchmarks.instructions import counting
 from benchmarks.measure import best_by_size, exponent
 from benchmarks.measure import whole as timed
 from benchmarks.parts import Parts
+from benchmarks.peers.ours import READERS
 from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, read_lines, table
@@ -84,6 +85,10 @@ class Cuts(Right):
         return [(name, {key: value[:3] if isinstance(value, str) else value for key, value in arguments.items()})
                 for name, arguments in super().find(text)]
 
+class Renames(Right):
+    def find(self, text):
+        return [(f"{name}_", arguments) for name, arguments in super().find(text)]
+
 class Misses(Right):
     def find(self, text):  # not the first of some texts
         return [] if os.environ["MISSED"] in text else super().find(text)
@@ -117,7 +122,7 @@ class WholeOnly(Right):
     def stream(self):
         raise NotImplementedError("no streaming")
 
-ALL = Right, Loses, Cuts, Misses, Slow, Raises, Panics, Leaves, WholeOnly
+ALL = Right, Loses, Cuts, Renames, Misses, Slow, Raises, Panics, Leaves, WholeOnly
 serve(Server({one.__name__: one for one in ALL}, {"fakes": "1"}))
 '''
 SLOW = '''
@@ -135,7 +140,7 @@ class Slow:
 
 serve(Server({"slow": Slow}, {}))
 '''
-NAMES = ("Right", "Loses", "Cuts", "Slow", "Raises", "Leaves", "WholeOnly")
+NAMES = ("Right", "Loses", "Cuts", "Renames", "Slow", "Raises", "Leaves", "WholeOnly")
 TINY = Scale(
     characters=5000, dense_characters=2000, big_argument=2000, streamed_characters=2000, streamed_dense=1000,
     arguments=(1000,), fed=(1000,), hostile=(512, 1024), streams=3, batch=6, memory=(2000, 1000), rounds=1,
@@ -231,6 +236,7 @@ def test_a_wrong_peer_is_marked_wrong_and_a_slow_one_times_out(fakes):
                 "Right": "right",
                 "Loses": f"wrong: {number - 1} of {number} calls",
                 "Cuts": f"wrong: 0 of {number} calls, {number} others",
+                "Renames": f"wrong: 0 of {number} calls, {number} others",
                 "Slow": "> 3 s",
                 "Raises": "failed: RuntimeError: no",
                 "Leaves": "failed: its process ended: goodbye",
@@ -239,13 +245,108 @@ def test_a_wrong_peer_is_marked_wrong_and_a_slow_one_times_out(fakes):
             assert len(rows["Right"]["seconds"]) == 2
             assert rows["Right"]["MB/s"] > 0
             assert "MB/s" not in rows["Slow"]
-        short = arena.contest(sparse(SPELLINGS["hermes"], 100), entrants[:4])  # the process was started again
+        short = arena.contest(sparse(SPELLINGS["hermes"], 100), entrants[:5])  # the process was started again
         assert next(row["verdict"] for row in short) == "right"
     finally:
         arena.close()
     arena.unavailable["gone"] = "needs something"
     row, *rest = arena.contest(workload, [Entrant("x", "gone", "x"), Entrant("y", "not asked for", "y")])
     assert (row["verdict"], rest) == ("not available: needs something", [])
+
+
+def test_readers_take_turns_while_they_have_time(monkeypatch):
+    arena = Arena(TINY._replace(rounds=3, budget_seconds=1), {OURS: ours()})  # it is not started
+    workload = dense(SPELLINGS["hermes"], 500)
+    takes = {"short": 0.1, "long": 0.6, "too long": 1.5, "stuck": 0.1}
+    turns = []
+
+    def asked(entrant, op, key, **request):
+        if op == "turn" and "least" not in request:  # else it is a second first reading
+            turns.append(entrant.label)
+            if entrant.label == "stuck":
+                raise TooSlowError
+        return {"seconds": takes[entrant.label], "calls": workload.calls}
+
+    monkeypatch.setattr(arena, "_ask", asked)
+    rows = arena.contest(workload, [Entrant(name, OURS, name) for name in takes])
+    assert turns == ["short", "long", "stuck", "long", "short", "short"]
+    assert {row["reader"]: (row["verdict"], row["seconds"]) for row in rows} == {
+        "short": ("right", [0.1, 0.1, 0.1]), "long": ("right", [0.6, 0.6, None]), "too long": ("right", [1.5]),
+        "stuck": ("> 20 s", []),
+    }  # fmt: skip
+    assert "median seconds" not in rows[3]
+
+
+def test_many_streams_are_fed_in_turn_and_one_after_the_other(monkeypatch):
+    class Logs:
+        fed = ""
+
+        def __init__(self, task: Task) -> None:
+            pass
+
+        def stream(self):
+            return self
+
+        def feed(self, chunk):
+            Logs.fed += chunk
+
+        def finish(self):
+            Logs.fed += "."
+
+    server = Server({"logs": Logs}, {})
+    server.handle({"op": "load", "key": "k", "text": "", "options": {"streams": [["a", "b"], ["1", "2", "3"]]}})
+    for together in (True, False):
+        assert server.handle({"op": "many", "key": "k", "reader": "logs", "together": together})["ok"]
+    assert Logs.fed == "a1b23..ab123.."
+    arena = Arena(TINY, {OURS: ours()})
+    answers = {(True, True): {"calls": []}, (True, None): {"seconds": 3.0}, (False, None): {"seconds": 2.0}}
+    monkeypatch.setattr(arena, "_ask", lambda *words, together, judged=None: answers[together, judged])
+    (rows,) = arena.many()
+    assert {row["x alone"] for row in rows} == {1.5}
+
+
+def test_the_next_chunks_are_as_many_as_there_is_time_for():
+    server = Server(READERS, {})
+    server.handle({"op": "load", "key": "k", "text": "x" * 400})
+    request = {"op": "next", "key": "k", "reader": CALLMARK, "fed": 300, "pieces": [4] * 20}
+    assert [len(server.handle({**request, "budget": budget})["seconds"]) for budget in (0, 60)] == [3, 16]
+
+
+def test_callmark_is_told_what_its_names_say():
+    server = Server(READERS, {})
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    text = '[CALL: f(a=1)] <tool_call>{"name": "f", "arguments": {"b": 2}}</tool_call>'
+    bare = '{"name": "f", "arguments": {"a": "1"}}'
+    found = {}
+    for key in (text, bare):
+        server.handle({"op": "load", "key": key, "text": key, "tools": tools, "dialect": "call"})
+        for reader in READERS:
+            if reader.startswith(CALLMARK):
+                answers = [server.handle({"op": "read", "key": key, "reader": reader, "pieces": pieces})["calls"]
+                           for pieces in (None, [len(key)])]  # fmt: skip
+                assert answers[0] == answers[1]
+                found[reader, key] = answers[0]
+    told, other = ("f", {"a": "1"}), ("f", {"b": 2})
+    assert {reader: calls for (reader, key), calls in found.items() if key == text} == {
+        CALLMARK: [("f", {"a": 1}), other], OWN: [told], "callmark, tools": [told, other],
+        "callmark, salvage": [told, other],
+    }  # fmt: skip
+    assert [reader for (reader, key), calls in found.items() if key == bare and calls] == ["callmark, salvage"]
+
+
+def test_a_call_behind_a_text_made_to_be_slow_is_found_or_lost(fakes, monkeypatch):
+    entrants = tuple(Entrant(name, "fake", name) for name in ("Right", "Loses", "Cuts"))
+    monkeypatch.setattr(contests, "READ_BY", {"hermes": entrants})
+    monkeypatch.setattr(contests, "HOSTILE", (contests.Attack("x", "x"),))
+    arena = Arena(TINY._replace(hostile=(512,)), {OURS: ours(), "fake": fakes})
+    try:
+        rows = [row for some in arena.hostile() for row in some]
+    finally:
+        arena.close()
+    assert {(row["reader"], row["verdict"]) for row in rows} == {
+        (CALLMARK, "found"), (OWN, "found"), ("Right", "found"), ("Loses", "lost"), ("Cuts", "lost"),
+    }  # fmt: skip
 
 
 def test_every_part_has_callmark_right():
@@ -261,6 +362,11 @@ def test_every_part_has_callmark_right():
             assert verdicts <= {"right", "found", ""}, part
             if part in ("whole", "stream"):
                 assert all(row["x floor"] > 0 and row["x callmark"] == 1 for row in mine)
+            if part == "arguments":
+                assert all(row["x callmark"] < 1 for row in rows if row["reader"] == "floor")
+            if part == "memory":
+                assert all(1 < row["x text"] == pytest.approx(row["peak KB"] * 1024 / row["characters"], rel=0.2)
+                           for row in mine)  # fmt: skip
     finally:
         arena.close()
 
