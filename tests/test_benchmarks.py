@@ -783,6 +783,24 @@ def test_what_cannot_be_made_says_why(monkeypatch, tmp_path):
         environments.compiled()
 
 
+def test_an_environment_is_made_once_and_again_where_that_was_cut_short(monkeypatch, tmp_path):
+    made = []
+
+    def install(folder, peer, interpreter):
+        assert list(folder.iterdir()) == []
+        made.append(folder)
+
+    monkeypatch.setenv("CALLMARK_BENCHMARKS_CACHE", str(tmp_path))
+    monkeypatch.setattr(environments, "_install_python", install)
+    launch(PEERS["jiter"])
+    launch(PEERS["jiter"])
+    made[0].joinpath("made.json").rename(made[0] / "half")  # a run that is killed never gets to write it
+    launch(PEERS["jiter"])
+    launch(PEERS["jiter"]._replace(pins=("jiter==0",)))
+    assert made[0] == made[1] != made[2]
+    assert len(made) == 3
+
+
 def test_of_what_could_not_be_made_nothing_is_left(monkeypatch, tmp_path):
     def fails(command, **named):
         for folder in tmp_path.joinpath("cache").iterdir():
@@ -823,8 +841,10 @@ def test_a_worker_says_what_went_wrong(fakes):
     worker.load("k", text="x" * 2000)
     try:
         assert worker.ask("hello")["versions"]["fakes"] == "1"
+        assert os.getpgid(worker._process.pid) != os.getpgid(0)  # Ctrl-C is for us, who end it
         with pytest.raises(TooSlowError, match=r"0\.2 s"):
             worker.ask("turn", key="k", reader="Slow", limit=0.2)
+        assert worker._process is not None  # it is started again already
         with pytest.raises(FailedError, match="KeyError"):
             worker.ask("turn", key="k", reader="Nobody")
         assert worker.ask("read", key="k", reader="Right")["calls"] == []
