@@ -43,6 +43,7 @@ from benchmarks.workloads import (
     wide,
 )
 from canitoolcall.chunking import DEFAULT_STRATEGIES
+from canitoolcall.fixtures import load_families, load_fixtures
 from click.testing import CliRunner
 
 from callmark import Limits, Parser, parse
@@ -1024,6 +1025,34 @@ def test_recorded_outputs_are_scored():
     assert {row["reader"] for row in made} == {"callmark", "callmark, own dialect", "callmark, salvage"}
     assert correctness.visible("thinking</think>\nso", "thinking") == "\nso"
     assert correctness.visible("so", None) == correctness.visible("so", "x") == "so"
+
+
+@pytest.mark.parametrize(("reads", "scored"), [
+    (lambda pieces, meant: meant, (1, 1, 1, 1)),
+    (lambda pieces, meant: meant[1:], (0, 1, 1, 1)),
+    (lambda pieces, meant: meant if pieces is None else [], (1, 0, 1, 1)),
+    (lambda pieces, meant: meant if pieces is None or len(pieces) == 1 else [], (1, 0, 0, 1)),
+    (lambda pieces, meant: [("f", "<tool_call>")], (0, 1, 1, 0)),
+    (lambda pieces, meant: meant if pieces else 1 / 0, (0, 0, 1, 1)),
+])  # fmt: skip
+def test_each_measure_of_recorded_outputs_counts_what_it_says(reads, scored):
+    fixture = next(one for one in load_fixtures() if one.family == "qwen3-hermes" and one.expected.tool_calls)
+    meant = [(call.name, dict(call.arguments)) for call in fixture.expected.tool_calls]
+
+    class Reader:
+        def load(self, key, **task): ...
+
+        def ask(self, op, *, pieces, **request):
+            try:
+                return {"calls": reads(pieces, meant), "content": ""}
+            except ZeroDivisionError as error:
+                raise FailedError(str(error)) from None
+
+    arena = Arena(TINY, {OURS: ours()})
+    arena.workers = {"x": Reader()}
+    score = correctness._Score("hermes (Qwen 3)", "hermes", "x")
+    score.take(arena, Entrant("x", "x", "x"), fixture, load_families()[fixture.family])
+    assert tuple(score.right.values()) == scored
 
 
 def test_a_profile_tells_functions_their_lines_and_packages():
