@@ -17,7 +17,7 @@ from time import monotonic, sleep
 
 import pytest
 from benchmarks import compare, contests, correctness, environments, figures, load, profiling
-from benchmarks.__main__ import _ALONE, PARTS, _contests, _wanted, main
+from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.instructions import counting
@@ -666,6 +666,20 @@ def test_what_cannot_be_meant_is_refused_in_a_line(words, said, tmp_path):
     assert (done.exit_code, said in done.output) in ((1, True), (2, True))
     assert isinstance(done.exception, SystemExit)
     assert not (tmp_path / "x").exists()
+
+
+def test_the_exit_code_says_whether_callmark_was_wrong(monkeypatch, tmp_path):
+    command = ["--quick", "--no-peers", "--rounds", "1", "--no-plots", "--out", str(tmp_path / "x")]
+    monkeypatch.setattr(contests, "judged", lambda calls, meant: "wrong: 1 of 2 calls")
+    done = CliRunner().invoke(main, ["batch", *command])
+    assert (done.exit_code, "WRONG:\n  batch, 200 short texts, callmark, wrong" in done.output) == (1, True)
+    monkeypatch.setattr(Parts, "imports", lambda self: self.wrong.append("it was lost"))
+    done = CliRunner().invoke(main, ["import", *command])
+    assert (done.exit_code, "WRONG:\n  it was lost" in done.output) == (1, True)
+    for verdict in ("wrong: 1 of 2 calls", "lost", "failed: no", "> 20 s"):
+        assert [_is_wrong({"reader": reader, "verdict": verdict}) for reader in (OWN, "sglang")] == [True, False]
+    assert not any(_is_wrong({"reader": CALLMARK, "verdict": verdict}) for verdict in ("right", "found"))
+    assert not _is_wrong({"reader": contests.COMPILED, "verdict": "not available: needs a C compiler"})
 
 
 @pytest.mark.parametrize("command", ["plot", "readme"])
