@@ -748,6 +748,26 @@ def test_options_that_are_none_are_told(wrong, told):
         Parser(**wrong)
 
 
+@pytest.mark.parametrize("tolerance", ["strict", "lenient", "salvage"])
+def test_what_is_listened_for_by_default_can_stand_beside_others(tolerance):
+    form = Form(head=r"=>{name} (?=\{)", body="json", begins="=")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    tagged = '<tool_call>{"name": "i", "arguments": {}}</tool_call>'
+    text = f'Two: [CALL: f()] =>g {{"a": 1}}\n{{"name": "h", "parameters": {{}}}}\n{tagged}'
+
+    def names(dialects):
+        return [call.name for call in parse(text, dialects=dialects, tolerance=tolerance).calls]
+
+    assert names("default") == names(["default"]) == names(None) == ["f", "i"]
+    assert names(["default", own]) == names([own, "default"]) == ["f", "g", "i"]
+    assert names(["llama", "default"]) == names(["default", "llama"]) == ["f", "h", "i"]
+
+
+def test_what_is_listened_for_by_default_is_no_dialect_to_write():
+    with pytest.raises(UsageError, match="expected a name or a Dialect, found 'default'"):
+        render_call("f", {}, "default")
+
+
 @pytest.mark.parametrize("text", [None, b"[CALL: f()]", 3, ["[CALL: f()]"]])
 def test_only_a_str_can_be_parsed(text):
     with pytest.raises(UsageError, match="parse: expected a str, found " + type(text).__name__):

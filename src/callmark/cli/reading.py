@@ -18,7 +18,11 @@ _Show = Callable[[str, Sequence[Event]], None]
 
 _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option(
-        "--dialect", "names", multiple=True, metavar="NAME|FILE.toml", help="Listen for this dialect. Repeatable."
+        "--dialect",
+        "names",
+        multiple=True,
+        metavar="NAME|FILE.toml",
+        help="Listen for this dialect; `default`: for all that are listened for without this option. Repeatable.",
     ),
     click.option("--strict", is_flag=True, help="Read only what is in a dialect's grammar."),
     click.option("--salvage", is_flag=True, help="Also read what is a call only by its tool's name."),

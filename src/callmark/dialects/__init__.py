@@ -16,6 +16,9 @@ from callmark.dialects.model import Body, Dialect, Form, Writing, expand
 from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError, UnknownDialectError
 
+DEFAULT = "default"
+"""Stands among the names of dialects for those, and their forms, that are listened for where none is named."""
+
 __all__ = ["Body", "Dialect", "Form", "Writing", "dialects", "expand", "load_dialect", "select"]
 
 
@@ -34,7 +37,7 @@ def dialects() -> tuple[Dialect, ...]:
         for dialect in loaded if isinstance(loaded, Iterable) else [loaded]:
             if not isinstance(dialect, Dialect):
                 raise DialectError(f"entry point {entry.name}: expected a Dialect, found {type(dialect).__name__}")
-            if dialect.name in found:
+            if dialect.name in found or dialect.name == DEFAULT:
                 raise DialectError(f"entry point {entry.name}: the dialect name {dialect.name!r} is taken")
             found[dialect.name] = dialect
     return tuple(found.values())
@@ -71,20 +74,12 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
 def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dialect, ...]:
     """Return the dialects to listen for: names or Dialects in the order of the table, then one's own.
 
-    None means every registered dialect, but only its explicit forms. Raises UnknownDialectError, and DialectError for a
-    row that is not callmark's own and is wrong.
+    None and "default" mean every registered dialect, but only its explicit forms; a name beside "default" adds all of
+    its own. Raises UnknownDialectError, and DialectError for a row that is not callmark's own and is wrong.
     """
-    registered = {dialect.name: dialect for dialect in dialects()}
     if wanted is None:
-        return tuple(
-            msgspec.structs.replace(
-                dialect,
-                forms=tuple(form for form in dialect.forms if form.explicit),
-                variants=tuple(form for form in dialect.variants if form.explicit),
-            )
-            for dialect in map(_sound, registered.values())
-            if dialect.explicit
-        )
+        return _explicit()
+    registered = {dialect.name: dialect for dialect in dialects()}
     if not isinstance(wanted, Iterable | Dialect):
         raise UnknownDialectError(f"dialects: expected names or Dialects, found {wanted!r:.80}")
     chosen: dict[str, Dialect] = {}
@@ -93,18 +88,34 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
             chosen[item.name] = _sound(item)
         elif isinstance(item, str) and item in registered:
             chosen[item] = _sound(registered[item])
+        elif isinstance(item, str) and item == DEFAULT:
+            chosen = {dialect.name: dialect for dialect in _explicit()} | chosen
         else:
             known = ", ".join(registered)
-            raise UnknownDialectError(f"expected a registered dialect ({known}) or a Dialect, found {item!r:.80}")
+            found = f"found {item!r:.80}"
+            raise UnknownDialectError(f'expected a registered dialect ({known}), "default" or a Dialect, {found}')
     if not chosen:
         raise UnknownDialectError("expected at least one dialect, found none")
     order = list(registered)
     return tuple(sorted(chosen.values(), key=lambda d: order.index(d.name) if d.name in registered else len(order)))
 
 
+@cache
+def _explicit() -> tuple[Dialect, ...]:
+    return tuple(
+        msgspec.structs.replace(
+            dialect,
+            forms=tuple(form for form in dialect.forms if form.explicit),
+            variants=tuple(form for form in dialect.variants if form.explicit),
+        )
+        for dialect in map(_sound, dialects())
+        if dialect.explicit
+    )
+
+
 def selected(dialect: str | Dialect) -> Dialect:
     """Return the dialect to write. Raises UnknownDialectError for anything but the name of one, or a Dialect."""
-    if not isinstance(dialect, str | Dialect):
+    if not isinstance(dialect, str | Dialect) or dialect == DEFAULT:
         raise UnknownDialectError(f"dialect: expected a name or a Dialect, found {dialect!r:.80}")
     return select(dialect)[0]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from callmark.dialects import Dialect, select
+from callmark.dialects import Dialect, select, selected
 from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
 from callmark.events import Malformed, Notice
@@ -77,7 +77,7 @@ def feedback(
         return "\n".join([_broken(problem, phrases), phrases[problem.code], phrases["anew"]])
     own = isinstance(dialect, Dialect) and dialect.name == problem.dialect
     written = select(dialect if own else problem.dialect)[0]
-    wanted = written if dialect is None else select(dialect)[0]
+    wanted = written if dialect is None else selected(dialect)
     carried = nonce or _carried(problem.raw, written)
     return hidden("\n".join(_on_malformed(problem, written, wanted, words, nonce, carried)), carried)
 
@@ -104,7 +104,7 @@ def _on_notice(
         return [_filled(phrases["nearest" if near else "no-tool"], name=name, near=near)]
     if notice.code in _FINAL:
         return [phrases[notice.code]]
-    form = "" if dialect is None else correct_form(select(dialect)[0], None, {}, nonce)
+    form = "" if dialect is None else correct_form(selected(dialect), None, {}, nonce)
     shown = [phrases["title"], *_shown(form, phrases, nonce)] if form else []
     return [phrases["left"], phrases[notice.code], *shown, phrases["outside"]]
 

@@ -43,7 +43,10 @@ class Reading(Params, frozen=True, kw_only=True):
 
     dialects: Annotated[
         str | list[str] | None,
-        Meta(description="Names of dialects to listen for; null: all whose opener cannot be mistaken for prose."),
+        Meta(
+            description="Names of dialects to listen for; null, or `default` among names: all whose opener cannot be "
+            "mistaken for prose."
+        ),
     ] = None
     tools: Tools = None
     tolerance: Annotated[

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from callmark.dialects import Dialect, load_dialect, select
+from callmark.dialects import Dialect, load_dialect, selected
 from callmark.errors import CallmarkError, UsageError
 from callmark.languages import BuiltIn
 from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
@@ -95,7 +95,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def row(self) -> Dialect:
         """The dialect."""
-        return load_dialect(self.dialect) if self.dialect.endswith(".toml") else select(self.dialect)[0]
+        return load_dialect(self.dialect) if self.dialect.endswith(".toml") else selected(self.dialect)
 
     def offers(self, name: str) -> bool:
         """Whether a tool is among those that are offered."""
