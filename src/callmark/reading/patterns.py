@@ -205,7 +205,7 @@ class Stop:
 
     def __init__(self, alternatives: Sequence[str], begins: str) -> None:
         """Take the alternatives, and for a class of characters those with which they begin."""
-        self._alternatives = alternatives
+        self.alternatives: Final = alternatives
         self._begins = re.compile(f"[{begins}]").search
         self._held = Remembered(self._held_in)
         self._any = AnyOf(alternatives)
@@ -221,7 +221,7 @@ class Stop:
     @cached_property
     def _rows(self) -> list[Callable[[str, int, int], re.Match[str] | None]]:
         try:
-            return [re.compile(text).search for text in apart(self._alternatives)]
+            return [re.compile(text).search for text in apart(self.alternatives)]
         except UnsupportedPatternError:
             return [self._any.search]
 
@@ -315,8 +315,7 @@ class Patterns:
     value_end  of `parameters`: what ends a value, in words
     spaced     of `parameters`: whether blanks may stand behind a value
     stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
-    stops      of `parameters`: finds in a chunk of a value that comes out as a string what does not pass as it is;
-               `breaks` the same in one that is held, where a line break may belong to what ends it
+    stops      of `parameters`: finds in a chunk of a value that comes out as a string what does not pass as it is
     between    of `parameters`: what stands between two values: what opens the next one, or (group `tail`) the tail
     element    of `parameters`: what opens an element in a value; None where values hold none
     inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail;
@@ -392,7 +391,7 @@ class Patterns:
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
             self.loose_first = parts[:-1] if form.next_marker else parts
             self.loose_between = parts
-            self.breaks = re.compile(rf"[{closed}\r\n\ud800-\udfff]{_where_it_may_end([*ends, *rest])}").search
+            self._closed = closed
             self.stop = Stop([*ends, *rest], closed)
             self.stop_xml = Stop([*ends, *_XML, *rest], closed)
             lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
@@ -401,13 +400,12 @@ class Patterns:
             self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}{last}")
             self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
 
-
-def _where_it_may_end(stops: Sequence[str]) -> str:
-    """Return what stands behind a line break with which one of `stops` may begin, or to which more may be added."""
-    followed = behind_line_breaks(stops)
-    if followed is None:
-        return ""
-    return rf"(?:(?<![\r\n])|(?=[\r\n{''.join(map(re.escape, sorted(followed)))}]|\Z))"
+    @cached_property
+    def breaks(self) -> Callable[..., object]:
+        """As `stops`, for a value that is held: a line break in it matters only where it may belong to its end."""
+        followed = behind_line_breaks(self.stop.alternatives)
+        ends = "" if followed is None else rf"(?=[\r\n{''.join(map(re.escape, sorted(followed)))}]|\Z)|(?<![\r\n])"
+        return re.compile(rf"[{self._closed}\r\n\ud800-\udfff](?:{ends})").search
 
 
 class Section:
