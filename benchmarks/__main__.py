@@ -53,10 +53,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "memory": ("Peak of memory", ("workload", "way", "reader", "characters", "peak KB", "x text", "verdict"), 1),
     "growth": ("Growth", (), 1),
     "attacks": ("Attacks", (), 1),
+    "writing": ("What a host calls beside reading", (), 1),
     "import": ("Import", (), 1),
     "stdio": ("Through a pipe from node", (), 1),
 }  # fmt: skip
-_ALONE = {"recovery", "growth", "attacks", "import", "stdio"}
+_ALONE = {"recovery", "growth", "attacks", "writing", "import", "stdio"}
 _WITH_COMPILED = {"whole", "stream", "sizes"}
 
 

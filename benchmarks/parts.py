@@ -44,6 +44,7 @@ from benchmarks.workloads import (
     sparse,
     wide,
 )
+from benchmarks.writing import timed
 from callmark import Limits, Parser, parse
 
 # A message may hold 64 calls; a workload holds thousands. All else is at its default.
@@ -312,6 +313,11 @@ class Parts:
             rows,
             "tracemalloc; chunks are made one by one, so those that a parser keeps are counted",
         )
+
+    def writing(self) -> None:
+        """Time what a host calls for each message beside reading it."""
+        rows = list(timed(self.scale.seed))
+        self._report("writing", "What a host calls beside reading, once it is warm", ("what", "us"), rows)
 
     def imports(self) -> None:
         """Time `import callmark` in a fresh interpreter, less the bare interpreter, and all of a `callmark parse`."""

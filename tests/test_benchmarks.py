@@ -642,6 +642,15 @@ def test_a_command_that_is_ended_before_it_has_begun_complains_of_nothing(tmp_pa
     assert (run.returncode, complaint) == ((1, "\nAborted!\n") if how == signal.SIGINT else (143, ""))
 
 
+def test_what_a_host_calls_beside_reading_is_timed(tmp_path):
+    out = tmp_path / "run.jsonl"
+    done = CliRunner().invoke(main, ["writing", "--quick", "--no-plots", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    rows = [row for row in read_lines(out) if row["part"] == "writing"]
+    assert len(rows) == 10
+    assert all(row["us"] > 0 and row["what"] in done.output for row in rows)
+
+
 def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))  # no node
     monkeypatch.setitem(sys.modules, "canitoolcall.fixtures", None)
