@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -573,6 +574,29 @@ def test_after_a_fork_parent_and_children_are_processes_of_their_own(tmp_path):
     base = sqlite3.connect(tmp_path / "ledger.sqlite")
     assert base.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     base.close()
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CORRUPT])
+def test_a_file_that_others_make_at_the_same_time_is_waited_for(tmp_path, monkeypatch, code):
+    """SQLite refuses all but one of them at once."""
+    refusals = []
+
+    class Refusing(sqlite3.Connection):
+        def execute(self, statement, *parameters):
+            if "journal_mode" in statement and len(refusals) < 2:
+                refusals.append(statement)
+                error = sqlite3.OperationalError("database is locked")
+                error.sqlite_errorcode = code
+                raise error
+            return super().execute(statement, *parameters)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Refusing))
+    if code == sqlite3.SQLITE_BUSY:
+        SqliteLedger(tmp_path / "ledger.sqlite").close()
+        assert len(refusals) == 2
+    else:
+        with pytest.raises(LedgerError):
+            SqliteLedger(tmp_path / "ledger.sqlite")
 
 
 @pytest.mark.parametrize("mode", ["read", "write"])

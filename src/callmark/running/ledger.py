@@ -289,7 +289,7 @@ class SqliteLedger(Ledger):
             base = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             with contextlib.ExitStack() as failed:
                 failed.callback(base.close)
-                base.execute("PRAGMA journal_mode=WAL")
+                _write_ahead(base)
                 base.execute(f"PRAGMA synchronous={self._synchronous}")
                 base.execute(
                     "CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, state TEXT NOT NULL, "
@@ -373,6 +373,22 @@ class SqliteLedger(Ledger):
         with self._lock, self._explained():
             rows = self._open().execute("SELECT key, state, token, name, result FROM calls ORDER BY rowid")
             return [(key, Row(*rest)) for key, *rest in rows]
+
+
+def _write_ahead(base: sqlite3.Connection) -> None:
+    """Let readers and a writer work side by side, in a file that others may be making at the same time.
+
+    Of those SQLite refuses all but one at once, however long it was told to wait.
+    """
+    until = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            base.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _code(error: sqlite3.Error) -> int:
