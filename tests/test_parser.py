@@ -764,7 +764,7 @@ def test_what_is_listened_for_by_default_can_stand_beside_others(tolerance):
 
 
 def test_what_is_listened_for_by_default_is_no_dialect_to_write():
-    with pytest.raises(UsageError, match="expected a name or a Dialect, found 'default'"):
+    with pytest.raises(UsageError, match="expected a single one, found 'default', which stands for many"):
         render_call("f", {}, "default")
 
 

@@ -115,8 +115,10 @@ def _explicit() -> tuple[Dialect, ...]:
 
 def selected(dialect: str | Dialect) -> Dialect:
     """Return the dialect to write. Raises UnknownDialectError for anything but the name of one, or a Dialect."""
-    if not isinstance(dialect, str | Dialect) or dialect == DEFAULT:
+    if not isinstance(dialect, str | Dialect):
         raise UnknownDialectError(f"dialect: expected a name or a Dialect, found {dialect!r:.80}")
+    if dialect == DEFAULT:
+        raise UnknownDialectError(f"dialect: expected a single one, found {dialect!r}, which stands for many")
     return select(dialect)[0]
 
 
