@@ -42,7 +42,8 @@ OURS = "ours"
 CALLMARK = "callmark"
 OWN = "callmark, own dialect and tools"
 COMPILED = "callmark, compiled"
-FLOORS = ("floor", "emit", "empty")
+PARTS_IN_C = "parts in C"
+FLOORS = ("floor", PARTS_IN_C, "emit", "empty")
 WARM_SECONDS = 0.02  # a shorter text is read AGAIN times, or for so long, before it is timed
 COLD_SECONDS = 1.0  # up to here a first reading may be long because something was compiled: it is read once more
 AGAIN = 4
@@ -65,6 +66,7 @@ _DEFAULT = Entrant(CALLMARK, OURS, CALLMARK)
 _OWN = Entrant(OWN, OURS, OWN)
 _COMPILED = Entrant(COMPILED, COMPILED, CALLMARK)
 _FIND = Entrant("floor", OURS, "floor")
+_PARTS = Entrant(PARTS_IN_C, OURS, PARTS_IN_C)
 _EMIT = Entrant("emit", OURS, "emit")
 _EMPTY = Entrant("empty", OURS, "empty")
 
@@ -317,8 +319,8 @@ class Arena:
         except (TooSlowError, FailedError) as error:
             row["verdict"] = self._excuse(error)
             return False
-        verdict = judged(answer["calls"], workload.calls, names=entrant not in (*DECODERS, _FIND))
-        row["verdict"] = "floor" if entrant.reader == "floor" and verdict == "right" else verdict
+        verdict = judged(answer["calls"], workload.calls, names=entrant not in (*DECODERS, _FIND, _PARTS))
+        row["verdict"] = "floor" if entrant in (_FIND, _PARTS) and verdict == "right" else verdict
         row["only"] = answer["seconds"]
         if answer["seconds"] < COLD_SECONDS:
             try:
@@ -392,7 +394,7 @@ class Arena:
                 sparse(spelling, 2048, scale.seed)._replace(name="a message of 2 KB"),
                 *([sparse(spelling, scale.characters, scale.seed, plain=True)] if spelling.name in _IN_WORDS else ()),
             ):
-                yield self.contest(workload, (_FIND, _DEFAULT, _OWN, _COMPILED, *peers))
+                yield self.contest(workload, (_FIND, _PARTS, _DEFAULT, _OWN, _COMPILED, *peers))
         broken = repairs(scale.dense_characters, scale.seed)
         yield self.contest(broken, (_FIND, _DEFAULT, _OWN, _COMPILED, *READ_BY["hermes"]))
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.contests import CALLMARK, COMPILED, FLOORS
+from benchmarks.contests import CALLMARK, COMPILED, FLOORS, PARTS_IN_C
 from benchmarks.report import ROOT, Row, table
 
 NOT_PYTHON = ("Rust", "node")
@@ -122,16 +122,20 @@ def readme(rows: list[Row]) -> str:
             "",
             "callmark with every dialect listening, against floors that build no calls: finding the opener and "
             "decoding the arguments (whole), one event a chunk of 4 characters (streamed). *compiled*: the same "
-            "engine, built with `CALLMARK_COMPILED=1`.",
+            "engine, built with `CALLMARK_COMPILED=1`. *C alone*: what the floor takes with a look at each sign of an "
+            "opener or a fence and with the events, all of it done by C (`find_decode_and_tell` in "
+            "`benchmarks/floors.py`).",
             "",
-            "| text | spelling | whole, MB/s | x floor | compiled | streamed, ns a chunk | x floor | compiled |",
-            "|---|---|---:|---:|---:|---:|---:|---:|",
+            "| text | spelling | whole, MB/s | x floor | C alone | compiled "
+            "| streamed, ns a chunk | x floor | compiled |",
+            "|---|---|---:|---:|---:|---:|---:|---:|---:|",
         ]
     for workload, spelling in places:
         cells = []
         for part, speed in (("whole", "MB/s"), ("stream", "ns/chunk")):
-            ours, compiled = _of_text(rows, part, workload, spelling, CALLMARK, COMPILED)
-            cells += [ours.get(speed), ours.get("x floor"), compiled.get("x floor")]
+            ours, alone, compiled = _of_text(rows, part, workload, spelling, CALLMARK, PARTS_IN_C, COMPILED)
+            cells += [ours.get(speed), ours.get("x floor")]
+            cells += [alone.get("x floor")] * (part == "whole") + [compiled.get("x floor")]
         lines.append(f"| {workload} | `{spelling}` | {' | '.join(map(_short, cells))} |")
     peers = [
         *_peer_table(rows, "whole", "How many times as long as callmark a peer takes, whole texts:"),

@@ -6,10 +6,13 @@ answer with one event. No floor builds a call, follows quotes, or could lose one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+from callmark import ArgumentsDelta, Call, CallStart, Span, Text
 
 _decode = msgspec.json.Decoder().decode
 
@@ -35,6 +38,41 @@ def find_and_decode(
             position = end
     find(opener, position)
     return found
+
+
+_SIGNS: Final = tuple(
+    (pattern[pattern[0] == "\\"], re.compile(pattern).search) for pattern in (r"\[(?=CALL)", "<(?=tool_)", "`(?=``)")
+)
+
+
+def find_decode_and_tell(
+    text: str, opener: str, slices: Sequence[tuple[int, int]] | None, json_texts: Sequence[str]
+) -> list[Any]:
+    """Do what `find_and_decode` does, and what is asked of callmark besides, by those of its parts that are C.
+
+    That is a look, by `re`, at each sign before a call with which a marker of any dialect or a fence may begin, and
+    four events for the call with their texts and spans. Where it stands is known beforehand, so nothing is decided.
+    """
+    find = text.find
+    events: list[Any] = []
+    position = 0
+    for number, json_text in enumerate(json_texts):
+        start = find(opener, position)
+        for sign, search in _SIGNS:
+            seen = find(sign, position, start)
+            if seen >= 0:
+                search(text, seen, start)
+        end = start + len(json_text) if slices is None else slices[number][1]
+        source = json_text if slices is None else text[slices[number][0] : end]
+        events += (
+            Text(Span(position, start), text[position:start]),
+            CallStart(number, "f", "call"),
+            ArgumentsDelta(number, source),
+            Call(Span(start, end), text[start:end], number, "f", _decode(source), source, "call", (), None),
+        )
+        position = end
+    events.append(Text(Span(position, len(text)), text[position:]))
+    return events
 
 
 class Silent:

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import callmark
-from benchmarks.floors import Emitting, Silent, find_and_decode
+from benchmarks.floors import Emitting, Silent, find_and_decode, find_decode_and_tell
 from benchmarks.peers.worker import Answer, Reader, Task
 
 _LIMITS = callmark.Limits(calls=10**9)  # a message may hold 64 calls, a workload holds thousands; all else by default
@@ -101,6 +101,17 @@ class FindAndDecode:
         raise NotImplementedError("a floor of whole texts")
 
 
+class Parts(FindAndDecode):
+    """What all parts that are C must do for a reader that is asked what callmark is."""
+
+    def whole(self) -> Callable[[str], Any]:
+        task = self.task
+        return lambda text: find_decode_and_tell(text, task.opener, task.slices, task.json_texts)
+
+    def answer(self, result: Any) -> Answer:
+        return Answer([("", event.arguments) for event in result if isinstance(event, callmark.Call)])
+
+
 class Emit:
     """The floor of streams: one event for each chunk."""
 
@@ -134,6 +145,7 @@ READERS: dict[str, type[Reader]] = {
     "callmark, tools": Tools,
     "callmark, salvage": Salvage,
     "floor": FindAndDecode,
+    "parts in C": Parts,
     "emit": Emit,
     "empty": Empty,
 }
