@@ -29,6 +29,7 @@ _OF_EVERY_TYPE: Final = {
 }  # fmt: skip
 _CALLS: Final = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
+_UP_TO: Final = re.compile(r"(?<!\\)\{([0-9]++),[0-9]++\}\+")  # the same, so many times at most
 
 
 def check_row_alone(row: Dialect) -> None:
@@ -43,6 +44,7 @@ def check_row_alone(row: Dialect) -> None:
             _check_end(f"{where}.{field}", pattern)
             _check_length(f"{where}.{field}", pattern)
         _check_begins(where, form)
+        _check_parameter(where, form)
         if form.opener and (first_characters(expand(form.head)) or set()) & set(" \t\r\n"):
             raise AssertionError(
                 f"{where}.head: expected a pattern that begins with no white space, which in a section the opener and "
@@ -148,8 +150,10 @@ def _check_end(where: str, pattern: str) -> None:
     compiled = re.compile(pattern)
     samples = _samples(_parser.parse(pattern))
     texts = [text for text in samples if compiled.match(text)]
-    giving = re.compile(_PATIENT.sub(r"\1", pattern)) if not texts else compiled
-    for text in samples if not texts else ():
+    endless = re.compile(_UP_TO.sub(r"{\1,}+", pattern))  # behind the most that a repeat may take, more is left by luck
+    refused = not any(map(endless.match, samples))
+    giving = re.compile(_PATIENT.sub(r"\1", pattern)) if refused else compiled
+    for text in samples if refused else ():
         if giving.match(text):
             raise AssertionError(
                 f"{where}: expected a pattern that matches, found one that refuses {text!r}, as what it repeats "
@@ -252,3 +256,12 @@ def _check_begins(where: str, form: Form) -> None:
     found = beginnings(form)
     if found != set(form.begins):
         raise AssertionError(f"{where}.begins: expected {in_words(found)}, found {form.begins!r}")
+
+
+def _check_parameter(where: str, form: Form) -> None:
+    tail = re.compile(expand(form.tail))
+    ambiguous = next(filter(tail.match, _matches(form.parameter) if form.body == "parameters" else ()), None)
+    if ambiguous is not None:
+        raise AssertionError(
+            f"{where}.parameter: expected what the tail does not match, as either would be read, found {ambiguous!r}"
+        )
