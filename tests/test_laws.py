@@ -805,6 +805,18 @@ def test_a_tail_that_begins_with_a_bracket_is_told_from_one_too_many(tail, text,
     laws.check_chunking(f"{{{head}{text}", dialects=own)
 
 
+@pytest.mark.parametrize("end", [r"\n", r"\r\n", r"\n</p>"])
+@given(st.text("\r\nx#]", max_size=8))
+@example("\n]\n#")
+@example("\n</p>x\n</p>#")
+def test_a_line_break_before_a_value_is_told_from_its_end(end, text):
+    """Where a value ends in a line break, one that is trimmed at its beginning is none of its ends."""
+    parts = {"parameter": r"\[(?P<key>\w{1,32}+)\]", "value_end": end, "tail": "{ws}#", "trim": True}
+    own = row(head="=>{name}!", body="parameters", **parts)
+    laws.check_chunking(f"=>f![a]{text}", dialects=own)
+    laws.check_chunking(f"=>f![a]{text}", dialects=own, tolerance="strict")
+
+
 BETWEEN_TAGS = [row for row in dialects() if row.writing is not None and row.writing.parameter]
 DECLARED = [
     *({"type": kind} for kind in ("string", "integer", "boolean", "null", "array", "object")),

@@ -25,7 +25,7 @@ from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern, Patterns
+from callmark.reading.patterns import BLANKS_LIMIT, DATA, HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
@@ -270,7 +270,8 @@ class ParametersReader:
         if begin in _LINE_BREAKS and at + len(begin) == len(buffer):
             return at  # what follows tells whether a value is there
         stop = self._stop
-        if begin[0] in "\r\n" and (not stop.may_begin(begin) or stop.match(buffer, at) is None):
+        found = stop.match(buffer, at) if begin[0] in "\r\n" and stop.may_begin(begin) else None
+        if begin[0] in "\r\n" and (found is None or found.lastgroup in DATA):
             if stop.may_begin(begin) and stop.may_match(buffer, at):
                 return at
             at += 2 if begin == "\r\n" else begin[0] == "\n"
