@@ -20,6 +20,7 @@ Context = Literal["fence", "code", "quote"]
 BATCH: Final = 4096
 """Characters that are kept before they are read: long enough to make the cost per chunk vanish."""
 
+_BLANK: Final = " \t\r\n"
 _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 
@@ -115,7 +116,7 @@ class Contexts:
     @property
     def sole_fence(self) -> str:
         """The run that opened the fence we are in, if nothing but white space stood in it so far; else ""."""
-        return self._fence if self._sole and not self._line.strip() else ""
+        return self._fence if self._sole and not self._line.strip(_BLANK) else ""
 
     def read(self) -> None:
         """Read what was kept."""
@@ -134,7 +135,7 @@ class Contexts:
             if "`" in text:
                 self._read_line(text)
             elif len(self._line) < LINE_LIMIT:
-                self._line += text[:LINE_LIMIT]
+                self._line += text[: LINE_LIMIT - len(self._line)]
             return
         first = text.find("\n") + 1
         if not first:
@@ -166,13 +167,16 @@ class Contexts:
         if self._indent > INDENT:
             for rest in text[at:end].split("\n")[:-1]:
                 self._read_line(f"{rest}\n")
-        elif self._sole and text[at:end].strip():
+        elif self._sole and text[at:end].strip(_BLANK):
             self._sole = False
 
     def _read_line(self, line: str) -> None:
         """Read a piece of one line, its line break included where it has come."""
-        if len(self._line) < LINE_LIMIT:
-            self._line += line[: LINE_LIMIT - len(self._line)]
+        room = LINE_LIMIT - len(self._line)
+        if room > 0:
+            self._line += line[:room]
+        if self._sole and len(line) > room and line[max(room, 0) :].strip(_BLANK):
+            self._sole = False
         if self._indent > INDENT:
             self._leave_item(self._line)
         if not self._fence:
@@ -209,7 +213,7 @@ class Contexts:
         self._fence, self._indent = fence_behind(self._line, self._runs, opened, self._indent)
         if self._fence != opened:
             self._sole = not opened
-        elif self._line.strip(" \t\r\n"):
+        elif self._line.strip(_BLANK):
             self._sole = False
         self._line = ""
         self._code = self._runs = 0
