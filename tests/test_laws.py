@@ -805,6 +805,18 @@ def test_a_tail_that_begins_with_a_bracket_is_told_from_one_too_many(tail, text,
     laws.check_chunking(f"{{{head}{text}", dialects=own)
 
 
+@pytest.mark.parametrize("tail", ["}", "}}", "]", ")>"])
+@given(st.text("})] ,x", max_size=6), st.sampled_from(['{"c": "\\\\"', '{"c":1', "{'c':'x'", "{c:[1]"]))
+@example("}}}", '{"c": "\\\\"')
+def test_a_tail_behind_an_envelope_is_told_from_a_brace_too_many(tail, text, arguments):
+    """Nor is it waited for what comes behind it, where nothing does."""
+    own = row(head=r"::(?=\{)", body="envelope", tail=re.escape(tail), begins=":")
+    begun = f'::{{"name":"f","arguments":{arguments}'
+    laws.check_chunking(f"{begun}{text}", dialects=own)
+    laws.check_chunking(f"{begun}}}}}{tail}", dialects=own)
+    assert len(parse(f"{begun}}}}}{tail}", dialects=own).calls) == 1
+
+
 @pytest.mark.parametrize("end", [r"\n", r"\r\n", r"\n</p>"])
 @given(st.text("\r\nx#]", max_size=8))
 @example("\n]\n#")

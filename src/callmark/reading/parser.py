@@ -331,7 +331,8 @@ class Parser(SectionReading):
             if not more:
                 if not final or self._mode == IN_TEXT:
                     break
-                self._cut()
+                if not self._goes_on_to_the_end():
+                    self._cut()
         at = self._at
         mode = self._mode
         if mode in _IN_MARKER:
@@ -361,6 +362,14 @@ class Parser(SectionReading):
             pattern = self._section.section.next
         return None if pattern is None else pattern.waits
 
+    def _goes_on_to_the_end(self) -> bool:
+        """Tell the reader of an envelope that no more text comes; return whether it has not been told before."""
+        reader = self._reader
+        if self._mode != IN_CALL or not isinstance(reader, EnvelopeReader) or reader.final:
+            return False
+        reader.final = True
+        return True
+
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
         whole = self._salvages and self._reached_closer()
@@ -380,12 +389,9 @@ class Parser(SectionReading):
         self._leave(size)
 
     def _reached_closer(self) -> bool:
-        """Read on to the text's end; return whether a call of a given tool lacks nothing there but its closer."""
+        """Return whether a call of a given tool lacks nothing at the text's end but its closer."""
         if self._tools is None or self._name not in self._tools:
             return False
-        if self._mode == IN_CALL and isinstance(self._reader, EnvelopeReader):
-            self._reader.final = True
-            self._in_call()
         tail = self._entry.patterns.tail
         return self._mode == IN_TAIL and tail is not None and tail.may_match(self._buffer, self._at)
 
