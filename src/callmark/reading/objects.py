@@ -169,7 +169,8 @@ class ObjectReader:
         return stops
 
     def rewritten(self, chunk: str) -> str | None:
-        """None: what does not pass as it is must be read closely."""
+        """As of `pairs.PairsReader`: here all that does not pass as it is must be read closely."""
+        return None  # said, as mypyc compiles a body without a statement to one that crashes
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.

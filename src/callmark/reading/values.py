@@ -201,7 +201,8 @@ class ValueReader:
     # Structure: everything between strings and words.
 
     def rewritten(self, chunk: str) -> str | None:
-        """None: what does not pass as it is must be read closely."""
+        """As of `pairs.PairsReader`: here all that does not pass as it is must be read closely."""
+        return None  # said, as mypyc compiles a body without a statement to one that crashes
 
     def _read_structure(self, buffer: str, at: int, base: int) -> int:
         size = len(buffer)
