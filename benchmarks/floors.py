@@ -48,10 +48,11 @@ _SIGNS: Final = tuple(
 def find_decode_and_tell(
     text: str, opener: str, slices: Sequence[tuple[int, int]] | None, json_texts: Sequence[str]
 ) -> list[Any]:
-    """Do what `find_and_decode` does, and what is asked of callmark besides, by those of its parts that are C.
+    """Do what `find_and_decode` does, and what is asked of callmark besides, in a short loop over parts that are C.
 
-    That is a look, by `re`, at each sign before a call with which a marker of any dialect or a fence may begin, and
+    That is a look, by `re`, at each sign before a call with which a marker of most dialects or a fence may begin, and
     four events for the call with their texts and spans. Where it stands is known beforehand, so nothing is decided.
+    It is no bound: it says what these parts cost as callmark uses them, and another way to search may cost less.
     """
     find = text.find
     events: list[Any] = []

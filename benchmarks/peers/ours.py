@@ -102,7 +102,7 @@ class FindAndDecode:
 
 
 class Parts(FindAndDecode):
-    """What all parts that are C must do for a reader that is asked what callmark is."""
+    """What the parts of callmark that are C cost, where nothing is decided."""
 
     def whole(self) -> Callable[[str], Any]:
         task = self.task
