@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from inspect import isroutine
 from math import isfinite
@@ -147,8 +147,7 @@ def declared_types(schema: Any, root: Any) -> Types:
     a union says narrows down what the schema around it says.
     """
     if isinstance(schema, MAPPING) and _NARROWS.isdisjoint(schema):
-        types = schema.get("type")
-        return _NO_TYPES if types is None else _named(types) if isinstance(types, str) else _named(*_names(types))
+        return _said(schema.get("type"))
     free, members = _allowed(schema, root)
     types = free or frozenset(map(type_of, members))
     if "string" in free:
@@ -161,9 +160,10 @@ def declared_types(schema: Any, root: Any) -> Types:
     return Types(types | {"null"} if None in members else types, spelled)
 
 
-def _names(types: Any) -> Iterator[str]:
-    """Yield what a list of types holds, nothing of what is none."""
-    return (name for name in (types if isinstance(types, list | tuple) else ()) if isinstance(name, str))
+def _said(types: Any) -> Types:
+    """Return what `type` of a schema says: a name or a list of them; nothing where it is anything else."""
+    names = [types] if isinstance(types, str) else types if isinstance(types, list | tuple) else ()
+    return _named(*(name for name in names if isinstance(name, str)))
 
 
 @lru_cache(maxsize=256)
@@ -172,7 +172,6 @@ def _named(*names: str) -> Types:
     return Types() if "any" in types else Types(types)
 
 
-_NO_TYPES: Final = Types()
 _NARROWS: Final = frozenset(("enum", "const", "nullable", "$ref", "anyOf", "oneOf", "allOf"))
 """What says more of a value's type than `type` does: few schemas of parameters have any."""
 
@@ -183,8 +182,7 @@ _Allowed: TypeAlias = tuple[frozenset[str], list[Any]]
 def _allowed(schema: Any, root: Any, depth: int = 0) -> _Allowed:
     if not isinstance(schema, MAPPING) or depth > _DEPTH_LIMIT:  # a `$ref` may go round in circles
         return frozenset(), []
-    types = schema.get("type")
-    free: frozenset[str] = _named(*([types] if isinstance(types, str) else _names(types)))
+    free: frozenset[str] = _said(schema.get("type"))
     nullable = schema.get("nullable") is True
     free = free | {"null"} if free and nullable else free
     members = [*schema["enum"]] if isinstance(schema.get("enum"), list) else []

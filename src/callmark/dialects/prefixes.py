@@ -1,4 +1,5 @@
-r"""Turns a pattern into one that matches its unfinished beginnings at the end of a text.
+r"""Derives from patterns what reading and writing ask of them: unfinished beginnings, what several have in common, with
+which characters and texts a match begins.
 
 Where a chunk ends inside a possible marker, the scanner must know whether more text could complete it. For `\[CALL: f`
 the answer is the pattern `(?:\Z|\[(?:\Z|C(?:\Z|A(?: ... ))))`: at each element the text may be over. Such a pattern is
