@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callmark.errors import ToolsError
-from callmark.reading.decoder import Undecodable, decode, decode_at, window_up_to
+from callmark.reading.decoder import Undecodable, decode, decode_at
 from callmark.reading.schemas import NUMBER, Parameters, holdable, known_tools, scalar
 from callmark.toolshapes import Types, declared_types
 
@@ -81,6 +81,7 @@ def test_what_is_no_json_is_refused(text):
         '{"a" :1,"a"\n:2}',
         '{"":1,"":2}',
         r'{"a":1,"\u0061":2}',
+        '{"a" \t\r\n:1,"a"  :2}',
         r'{"\"":1,"\"":2}',
         r'{"\\":1,"\\":2}',
         r'{"\\":1,"\\":2,"b":"\":"}',
@@ -234,9 +235,11 @@ def _by_json(text):
 
 
 @settings(deadline=None)
-@given(json_texts())
-@example(r'{"\\":1,"\"":":","\u0061":{"a":1}}')
-def test_decode_agrees_with_json(text):
+@given(json_texts(), st.booleans())
+@example(r'{"\\":1,"\"":":","\u0061":{"a":1}}', False)
+def test_decode_agrees_with_json(text, long):
+    if long:
+        text = f'[{text},"{"x" * 3000}"]'
     kind, content = _by_json(text)
     ours = read(text)
     assert ours[0] == kind
@@ -509,17 +512,25 @@ def test_where_a_window_cuts_a_value_makes_no_difference(window):
     assert decode_at(text, 0, 64, window) == ({"k": [1, -2500.0, "a\n", {"b": None}, True]}, text.index(" and"))
 
 
-def test_a_guess_widens_the_first_window_and_an_error_in_it_costs_what_was_copied():
+@pytest.mark.parametrize("window", range(1, 40))
+@pytest.mark.parametrize("rest", ["", ")]", ")] and [CALL: f({})] more", ' )] {"k": 1})]'])
+def test_a_guess_at_the_end_of_a_value_makes_no_difference_but_to_its_time(window, rest):
+    text = '{"k": "])}})]", "l": [{"m": "})]"}, 1]}'
+    assert decode_at(text + rest, 0, 64, window, "})]") == (json.loads(text), len(text))
+    with pytest.raises(Undecodable):
+        decode_at(text.replace("1", "1 2") + rest, 0, 64, window, "})]")
+
+
+def test_an_error_costs_what_was_copied():
     text = '{"k": "' + "x" * 100_000 + '", "l" 1}'
-    assert window_up_to(0, len(text)) == len(text) + 1
-    assert window_up_to(5, -1) == window_up_to(9, 40) < window_up_to(0, 10**7) < 10**6
     with pytest.raises(Undecodable) as refused:
-        decode_at(text, 0, 64, window_up_to(0, len(text)))
+        decode_at(text, 0, 64, len(text) + 1)
     assert refused.value.reached > 100_000
     broken = '{"k" 1, "l": "' + "x" * 100_000
-    with pytest.raises(Undecodable) as refused:
-        decode_at(broken, 0, 64, window_up_to(0, len(broken)))
-    assert 5 < refused.value.reached == len(broken) // 16
+    for read in (lambda: decode_at(broken, 0, 64, len(broken) + 1), lambda: decode(broken, 64)):
+        with pytest.raises(Undecodable) as refused:
+            read()
+        assert 5 < refused.value.reached == len(broken) // 16
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])

@@ -492,7 +492,9 @@ class CallReading:
         """
         source = raw[begin:behind] if self._json is None else ""
         try:
-            value = decode(source or "{}" if self._json is None else self._json.take(), self._limits.nesting)
+            value = decode(
+                source or "{}" if self._json is None else self._json.take(), self._limits.nesting, spares_memory=True
+            )
         except Undecodable as error:
             expected = MALFORMED_CODES[error.code]
             if error.key is not None:

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, TypeAlias
 
 from callmark.events import JsonValue
-from callmark.reading.decoder import SHORT, Undecodable, decode, decode_at, encode, window_up_to
+from callmark.reading.decoder import Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.parameters import (
     HOLD,
@@ -43,7 +43,8 @@ _SIMPLE_PAIR: Final = Pattern(
 )
 _BEFORE_VALUE: Final = Pattern(_PAIR_KEY)
 _BEHIND_VALUE: Final = Pattern(_PAIR_END)
-_QUOTED: Final = ('"', "{", "[")
+_ENDS: Final = {'"': '"', "{": "}", "[": "]"}
+_QUOTED: Final = tuple(_ENDS)
 _WINDOW: Final = 1024  # characters of a value that are looked at first: few are longer
 _CDATA: Final = "<![CDATA["
 
@@ -78,7 +79,7 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
     at = begin.end()
     if _OBJECT.match(buffer, at) is None:
         return at
-    if 0 <= guess - at <= SHORT:
+    if guess >= at:
         source = buffer[at:guess]
         if envelope or source[-1:] != "}":
             source = source.rstrip(_BLANK)
@@ -92,7 +93,7 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
             except Undecodable as error:
                 if not error.cut:  # cut: the guessed end stands in a string
                     return at + error.reached
-    value, end = decode_at(buffer, at, depth_limit, window_up_to(at, guess))
+    value, end = decode_at(buffer, at, depth_limit, closer="" if envelope else "}" + parts.guess)
     source = buffer[at:end]
     return _closed(parts, buffer, end, name, source, source, value)
 
@@ -136,7 +137,7 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             if found is None or not buffer.startswith(_QUOTED, found.end()):
                 return at
             key, at = found[1], found.end()
-            long, end = decode_at(buffer, at, depth_limit - 1, _WINDOW)
+            long, end = decode_at(buffer, at, depth_limit - 1, _WINDOW, _ENDS[buffer[at]] + parts.guess)
             json = buffer[at:end]
             separator = _BEHIND_VALUE.match(buffer, end)
             if separator is None:
