@@ -233,6 +233,7 @@ SLOPPY = (
     '<function name="f"><param name="a">1<param name="b">2</param></function>',
     '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a">1</｜DSML｜invoke><｜DSML｜invoke name="f"></｜DSML｜invoke>',
     "[CALL: f(" + "[" * 70 + "]" * 70 + ")]", '[CALL: f({"a": "' + "x" * 2000 + '"})]', "[CALL: f({1: 2})]",
+    r'[CALL: f(a=r"\d", b=[r"x", R"\\", "y"])]', r"""[f(a=r'''x'\n''')]""",
 )  # fmt: skip
 """Markers that are nearly good: what tolerant reading repairs, and one of each kind that nothing can."""
 
@@ -247,7 +248,8 @@ HOSTILE = (
     "<function_calls><function_call>", "<function_call><tool>f</tool><args_json>", "\nAction: f\nAction Input: {",
     "</tool_", "<|tool_call_end|", "})]", "}}", "]]", "((", "\\u", "\\ud83d", "\\ude00", "\\'", '\\"', '"a":',
     '"a": 1', "a=", "a=1, ", "'b'", "null", "None", "-", "1e400", "NaN", "0" * 20, '"name": "g"', '"arguments": {}',
-    '"id": "x"', "&#", "&#0;", "&#xD800;", "&#65;", "]]", "＝", "：", "“", " " * 70, "[" * 70, '{"a":' * 9, "x" * 130,
+    '"id": "x"', "&#", "&#0;", "&#xD800;", "&#65;", "]]", "＝", "：", "“", 'r"', "a=r'", " " * 70, "[" * 70,
+    '{"a":' * 9, "x" * 130,
 )  # fmt: skip
 """Pieces that open, close, quote, hide and cut; the parts of a surrogate pair; and what is longer than some limit."""
 
@@ -369,7 +371,7 @@ options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 _VALUES = (
     "'a'", '"b"', r"'it\'s'", '"it\'s"', """'say "x"'""", r"'a\\'", r"'a\\\'b'", r"""'a\"b'""", r"'\x41'", "''", '""',
-    "'''x'''",
+    "'''x'''", r'r"\d"', r"R'\'x'", r"""r'''a'b\'''""", 'r"', "r",
     "True", "None", "true", "null", "1", "-2.5", "1e400", "007", "foo", "2024-01-02", "tea", "x y", "",
     "[1, 2]", "[1\n,2]", "['a', None]", """{'k': 'v: w'}""", '{"k" : "v : w"}', '{"a":1,"a":2}', "{'a':1,'a':2}",
     "{1: 2}",

@@ -55,7 +55,7 @@ REPAIR_CODES: dict[str, str] = {
     "full-width-punctuation": "full-width punctuation was read as its ASCII counterpart",
     "curly-quotes": "curly quotes were read as string quotes",
     "single-quotes": "a single-quoted string was read where the dialect wants double quotes",
-    "python-literal": "True, None, a tuple or a number such as `.5` or `0x1F` was read where the dialect wants JSON",
+    "python-literal": "True, None, a tuple, a raw string or a number like `.5` was read where the dialect wants JSON",
     "bare-key": "a key without quotes was read",
     "bare-value": "a word without quotes was read as a string",
     "colon-for-equals": "a colon was read where the dialect wants an equals sign",

@@ -25,7 +25,7 @@ from callmark.reading.lookahead import (
 )
 from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import Parameters, scalar
-from callmark.reading.strings import CURLY
+from callmark.reading.strings import CURLY, RAW_PREFIX
 from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
 from callmark.toolshapes import Types
 
@@ -35,6 +35,7 @@ _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
+_NO_KEY_QUOTES: Final = ("'", *RAW_PREFIX)
 _COLON_SIGN: Final = Pattern("[:：]")
 
 
@@ -230,7 +231,7 @@ class ArgumentsReader(ValueReader):
         """What was held is followed by `=`: it is a key."""
         held = "".join(self._held or ())
         quote = self._held_kind
-        if quote == "'" or (not quote and not self._keys.fullmatch(held)):
+        if quote in _NO_KEY_QUOTES or (not quote and not self._keys.fullmatch(held)):
             return self._die("unexpected-text", '"," or ")"', at)
         if char == ":":
             if not self._tolerant:

@@ -244,7 +244,7 @@ WANTED: Final[Mapping[str, str]] = {
     "full-width-punctuation": "ASCII punctuation",
     "curly-quotes": "straight double quotes",
     "single-quotes": "double quotes",
-    "python-literal": "true, false, null, an array or a number of JSON",
+    "python-literal": "true, false, null, an array, a number or a string of JSON",
     "bare-key": "a key in double quotes",
     "bare-value": "a string in double quotes",
     "colon-for-equals": '"="',

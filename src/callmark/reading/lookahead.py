@@ -41,7 +41,7 @@ _QUOTED_KEY: Final = (
 _COMMENT: Final = r"(?:/[/*]|#)"
 _WORD: Final = "(?:true|false|null|True|False|None)"
 _ITEM: Final = (
-    rf"(?:{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{MARKED_KEY}{_BLANKS}[,\]])"
+    rf"(?:[rR]?+{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{MARKED_KEY}{_BLANKS}[,\]])"
 )
 
 _SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"

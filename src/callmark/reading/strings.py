@@ -61,6 +61,15 @@ _ENDS: Final = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
 """Curly quotes that open a string, each with the kind of string that it is."""
 TRIPLE: Final = ('"""', "'''")
+_RAW: Final = {
+    quote: Pattern(rf"(?:[^{quote[0]}\\{line}\ud800-\udfff]++|\\[^{line}\ud800-\udfff]{short})*+")
+    for quote, line, short in (
+        *((quote, r"\r\n", "") for quote in "\"'"),
+        *((quote, "", rf"|{quote[0]}{{1,2}}(?=[^{quote[0]}])") for quote in TRIPLE),
+    )
+}
+"""Content of a raw string of Python: what stands behind a backslash does not end it."""
+RAW_PREFIX: Final = "rR"
 
 
 def lone_surrogate(text: str) -> re.Match[str] | None:
@@ -134,7 +143,7 @@ class StringReader:
 
     __slots__ = (
         "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
-        "_inner", "_key", "_literal", "_marks", "_put", "_python", "_quote", "_refuses", "_repairs", "_search",
+        "_inner", "_key", "_literal", "_marks", "_put", "_python", "_quote", "_raw", "_refuses", "_repairs", "_search",
         "_swallows", "_triple", "code", "comma", "doubt", "expected", "status", "stops",
     )  # fmt: skip
 
@@ -157,9 +166,13 @@ class StringReader:
         direct    whether chunks that need no look may be taken as they are
         delimited whether `quote` is a delimiter of the dialect's own, of any length: there are no escapes then
         opened    what was read of it already
+
+        A prefix before the quote says that it is a raw string of Python: there are no escapes either.
         """
         self._put = put
         self._delimited = delimited
+        self._raw = quote.lstrip(RAW_PREFIX) if quote[0] in RAW_PREFIX and not delimited else ""
+        quote = self._raw or quote
         self._triple = quote in TRIPLE and not delimited
         self._quote = quote if delimited else quote[0] if self._triple else CURLY.get(quote, quote)
         self._python = python
@@ -192,7 +205,7 @@ class StringReader:
 
     def _pass_plain(self) -> None:
         """Let chunks that are nothing but content pass, where they need not be looked at."""
-        passes = self._direct and self._quote == '"' and not (self._triple or self._delimited)
+        passes = self._direct and self._quote == '"' and not (self._triple or self._delimited or self._raw)
         passes = passes and self._fresh is None and self._controls is _CONTROL_ESCAPE
         self._search = STOPS_DOUBLE if self._around is None else self._around.stops
         self.stops = (self._search if self._around is None else self._passes) if passes else None
@@ -216,6 +229,8 @@ class StringReader:
         quote = self._quote
         if self._delimited:
             return self._read_delimited(buffer, at)
+        if self._raw:
+            return self._read_raw(buffer, at)
         size = len(buffer)
         if self._carried:
             self._carry_on(self._carried + buffer[at : at + HOLD_LIMIT], len(self._carried))
@@ -434,6 +449,21 @@ class StringReader:
             return stop
         self.status = DONE
         return end + len(quote)
+
+    def _read_raw(self, buffer: str, at: int) -> int:
+        """Read a raw string of Python."""
+        end = _RAW[self._raw].match(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
+        if end > at:
+            self._put(quoted(buffer[at:end])[1:-1])
+        if buffer.startswith(self._raw, end):
+            self.status = DONE
+            return end + len(self._raw)
+        rest = buffer[end : end + 3]
+        if rest == "\\" or self._raw.startswith(rest):  # the first half of an escape, or of what closes it
+            return end
+        if rest[0] in "\r\n":
+            return self._die("control-character", "the end of the string", end)
+        return self._die("lone-surrogate", "a character", end)
 
     def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
         """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.

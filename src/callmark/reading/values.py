@@ -42,7 +42,7 @@ from callmark.reading.lookahead import (
 from callmark.reading.patterns import Pattern
 from callmark.reading.runs import is_bare_value, loose_word
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
-from callmark.reading.strings import CURLY, TRIPLE, StringReader
+from callmark.reading.strings import CURLY, RAW_PREFIX, TRIPLE, StringReader
 
 STRUCTURE: Final = 0  # mode
 STRING: Final = 1
@@ -526,6 +526,10 @@ class ValueReader:
             if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]):
                 return None
             return char if char in "\"'" and self._tolerant else ""
+        if char in RAW_PREFIX and self._tolerant:
+            behind = buffer[at + 1 : at + 2]
+            quote = self._perhaps_triple(behind, buffer, at + 1) if behind and behind in "\"'" else behind and ""
+            return char + quote if quote else None if quote is None or not behind else ""
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return self._perhaps_triple(char, buffer, at)
         return char if char in CURLY and self._tolerant else ""
@@ -617,6 +621,8 @@ class ValueReader:
         if self._flavour == "braces":
             if quote != self._delimiter:
                 self._repair("plain-quotes", base + at, base + at + 1)
+        elif quote[0] in RAW_PREFIX:
+            self._repair("python-literal", base + at, base + at + 1)
         elif quote in TRIPLE:
             self._repair("triple-quotes", base + at, base + at + 3)
         elif quote == "'" and self._flavour != "python":
@@ -630,7 +636,7 @@ class ValueReader:
         mended = self._choose_sink(at, base)
         if self.status == DEAD:
             return at
-        ends, refuses = self._closing(quote) if mended else (None, None)
+        ends, refuses = self._closing(quote) if mended and quote[0] not in RAW_PREFIX else (None, None)
         if self._tolerant and self._nested is None and (quote == "'" or quote == '"'):
             plain = self._around.plain[quote].match(buffer, at + 1)
             if plain is not None and (ends is None or ends.match(buffer, plain.end()) is not None):
