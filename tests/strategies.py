@@ -55,7 +55,8 @@ _numbers = st.sampled_from(
 ) | st.integers().map(str)
 _bare = st.sampled_from(
     ["007", "Oslo", "New York", "it's", "https://x/?p=1&q=2", "C:\\new\\table", "1e400", "NaN", "true", "True", "None",
-     "null", "1", "2.5", "-1e3", "东京 都", "a:b", "<think>", "</tool_call>", "`x`", "+1", "#1", "a\tb", ".", "x'y'"]
+     "null", "1", "2.5", "-1e3", "东京 都", "a:b", "<think>", "</tool_call>", "`x`", "+1", "#1", "a\tb", ".", "x'y'",
+     "r", "R 'x'"]
 ) | _joined([piece for piece in NASTY if "\n" not in piece])  # fmt: skip
 
 _STRATEGIES: dict[str, st.SearchStrategy[str]] = {

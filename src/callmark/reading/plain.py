@@ -15,7 +15,7 @@ DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `d
 _PLAIN: Final = r"[ -&(-\[\]-\U0010ffff]*+"  # `[^'\\\x00-\x1f]` as ranges, in which `re` is faster
 SINGLE: Final = rf"""'{_PLAIN}(?:\\[\\'"bfnrt]{_PLAIN})*+'"""
 BARE: Final = (
-    rf"""[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
+    rf"""(?![rR]')[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
 )
 
 

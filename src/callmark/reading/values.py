@@ -526,10 +526,13 @@ class ValueReader:
             if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]):
                 return None
             return char if char in "\"'" and self._tolerant else ""
-        if char in RAW_PREFIX and self._tolerant:
-            behind = buffer[at + 1 : at + 2]
-            quote = self._perhaps_triple(behind, buffer, at + 1) if behind and behind in "\"'" else behind and ""
-            return char + quote if quote else None if quote is None or not behind else ""
+        if char in RAW_PREFIX:
+            if at + 1 == len(buffer):
+                return None
+            behind = buffer[at + 1]
+            raw = behind == "'" or (behind == '"' and self._tolerant)  # in the grammar, `r` may be a word
+            quote = self._perhaps_triple(behind, buffer, at + 1) if raw else ""
+            return char + quote if quote else quote
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return self._perhaps_triple(char, buffer, at)
         return char if char in CURLY and self._tolerant else ""
@@ -622,6 +625,8 @@ class ValueReader:
             if quote != self._delimiter:
                 self._repair("plain-quotes", base + at, base + at + 1)
         elif quote[0] in RAW_PREFIX:
+            if not self._tolerant:
+                return self._die("unexpected-text", "a value", at + 1)
             self._repair("python-literal", base + at, base + at + 1)
         elif quote in TRIPLE:
             self._repair("triple-quotes", base + at, base + at + 3)
