@@ -17,7 +17,7 @@ from callmark.dialects.fences import FENCE, FENCE_LINE, INDENT, LINE_LIMIT, QUOT
 
 Context = Literal["fence", "code", "quote"]
 
-BATCH: Final = 4096
+BATCH: Final = 1024
 """Characters that are kept before they are read: long enough to make the cost per chunk vanish."""
 
 _BLANK: Final = " \t\r\n"

@@ -46,10 +46,10 @@ class Remembered(dict[str, _Answer]):
 
     def __init__(self, ask: Callable[[str], _Answer]) -> None:
         """Take what answers."""
-        self._ask = ask
+        self.ask = ask
 
     def __missing__(self, text: str) -> _Answer:
-        answer = self._ask(text)
+        answer = self.ask(text)
         if len(text) <= SHORT:
             if len(self) >= _REMEMBERED:
                 self.clear()
