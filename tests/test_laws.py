@@ -805,6 +805,20 @@ def test_a_tail_that_begins_with_a_bracket_is_told_from_one_too_many(tail, text,
     laws.check_chunking(f"{{{head}{text}", dialects=own)
 
 
+@pytest.mark.parametrize(
+    "wrapped", ['<|tools_prefix|>[{"f": %s}]<|tools_suffix|>', '<tool_call>{"f": %s}</tool_call>', '{"f": %s}']
+)
+@given(st.text("{[", min_size=1, max_size=4), st.data())
+@example("{[", None)
+def test_a_missing_bracket_is_told_from_several_however_the_text_is_cut(wrapped, brackets, data):
+    """Where fewer are missing is read first, and what may still come decides."""
+    begun = "".join('{"a": ' if bracket == "{" else "[" for bracket in brackets)
+    closers = "".join("}" if bracket == "{" else "]" for bracket in reversed(brackets))
+    dropped = 0 if data is None else data.draw(st.integers(0, len(closers) - 1))
+    text = wrapped % f'{{"a": {begun}1{closers[:dropped]}{closers[dropped + 1 :]}}}'
+    laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f"])
+
+
 @pytest.mark.parametrize("tail", ["}", "}}", "]", ")>"])
 @given(st.text("})] ,x", max_size=6), st.sampled_from(['{"c": "\\\\"', '{"c":1', "{'c':'x'", "{c:[1]"]))
 @example("}}}", '{"c": "\\\\"')

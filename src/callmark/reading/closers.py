@@ -56,7 +56,7 @@ class Endings:
     """
 
     def __init__(self, form: Form, section: Section | None, due: str, inside: bool, final: bool) -> None:
-        """Make a pattern for each change. None matches the beginning of what another matches, so all can be asked."""
+        """Make a pattern for each change, in the order in which they are asked."""
         tail = anonymous(form.tail)
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
@@ -65,6 +65,7 @@ class Endings:
             tail = f"(?={(section.mended_last if final else section.mended).text})"
         first = _BRACKET_TAIL.match(form.tail)  # of a tail that has more to it, as `}}`
         may_be_bracket = first is not None or re.match(tail, "]x") is not None
+        self._final = final
         self._ways: list[tuple[str, int, Pattern]] = []  # code of the repair, how many closers are missing
         if tail or bracket is not None:
             only_tail = len(due) == (bracket is not None)
@@ -109,10 +110,16 @@ class Endings:
         self._ways.append((code, missing, Pattern(f"{before}(?P<closers>{closers}){tail}")))
 
     def ending(self, buffer: str, at: int, base: int) -> Ending | None:
-        """Return how the marker ends whose closers begin at index `at`; `base` is the position of the buffer."""
+        """Return how the marker ends whose closers begin at index `at`; `base` is the position of the buffer.
+
+        The first of the ways that fits is taken, and what may still become one is waited for: of `}}}`, which is the
+        end where one closer is missing, `}}` is the end where two are.
+        """
         for code, missing, pattern in self._ways:
             found = pattern.match(buffer, at)
             if found is None:
+                if not self._final and pattern.may_match(buffer, at):
+                    return None
                 continue
             groups = found.groupdict()
             changed = [Repair("missing-closer", Span(base + at, base + at))] * missing
