@@ -401,6 +401,7 @@ def test_what_a_schema_declares(schema, types):
         ({"enum": [0.5, "auto"]}, "0.5", "0.5"),
         ({"enum": [[1], "auto"]}, "[1]", '"[1]"'),
         ({"enum": [float("nan"), "auto"]}, "NaN", '"NaN"'),
+        pytest.param({"enum": [10**5000, "auto"]}, "1", '"1"', id="an integer that is too long"),
         ({"const": 5}, "5", "5"),
         ({"const": "5"}, "5", '"5"'),
         ({"anyOf": [{"type": "string"}, {"const": 5}]}, "5", '"5"'),
@@ -419,6 +420,25 @@ def test_parameters_without_a_name_of_their_own_are_declared_by_the_rest():
     assert parameters.declared("x") == {"integer"}
     assert parameters.declared("y") == {"string"}
     assert Parameters({"additionalProperties": False}).declared("y") is None
+
+
+def test_a_schema_says_by_references_and_unions_too_what_the_parameters_are():
+    """A model of pydantic that refers to itself has nothing but a reference."""
+    node = {"properties": {"name": {"type": "string"}, "next": {"$ref": "#/$defs/Node"}}, "required": ["name"]}
+    whole = Parameters({"$ref": "#/$defs/Node", "$defs": {"Node": node}})
+    assert whole.names == ("name", "next")
+    assert whole.declared("name") == {"string"}
+    assert whole.within("next", as_list=False).declared("name") == {"string"}
+    assert whole.lacks("nam")
+    assert whole.takes(["name"], without=[])
+    assert not whole.takes(["next"], without=[])
+    parts = [{"properties": {"b": {"type": "integer"}}}, {"additionalProperties": {"type": "boolean"}}]
+    together = Parameters({"properties": {"a": {"type": "string"}}, "allOf": parts})
+    assert together.names == ("a", "b")
+    assert [together.declared(key) for key in "abc"] == [{"string"}, {"integer"}, {"boolean"}]
+    either = Parameters({"properties": {"a": {}}, "oneOf": [{"required": ["a"]}, *parts]})
+    assert either.names == ("a",), "which of the branches holds is not known, and no value is bound by one"
+    assert either.declared("b") == {"integer"}
 
 
 def test_what_is_declared_of_the_members_of_a_parameter():

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from inspect import isroutine
-from math import isfinite
 from typing import Any, Final, Self, TypeAlias
 
 from callmark.errors import ToolsError
@@ -29,6 +28,9 @@ _DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 MAPPING: Final = (dict, Mapping)
 """What is a mapping, for `isinstance`: that a dict is one it sees ten times sooner so."""
 _ESCAPED = re.compile("(?:%[0-9A-Fa-f]{2})+")  # of a URI: references are URIs
+UNIONS: Final = ("anyOf", "oneOf", "allOf")
+"""The keywords that put schemas together."""
+_LONGEST: Final = 10**4300  # from here on CPython refuses to write an integer; no float is there but infinity
 _DEPTH_LIMIT: Final = 8  # references and unions inside of each other that are followed for a type
 
 
@@ -154,7 +156,7 @@ def declared_types(schema: Any, root: Any) -> Types:
         return Types(types | {"null"} if None in members else types)
     spelled = {member: json.dumps(member, ensure_ascii=False) for member in members if isinstance(member, str)}
     for member in members:
-        if member is None or isinstance(member, int) or (isinstance(member, float) and isfinite(member)):
+        if member is None or (isinstance(member, int | float) and abs(member) < _LONGEST):
             for text in (json.dumps(member), repr(member)):
                 spelled.setdefault(text, json.dumps(member))
     return Types(types | {"null"} if None in members else types, spelled)
@@ -172,7 +174,7 @@ def _named(*names: str) -> Types:
     return Types() if "any" in types else Types(types)
 
 
-_NARROWS: Final = frozenset(("enum", "const", "nullable", "$ref", "anyOf", "oneOf", "allOf"))
+_NARROWS: Final = frozenset(("enum", "const", "nullable", "$ref", *UNIONS))
 """What says more of a value's type than `type` does: few schemas of parameters have any."""
 
 _Allowed: TypeAlias = tuple[frozenset[str], list[Any]]
@@ -190,7 +192,7 @@ def _allowed(schema: Any, root: Any, depth: int = 0) -> _Allowed:
     allowed = _both((free, []), (frozenset(), members))
     if "$ref" in schema:
         allowed = _both(allowed, _allowed(pointed(schema["$ref"], root), root, depth + 1))
-    for union in ("anyOf", "oneOf", "allOf"):
+    for union in UNIONS:
         branches = schema.get(union)
         found = [_allowed(branch, root, depth + 1) for branch in (branches if isinstance(branches, list) else ())]
         if union != "allOf":
@@ -220,8 +222,11 @@ def _covers(types: frozenset[str], kind: str) -> bool:
     return kind in types or (kind == "integer" and "number" in types)
 
 
-def branches(schema: Any, root: Any) -> list[Mapping[str, Any]]:
-    """Return a schema, and those that it refers to or puts together: what any of them says may hold for a value."""
+def branches(schema: Any, root: Any, unions: Iterable[str] = UNIONS) -> list[Mapping[str, Any]]:
+    """Return a schema, and those that it refers to or puts together: what any of them says may hold for a value.
+
+    `unions` are the keywords that count: of `allOf` alone, all that is said holds.
+    """
     found: list[Mapping[str, Any]] = []
     level = [schema]
     for _ in range(_DEPTH_LIMIT):  # a `$ref` may go round in circles
@@ -229,7 +234,7 @@ def branches(schema: Any, root: Any) -> list[Mapping[str, Any]]:
         found += here
         level = [pointed(one["$ref"], root) for one in here if "$ref" in one]
         for one in here:
-            for union in ("anyOf", "oneOf", "allOf"):
+            for union in unions:
                 several = one.get(union)
                 level += several if isinstance(several, list) else []
     return found

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from callmark.errors import ToolsError
 from callmark.reading.patterns import Remembered
-from callmark.toolshapes import MAPPING, Types, branches, declared_types, listed, parts
+from callmark.toolshapes import MAPPING, UNIONS, Types, branches, declared_types, listed, parts
 
 ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
@@ -117,8 +117,11 @@ class Parameters:
 
         `root` is the schema to which references in it belong, where it is a part of another one.
         """
-        self._schema = schema
         self._root = schema if root is None else root
+        reached = branches(schema, self._root) if any(key in schema for key in ("$ref", *UNIONS)) else [schema]
+        self._said = reached if len(reached) == 1 else branches(schema, self._root, unions=("allOf",))
+        schema = schema if len(reached) == 1 else _together(reached)
+        self._others = schema.get("additionalProperties")
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
         self._types: dict[str, Types | None] = {}
@@ -126,8 +129,9 @@ class Parameters:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the parameters, in order."""
-        return tuple(key for key in self._properties if isinstance(key, str))
+        """The names of the parameters, in order; not those that only a branch of a union has."""
+        named = [said for one in self._said if isinstance(said := one.get("properties"), MAPPING)]
+        return tuple(dict.fromkeys(key for said in named for key in said if isinstance(key, str)))
 
     def declared(self, key: str) -> Types | None:
         """Return the declared JSON Schema types of a parameter, None where nothing is declared."""
@@ -136,7 +140,7 @@ class Parameters:
         return self._types[key]
 
     def _declaration(self, key: str) -> Any:
-        return self._properties.get(key, self._schema.get("additionalProperties"))
+        return self._properties.get(key, self._others)
 
     def within(self, key: str, *, as_list: bool) -> Parameters:
         """Return what is declared of the members of a parameter: of an object by their keys, of a list one for all."""
@@ -149,18 +153,11 @@ class Parameters:
         if as_list:
             members = next((one["items"] for one in reached if "items" in one), None)
             return {"additionalProperties": members}
-        said: dict[str, list[Any]] = {}
-        for one in reached:
-            named = one.get("properties")
-            for member, schema in named.items() if isinstance(named, MAPPING) else ():
-                said.setdefault(member, []).append(schema)
-        properties = {member: {"anyOf": schemas} for member, schemas in said.items()}
-        others = next((one["additionalProperties"] for one in reached if "additionalProperties" in one), None)
-        return {"properties": properties, "additionalProperties": others}
+        return _together(reached)
 
     def lacks(self, key: str) -> bool:
         """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
-        return bool(self._properties) and key not in self._properties and not self._schema.get("additionalProperties")
+        return bool(self._properties) and key not in self._properties and not self._others
 
     def takes(self, keys: Collection[str], *, without: Collection[str]) -> bool:
         """Return whether an object of just these keys is certainly meant for the tool.
@@ -168,12 +165,23 @@ class Parameters:
         Each is one of its parameters, none that it requires is missing, and none of `without`, which may be taken for
         something else, is one of them.
         """
-        required = self._schema.get("required")
-        wanted = required if isinstance(required, list) else []
+        wanted = [key for one in self._said if isinstance(said := one.get("required"), list) for key in said]
         known = self._properties
         return all(key in known for key in keys) and all(key in keys for key in wanted) and not any(
             key in known for key in without
         )
+
+
+def _together(schemas: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return what schemas of an object say of its members, as one."""
+    said: dict[str, list[Any]] = {}
+    for one in schemas:
+        named = one.get("properties")
+        for member, schema in named.items() if isinstance(named, MAPPING) else ():
+            said.setdefault(member, []).append(schema)
+    properties = {member: {"anyOf": found} for member, found in said.items()}
+    others = next((one["additionalProperties"] for one in schemas if "additionalProperties" in one), None)
+    return {"properties": properties, "additionalProperties": others}
 
 
 def known_tools(tools: Any) -> dict[str, Parameters] | None:
