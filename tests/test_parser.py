@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from enum import Enum
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -164,6 +165,22 @@ def test_a_subclass_of_str_is_read_as_the_text_that_it_is():
     (found,) = Parser().feed(Chunk("plain"))
     assert type(found.text) is str
     assert calls_of(Parser().feed(Chunk("[CALL: f()]")))[0].name == "f"
+
+
+def test_a_member_of_an_enumeration_is_read_as_its_text():
+    """Its `str` is its name."""
+    (text,) = Enum("Answer", {"CALL": "[CALL: f()]"}, type=str)
+    for events in (Parser().feed(text), SnapshotFeeder().feed(text), parse(text).events):
+        assert [call.raw for call in calls_of(events)] == ["[CALL: f()]"]
+    assert detect(text) == ("call",)
+
+
+def test_options_that_can_be_read_once_hold_for_a_snapshot_that_replaces_the_last():
+    feeder = SnapshotFeeder(dialects=iter(["call"]), tools=(name for name in ["f"]))
+    assert calls_of(feeder.feed("Hm. [CALL: f()]"))
+    events = feeder.feed("Ah. [CALL: f()] [CALL: f(a=1)] [CALL: g()]")
+    assert [call.name for call in calls_of(events)] == ["f", "g"]
+    assert [found.code for found in events if isinstance(found, Notice)] == ["snapshot-replaced", "unknown-tool"]
 
 
 def test_a_finished_parser_takes_nothing_more():

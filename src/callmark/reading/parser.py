@@ -181,7 +181,7 @@ class Parser(SectionReading):
         if type(chunk) is not str:
             if not isinstance(chunk, str):
                 raise UsageError(f"feed: expected a str, found {type(chunk).__name__}")
-            chunk = str(chunk)
+            chunk = str.__str__(chunk)  # `str` of a member of an enumeration is its name
         if self._finished:
             raise UsageError("feed: the parser was finished; expected a new Parser for a new text")
         if not chunk:

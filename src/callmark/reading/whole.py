@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -82,7 +82,7 @@ def parse(
     )
     if not isinstance(text, str):
         raise UsageError(f"parse: expected a str, found {type(text).__name__}")
-    return Parsed(parser._end(str(text)))
+    return Parsed(parser._end(str.__str__(text)))  # `str` of a member of an enumeration is its name
 
 
 def detect(text: str) -> tuple[str, ...]:
@@ -124,8 +124,10 @@ class SnapshotFeeder:
     """
 
     def __init__(self, **options: Any) -> None:
-        self._options = options
-        self._parser = Parser(**options)
+        self._options: dict[str, Any] = {  # what can be read once is wanted again
+            name: [*value] if isinstance(value, Iterator) else value for name, value in options.items()
+        }
+        self._parser = Parser(**self._options)
         self._text = ""
         self._finished = False
         self._reported: Counter[str] = Counter()  # calls that were reported, by their text
@@ -137,6 +139,7 @@ class SnapshotFeeder:
             raise UsageError("feed: the feeder was finished; expected a new SnapshotFeeder for a new text")
         if not isinstance(snapshot, str):
             raise UsageError(f"feed: expected a str, found {type(snapshot).__name__}")
+        snapshot = str.__str__(snapshot)
         if snapshot.startswith(self._text):
             events = list(self._parser.feed(snapshot[len(self._text) :]))
         else:
