@@ -1395,6 +1395,7 @@ def test_a_sound_row_is_found_sound(fields):
         ({"head": r"=> {name}[ ]*+(?=\{)"}, "head: expected a pattern of at most 1024 characters, found one of any"),
         ({"tail": r"[a-z|]++\|"}, r"tail: expected a pattern that matches, found one that refuses 'a\|'"),
         ({"tail": r"{ws} end"}, "tail: expected a pattern that matches, found one that refuses ' end'"),
+        ({"head": r"=> {name}: (?=\{)"}, r"refuses '=> a: \{', as what .*; \{name\} takes `\.`, `/`, `:` and `-` too"),
         (
             {"body": "parameters", "parameter": "{ws}<{key}>", "value_end": "</>", "tail": "{ws}<"},
             "parameter: expected what the tail does not match, as either would be read, found '<a>'",
@@ -1575,6 +1576,19 @@ def test_values_that_hold_signs_of_their_tags_are_in_the_grammar_or_that_is_told
     own = acme(tmp_path, PLAIN_VALUES, form, None)
     with pytest.raises(AssertionError, match=r"forms\[0\] and its grammar do not agree: .*a < b </arg>"):
         laws.check_dialect(own)
+
+
+REFUSED = '%import .heads (NAME)\n%import .arguments (arguments)\nmarker: call\ncall: "@@" NAME "(" arguments ")" "@@"'
+
+
+@pytest.mark.parametrize(("tail", "hint"), [(r"\){ws}@@", "; the `)` of `arguments` is read with them"), ("@!", "")])
+def test_a_form_that_refuses_what_templates_and_grammar_say_is_told(tmp_path, tail, hint):
+    """What the grammar expects is what was found."""
+    (tmp_path / "own.lark").write_text(REFUSED, "utf-8")
+    own = row(str(tmp_path / "own.lark"), head=r"@@{name}\(", body="arguments", begins="@", tail=tail)
+    told = re.escape(f"found one that the grammar describes, and forms[0] refuses at '@@'{hint}")
+    with pytest.raises(AssertionError, match=f"writing: in .*: expected calls .*, {told}"):
+        laws.check_dialect(replace(own, writing=Writing(call="@@{name}({arguments})@@")))
 
 
 TAGS = {

@@ -277,6 +277,7 @@ def test_misuse_raises():
         ({"head": "({name}"}, r"head: no valid pattern: missing \), unterminated subpattern, in '\("),
         ({"head": r"=> {name} {name} (?=\{)"}, r"head: no valid pattern: redefinition of group name 'name'"),
         ({"head": r"=> (?P<name>\w++){id} (?=\{)"}, r"head: expected {ws}, {name}, {key}, found {id}"),
+        ({"tail": "{WS}</end>"}, r"tail: expected {ws}, {name}, {key}, found {WS}"),
         ({"tail": "[</end>"}, r"tail: no valid pattern: unterminated character set, in '\[</end>'"),
     ],
 )

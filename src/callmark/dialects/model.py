@@ -86,7 +86,7 @@ def compile_pattern(where: str, pattern: str) -> re.Pattern[str]:
 
 def _check(field: str, pattern: str) -> None:
     """Raise DialectError, which names the field, where a pattern does not compile."""
-    unknown = re.search(r"(?<!\\)\{[a-z]+\}", expand(pattern))
+    unknown = re.search(r"(?<!\\)\{[A-Za-z]+\}", expand(pattern))
     if unknown:
         raise DialectError(f"{field}: expected {', '.join(_ABBREVIATIONS)}, found {unknown[0]}")
     if compile_pattern(field, expand(pattern)).flags & ~re.UNICODE:

@@ -18,6 +18,7 @@ from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
+from callmark.reading.diagnosis import message_parts
 from callmark.reading.entries import beginnings, check_row, in_words
 from callmark.reading.grammar import load
 from callmark.reading.options import EVERYWHERE
@@ -51,10 +52,10 @@ def check_row_alone(row: Dialect) -> None:
                 f"the separator take, found {form.head!r:.80}"
             )
     if row.writing is not None:
-        _check_writing(row)
+        _check_writing(row, row.writing.form)
 
 
-def _check_writing(row: Dialect) -> None:
+def _check_writing(row: Dialect, form: int) -> None:
     where = f"dialect {row.name}: writing"
     for some in (_CALLS[:1], _CALLS):
         try:
@@ -65,13 +66,24 @@ def _check_writing(row: Dialect) -> None:
         problem = next((problem for problem in parsed.problems if isinstance(problem, Malformed)), None)
         found = ""
         if problem is not None:
-            found = f"one that is not: {problem.message}"
+            found = f"one that {_refused(row, form, text, problem)}"
         elif [(call.name, call.arguments) for call in parsed.calls] != [(call.name, call.arguments) for call in some]:
             found = f"{len(parsed.calls)} of {len(some)} calls, or others" if parsed.calls else "no call"
         elif parsed.text.strip():
             found = f"the text {parsed.text.strip()!r} beside the calls"
         if found:
-            raise AssertionError(f"{where}: expected calls that the forms read as they are, found {found}, in {text!r}")
+            raise AssertionError(f"{where}: in {text!r}: expected calls that the forms read as they are, found {found}")
+
+
+def _refused(row: Dialect, form: int, text: str, problem: Malformed) -> str:
+    """Say what is wrong with a call that the templates write, where what the grammar wants is there, too."""
+    parts = message_parts(problem.message)
+    at = problem.span.start + parts.at if parts is not None else 0
+    if parts is None or not text.startswith(parts.expected.strip('"'), at):
+        return f"is not: {problem.message}"
+    theirs = row.forms[form].body == "arguments" and text[at - 1] == ")"
+    hint = "; the `)` of `arguments` is read with them" if theirs else ""
+    return f"the grammar describes, and forms[{form}] refuses at {text[at:]!r:.80}{hint}"
 
 
 def sample_texts(row: Dialect) -> Iterator[tuple[str, list[str]]]:
@@ -157,7 +169,8 @@ def _check_end(where: str, pattern: str) -> None:
         if giving.match(text):
             raise AssertionError(
                 f"{where}: expected a pattern that matches, found one that refuses {text!r}, as what it repeats "
-                f"without giving back takes what should stand behind it; {{key}} takes all but `<`, `>` and line breaks"
+                f"without giving back takes what should stand behind it; {{name}} takes `.`, `/`, `:` and `-` too, "
+                f"{{key}} all but `<`, `>` and line breaks"
             )
     endings = sorted({char for text in [pattern, *texts] for char in text} | set(_ANY)) + texts
     for text in texts:
