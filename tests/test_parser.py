@@ -175,6 +175,16 @@ def test_a_member_of_an_enumeration_is_read_as_its_text():
     assert detect(text) == ("call",)
 
 
+@pytest.mark.parametrize("text", ["a\ud800", "[CALL: f(a=\ud800)]", '[CALL: f({"a": 1 /*\ud800*/})]'])
+def test_half_of_a_surrogate_pair_is_written_as_an_escape(text):
+    """UTF-8 has none, and that is what msgspec writes."""
+    events = parse(text).events
+    with pytest.raises(UnicodeEncodeError):
+        msgspec.json.encode(events)
+    assert b"\\ud800" in json.dumps([found.to_dict() for found in events]).encode()
+    msgspec.json.encode([call.arguments for call in calls_of(events)])
+
+
 def test_options_that_can_be_read_once_hold_for_a_snapshot_that_replaces_the_last():
     feeder = SnapshotFeeder(dialects=iter(["call"]), tools=(name for name in ["f"]))
     assert calls_of(feeder.feed("Hm. [CALL: f()]"))

@@ -5,7 +5,9 @@
 remark; they own no text. Only a `Call` may be run.
 
 Everything here is a frozen `msgspec.Struct`, tagged by the key `type`; `msgspec.json.encode(event)` is the wire form
-everywhere (command line, stdio, HTTP, cases), and `event.to_dict()` gives the same as builtins. Positions are code
+everywhere (command line, stdio, HTTP, cases), and `event.to_dict()` gives the same as builtins. What a model wrote may
+hold half of a surrogate pair, which UTF-8 cannot: such a `text` or `raw` stays as it is, `msgspec.json.encode` raises
+UnicodeEncodeError, and `json.dumps(event.to_dict())` writes an escape. Never so `Call.arguments`. Positions are code
 points from the start of the stream, half-open. An event's `repr` shows names, places and codes, but `...` for what a
 model wrote or would be told, as it stands in logs and tracebacks in the end; `to_dict` gives all of it.
 
