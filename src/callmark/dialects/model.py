@@ -174,7 +174,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_parameters    patterns of the same that tolerant reading takes too, as a repair: `opener-spelling`; where a
                 group `missing` is there, `missing-opener` at its place; where a group `unclosed`, `missing-closer`
     value_end   pattern of what ends such a value, where structure follows it (the next parameter or the tail)
-    nested      pattern that cannot stand in such a value: the value was never closed; default: the opener, or the head
+    nested      pattern that cannot stand in such a value: the value was never closed; default: the head; with
+                an opener that, and the head where structure follows it
     member      pattern of what opens an element of a list, which has no key, where tags say what is one (`array`); with
                 the same groups as in `parameter`
     item        the name of a list's elements, where a value may hold elements instead of text: parameters of its own,
@@ -243,6 +244,11 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def structure(self) -> str:
         """The pattern of what stands behind a value of `parameters`: elsewhere `value_end` is data."""
         return f"(?={'|'.join(map(anonymous, self.behind_values))})"
+
+    @property
+    def breaks_values(self) -> str:
+        """The pattern of what shows that a value of `parameters` was never closed, as it cannot stand in one."""
+        return self.nested or (f"{self.opener}|{self.head}{self.structure}" if self.opener else self.head)
 
     @property
     def behind_values(self) -> tuple[str, ...]:

@@ -636,6 +636,7 @@ _ROWS: tuple[Dialect, ...] = (
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
                 loose_parameters=(_PARAMETER,),
                 value_end="</parameter>",
+                nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
                 unclosed=(
                     rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
                     r"|<parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
@@ -1257,6 +1258,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=r"{ws}<args_json>",
                 value_end="</args_json>",
+                nested=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
                 unclosed="</function_call>",
                 encoding="xml",
                 tail=r"{ws}</function_call>",

@@ -198,7 +198,7 @@ def _without_tags(text: str) -> str:
 
 def _stop(form: Form) -> re.Pattern[str]:
     """Return what ends a raw value, or breaks it: as reading puts it together."""
-    others = [anonymous(pattern) for pattern in (form.nested or form.opener or form.head, form.unclosed) if pattern]
+    others = [anonymous(pattern) for pattern in (form.breaks_values, form.unclosed) if pattern]
     loose = [anonymous(pattern) for pattern in (*form.loose_parameters, form.tolerated_tail) if pattern]
     if loose:  # reading takes these for the end as well, in whatever tolerance
         others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")

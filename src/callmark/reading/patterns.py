@@ -356,7 +356,7 @@ class Patterns:
         self.closing = Pattern(close + tail) if close or tail else None
         if form.body == "parameters":
             parameter = expand(form.parameter)
-            nested = anonymous(form.nested or form.opener or form.head)
+            nested = anonymous(form.breaks_values)
             self.whole = "(?P<key>" not in parameter
             stop = anonymous(form.value_end)
             closing = literal(form.value_end)

@@ -155,7 +155,7 @@ class _Export:
         self._writing: Writing = row.writing
         self._form = row.forms[self._writing.form]
         self._keyed = self._form.body == "parameters" and bool(row.writing.parameter)
-        ends = (self._form.value_end, self._form.nested or self._form.opener or self._form.head, self._form.unclosed)
+        ends = (self._form.value_end, self._form.breaks_values, self._form.unclosed)
         self._closers: tuple[str, ...] = ()  # what no raw value may hold
         if self._keyed:
             first = min(words_of(ends[0]))[0]
