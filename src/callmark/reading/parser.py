@@ -102,8 +102,8 @@ class Parser(SectionReading):
         "_policies",
         "_quoted",
         "_quoted_end",
-        "_reasoning_depth",
         "_sign",
+        "_thoughts",
     )  # fmt: skip
 
     def __init__(
@@ -130,8 +130,9 @@ class Parser(SectionReading):
         self._nonce = nonce
         self._salvages = tolerance == "salvage"
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
-        self._reasoning_depth = 1 if starts_in_reasoning else 0
+        self._thoughts: dict[str, int] = {}  # how many are open of each kind, the outermost first; "" is the prompt's
         if starts_in_reasoning:
+            self._thoughts[""] = 1
             self._channel = "reasoning"
         self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
         self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
@@ -505,7 +506,7 @@ class Parser(SectionReading):
     def _special(self, entry: Entry, found: re.Match[str], context: Context | None) -> bool | None:
         """Look at an entry that is no marker, or not everywhere: return whether it was read; None for a marker."""
         if entry.kind == "tag":
-            return self._tag(found.start(), found.end(), context, found.lastgroup)
+            return self._tag(entry, found, context)
         if entry.kind == "quoting":
             if context is None and self._channel == "content":
                 self._quote(self._base + found.start(), found["tag"], opens=found["closes"] is None)
@@ -551,19 +552,34 @@ class Parser(SectionReading):
             self._events.append(Text(Span(self._base + start, self._base + stop), text, self._channel))
         return False
 
-    def _tag(self, at: int, end: int, context: Context | None, way: str | None) -> bool:
+    def _tag(self, entry: Entry, found: re.Match[str], context: Context | None) -> bool:
         """Read a tag, which opens or closes reasoning, or neither; return whether it is one: in code it is text."""
         if context is not None and self._channel == "content":
             return False
-        change = {"opens": 1, "closes": -1}.get(way or "", 0)
-        self._reasoning_depth = max(0, self._reasoning_depth + change)
-        self._show(at)
-        self._channel = "reasoning" if self._reasoning_depth else "content"
-        self._guarded = self._nonce is not None or self._reasoning_depth > 0
-        self._markup(at, end)
+        thoughts, way = self._thoughts, found.lastgroup
+        if way is not None:
+            kind = self._plan.thoughts[entry.form.head]
+            if way == "opens":
+                thoughts[kind] = thoughts.get(kind, 0) + 1
+            else:
+                self._close_thought(kind if kind in thoughts else "")
+        self._show(found.start())
+        self._channel = "reasoning" if thoughts else "content"
+        self._guarded = self._nonce is not None or bool(thoughts)
+        self._markup(found.start(), found.end())
         self._contexts.reset()
         self._quoted = 0
         return True
+
+    def _close_thought(self, kind: str) -> None:
+        """Close a thought of this kind, if one is open: with the outermost of them ends what was opened within."""
+        thoughts = self._thoughts
+        if thoughts.get(kind, 0) > 1:
+            thoughts[kind] -= 1
+        elif kind in thoughts:
+            kinds = list(thoughts)
+            for ended in kinds[kinds.index(kind) :]:
+                del thoughts[ended]
 
     def _quote(self, place: int, tag: str, *, opens: bool) -> None:
         """A tag of HTML at position `place` opens or closes code: what it opens has an end, as it may stay open."""

@@ -45,6 +45,26 @@ _REASONING: Final = Dialect(
 )
 
 
+def _kinds_of_thoughts(dialects: tuple[Dialect, ...]) -> dict[str, str]:
+    """Return the kind of thought that each tag opens or closes: only tags of one kind belong to each other.
+
+    A pattern that does both is of a kind of its own; those of a dialect that do one of it are of one kind, and so are
+    those of dialects that share such a pattern.
+    """
+    kinds: dict[str, str] = {}
+    for dialect in dialects:
+        single = []
+        for tag in dialect.tags:
+            opens, closes = "(?P<opens>" in tag, "(?P<closes>" in tag
+            if opens and closes:
+                kinds[tag] = tag
+            elif opens or closes:
+                single.append(tag)
+        kind = next((kinds[tag] for tag in single if tag in kinds), dialect.name)
+        kinds.update(dict.fromkeys(single, kind))
+    return kinds
+
+
 class Plan:
     """What to look for.
 
@@ -55,6 +75,7 @@ class Plan:
     searched    for each such character: it, the first entry, and its pattern; `searched_in_ascii`: those of ASCII
     signs       the two of ASCII, which are sooner looked for one by one; "" twice where there are more
     any         finds a character with which an entry may begin; without one, a chunk is plain text
+    thoughts    the kind of thought that a tag opens or closes, by its pattern
     waits       tells of a short text whether only more text can tell what begins with it, None for no
     entries_at  gives the entries that can match a text that begins with so many characters, in their order
     entry_in    gives for a short text the first that matches it, None where only more text tells which that is
@@ -97,6 +118,7 @@ class Plan:
             for dialect in (_REASONING, *dialects)
             for tag in map(patterns, map(tag_form, dialect.tags))
         ]
+        self.thoughts = _kinds_of_thoughts((_REASONING, *dialects))
         quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
         entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose]
         self.first = entries[0]
