@@ -376,6 +376,10 @@ _ROWS: tuple[Dialect, ...] = (
         models="Hunyuan HY3 and HY4; IQuest-Q1, K2-Horizon with tags of their own",
         source=_SOURCE + ": hy_v3, hy_v4, iquest_q1, k2_horizon",
         forms=(
+            _list_of(
+                rf"(?:<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}})?<ifm\|tool_call>{{ws}}\[{{ws}}(?=\{{)",
+                r"{ws}\]{ws}</ifm\|tool_call>(?:{ws}</ifm\|tool_calls>)?",
+            ),
             Form(
                 **_HUNYUAN_SECTION,
                 head=(
@@ -428,6 +432,7 @@ _ROWS: tuple[Dialect, ...] = (
             r"<(?:(?P<closes>/)|(?P<opens>))think:[0-9A-Za-z]{1,16}+>",
         ),
         writing=Writing(
+            form=1,
             opener="<tool_calls>\n",
             call="<tool_call>{name}<tool_sep>\n{arguments}</tool_call>",
             parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
@@ -508,6 +513,9 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         variants=(
             _bare_calls(**_BARE),
+            _list_of(
+                r"<\|tool_call_start\|>{ws}\[{ws}(?=\{)", r"{ws}\]{ws}<\|tool_call_end\|>", repairs=("neighbour-body",)
+            ),
             _calls_of(
                 r"<\|(?:tool_call|python)_start\|>{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
                 r"<\|(?:tool_call|python)_end\|>",
@@ -1283,6 +1291,10 @@ _ROWS: tuple[Dialect, ...] = (
             Form(
                 head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
                 body="json",
+                loose_heads=(
+                    r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?P<missing>)"
+                    r"(?P<empty></arguments>{ws}</tool_use>)",
+                ),
                 tail=r"{ws}</arguments>{ws}</tool_use>",
             ),
         ),
