@@ -350,6 +350,16 @@ def test_what_was_said_before_native_calls_is_guarded():
     assert render_history([{"role": "assistant", "content": "~~~ [CALL: g()]"}])[0]["content"] == "~~~ [CALL: g()]"
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["<think></seed:think>", "<seed:think></think>", "<seed:think>a<think>b</seed:think>c", "<think>a<seed:think>b"],
+)
+def test_thoughts_that_only_another_kind_of_tag_would_close_hide_no_call(said):
+    (written,) = render_history([{"role": "assistant", "content": said, "tool_calls": [call("f")]}], "qwen_xml")
+    for listened in ("qwen_xml", None):
+        assert [found.name for found in parse(written["content"], dialects=listened).calls] == ["f"]
+
+
 def test_thoughts_and_what_could_not_be_read_come_back():
     def restored(text, dialect="call"):
         return restore_history([{"role": "assistant", "content": text}], dialect)[0]["content"]

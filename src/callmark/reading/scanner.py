@@ -48,20 +48,12 @@ _REASONING: Final = Dialect(
 def _kinds_of_thoughts(dialects: tuple[Dialect, ...]) -> dict[str, str]:
     """Return the kind of thought that each tag opens or closes: only tags of one kind belong to each other.
 
-    A pattern that does both is of a kind of its own; those of a dialect that do one of it are of one kind, and so are
-    those of dialects that share such a pattern.
+    Those of a dialect are of one kind, and so are those of dialects that share such a tag.
     """
     kinds: dict[str, str] = {}
     for dialect in dialects:
-        single = []
-        for tag in dialect.tags:
-            opens, closes = "(?P<opens>" in tag, "(?P<closes>" in tag
-            if opens and closes:
-                kinds[tag] = tag
-            elif opens or closes:
-                single.append(tag)
-        kind = next((kinds[tag] for tag in single if tag in kinds), dialect.name)
-        kinds.update(dict.fromkeys(single, kind))
+        tags = [tag for tag in dialect.tags if "(?P<opens>" in tag or "(?P<closes>" in tag]
+        kinds.update(dict.fromkeys(tags, next((kinds[tag] for tag in tags if tag in kinds), dialect.name)))
     return kinds
 
 

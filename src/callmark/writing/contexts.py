@@ -28,7 +28,7 @@ def closed(text: str, row: Dialect) -> str:
     tags = _tags((row,))
     text = _tags(dialects()).sub(lambda tag: tag[0] if tags.fullmatch(tag[0]) else _broken(tag), text)
     text = _QUOTING.sub(lambda tag: tag[0] if _ends(tag) else _broken(tag), text)
-    opened: list[str] = []  # closers of the thoughts that are open
+    opened: dict[bool, list[str]] = {}  # closers of the thoughts that are open, those of the row's own tags and others
     fence = _Fence()
     at = 0  # where the current line begins; `looked` is how far it was looked at, `done` how far the text is written
     looked = 0
@@ -51,16 +51,17 @@ def closed(text: str, row: Dialect) -> str:
                 done = end
                 continue
         if _is(tag, "c"):
-            opened = opened[:-1]
+            _close(opened, _is_own(tag))
         elif _is(tag, "o"):
-            opened.append(f"{tag[0][0]}/{tag[0][1:]}")
+            opened.setdefault(_is_own(tag), []).append(f"{tag[0][0]}/{tag[0][1:]}")
         fence, at, looked, is_code = _Fence(), end, end, False  # behind a tag a new line begins
-    if not all((found := tags.fullmatch(closer)) and _is(found, "c") for closer in opened):
+    closers = [closer for kind in reversed(opened) for closer in reversed(opened[kind])]
+    if not all((found := tags.fullmatch(closer)) and _is(found, "c") for closer in closers):
         return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
     fence.read(f"{text[at:]}\n.")  # behind which a line that is not indented follows
     text = "".join([*pieces, text[done:]])
-    if opened:
-        return "\n".join([text, *reversed(opened)])
+    if closers:
+        return "\n".join([text, *closers])
     return f"{text}\n{fence.run}" if fence.run else text
 
 
@@ -90,6 +91,22 @@ def _ends(tag: re.Match[str]) -> bool:
 
 def _is(tag: re.Match[str], kind: str) -> bool:
     return any(value is not None and name.startswith(kind) for name, value in tag.groupdict().items())
+
+
+def _is_own(tag: re.Match[str]) -> bool:
+    """Whether what opens or closes thoughts is a tag of the row's own, and none that all know: each belong together."""
+    groups = tag.groupdict()
+    return all(groups.get(f"{way}{number}") is None for way in "oc" for number in range(len(THOUGHT_TAGS)))
+
+
+def _close(opened: dict[bool, list[str]], kind: bool) -> None:
+    """Take what closes a thought of this kind, as reading does: with the outermost ends what was opened within."""
+    if len(opened.get(kind, ())) > 1:
+        opened[kind].pop()
+    elif kind in opened:
+        kinds = list(opened)
+        for ended in kinds[kinds.index(kind) :]:
+            del opened[ended]
 
 
 @lru_cache(maxsize=64)
