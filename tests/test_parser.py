@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import re
 import sys
+import tokenize
 from enum import Enum
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -12,7 +15,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -1241,3 +1244,23 @@ def test_only_rows_of_ones_own_are_checked_when_they_are_used(chosen, monkeypatc
 def test_what_no_argument_may_hold_is_refused_where_it_stands(text, code):
     found = parse(text, limits=Limits(nesting=1)).events
     assert [event.code for event in found if isinstance(event, Malformed)] == [code]
+
+
+_RAW_PIECES = [*"a\"'[](){},=r \n", "\\", '\\"', "\\'", "\\\\", "\\n", "<tool_call>", "é"]
+
+
+@given(st.sampled_from("rR"), st.sampled_from(['"', "'", '"""', "'''"]), st.lists(st.sampled_from(_RAW_PIECES)))
+@example("r", "'''", [")", "]"])
+def test_a_raw_string_is_what_python_says(prefix, quote, pieces):
+    source = prefix + quote + "".join(pieces) + quote
+    try:
+        tokens = [token.type for token in tokenize.generate_tokens(io.StringIO(source).readline)]
+        value = ast.literal_eval(source)
+    except (SyntaxError, tokenize.TokenError):
+        assume(False)
+    assume(tokens.count(tokenize.STRING) == 1)  # Python puts several together
+    for text in (f"[CALL: f(a={source})]", f"[CALL: f(b=1, a={source}, c=2)]", f'[CALL: f({{"a": {source}}})]'):
+        assert [call.arguments["a"] for call in parse(text).calls] == [value]
+        check_chunking(text)
+    (call,) = parse(f'[CALL: f(a=["x", {source}, 1])]').calls
+    assert call.arguments == {"a": ["x", value, 1]}

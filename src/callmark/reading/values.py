@@ -530,9 +530,12 @@ class ValueReader:
             if at + 1 == len(buffer):
                 return None
             behind = buffer[at + 1]
-            raw = behind == "'" or (behind == '"' and self._tolerant)  # in the grammar, `r` may be a word
-            quote = self._perhaps_triple(behind, buffer, at + 1) if raw else ""
-            return char + quote if quote else quote
+            if not (behind == "'" or (behind == '"' and self._tolerant)):  # in the grammar, `r` may be a word
+                return ""
+            triple = behind * 3
+            if self._tolerant and triple.startswith(buffer[at + 1 : at + 4]):
+                return char + triple if buffer.startswith(triple, at + 1) else None
+            return char + behind
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return self._perhaps_triple(char, buffer, at)
         return char if char in CURLY and self._tolerant else ""
