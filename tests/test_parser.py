@@ -1251,14 +1251,15 @@ _RAW_PIECES = [*"a\"'[](){},=r \n", "\\", '\\"', "\\'", "\\\\", "\\n", "<tool_ca
 
 @given(st.sampled_from("rR"), st.sampled_from(['"', "'", '"""', "'''"]), st.lists(st.sampled_from(_RAW_PIECES)))
 @example("r", "'''", [")", "]"])
+@example("r", "'", ["\\", "\n"])
 def test_a_raw_string_is_what_python_says(prefix, quote, pieces):
     source = prefix + quote + "".join(pieces) + quote
     try:
         tokens = [token.type for token in tokenize.generate_tokens(io.StringIO(source).readline)]
+        assume(tokens.count(tokenize.STRING) == 1)  # Python puts several together
         value = ast.literal_eval(source)
-    except (SyntaxError, tokenize.TokenError):
+    except (SyntaxError, tokenize.TokenError, ValueError):
         assume(False)
-    assume(tokens.count(tokenize.STRING) == 1)  # Python puts several together
     for text in (f"[CALL: f(a={source})]", f"[CALL: f(b=1, a={source}, c=2)]", f'[CALL: f({{"a": {source}}})]'):
         assert [call.arguments["a"] for call in parse(text).calls] == [value]
         check_chunking(text)

@@ -62,7 +62,7 @@ CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "
 """Curly quotes that open a string, each with the kind of string that it is."""
 TRIPLE: Final = ('"""', "'''")
 _RAW: Final = {
-    quote: Pattern(rf"(?:[^{quote[0]}\\{line}\ud800-\udfff]++|\\[^{line}\ud800-\udfff]{short})*+")
+    quote: Pattern(rf"(?:[^{quote[0]}\\{line}\ud800-\udfff]++|\\[^\ud800-\udfff]{short})*+")
     for quote, line, short in (
         *((quote, r"\r\n", "") for quote in "\"'"),
         *((quote, "", rf"|{quote[0]}{{1,2}}(?=[^{quote[0]}])") for quote in TRIPLE),
