@@ -18,10 +18,10 @@ from callmark.toolshapes import Types, declared_types
 NESTING = 64
 
 
-def read(text, nesting=NESTING):
+def read(text, nesting=NESTING, **options):
     """Return ("value", JSON text of the value), which tells 1 from 1.0 and keeps order, or ("refused", code)."""
     try:
-        return "value", json.dumps(decode(text, nesting))
+        return "value", json.dumps(decode(text, nesting, **options))
     except Undecodable as refusal:
         return "refused", refusal.code
 
@@ -242,6 +242,7 @@ def test_decode_agrees_with_json(text, long):
         text = f'[{text},"{"x" * 3000}"]'
     kind, content = _by_json(text)
     ours = read(text)
+    assert read(text, spares_memory=True)[0] == kind
     assert ours[0] == kind
     if kind == "value":
         assert ours[1] == content
@@ -553,10 +554,11 @@ def test_an_error_costs_what_was_copied():
         assert 5 < refused.value.reached == len(broken) // 16
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-def test_long_texts_too_hold_finite_numbers_only(constant):
+@pytest.mark.parametrize("spares_memory", [False, True])
+@pytest.mark.parametrize("wrong", ["NaN]", "Infinity]", "-Infinity]", "1e400]", "1] 2", "1", "01]"])
+def test_long_texts_too_are_json_with_finite_numbers_and_nothing_else(wrong, spares_memory):
     with pytest.raises(Undecodable):
-        decode(f'["{"x" * 3000}", {constant}]', 64)
+        decode(f'["{"x" * 3000}", {wrong}', 64, spares_memory=spares_memory)
 
 
 @pytest.mark.parametrize(
