@@ -24,6 +24,17 @@ def _is_peer(row: Row) -> bool:
     return not str(row["reader"]).startswith((CALLMARK, *FLOORS))
 
 
+def _counted(rows: list[Row]) -> list[Row]:
+    """Return the rows without those that were read wrongly, and without all of a text that callmark read wrongly."""
+
+    def text(row: Row) -> tuple[object, ...]:
+        return row.get("part"), row.get("workload"), row.get("spelling")
+
+    wrong = [row for row in rows if str(row.get("verdict", "")).startswith(("wrong", "failed"))]
+    ours = {text(row) for row in wrong if row.get("reader") == CALLMARK}
+    return [row for row in rows if row not in wrong and text(row) not in ours]
+
+
 def fastest(rows: list[Row], *, python: bool) -> Row | None:
     """Return the fastest peer that is right, of those in Python or of all."""
     right = [row for row in rows if _is_peer(row) and row["verdict"] == "right" and row.get("x callmark")
@@ -33,6 +44,7 @@ def fastest(rows: list[Row], *, python: bool) -> Row | None:
 
 def targets(rows: list[Row]) -> Iterator[Row]:
     """Yield each goal with what was measured: at most (`<=`) or at least (`>=`) so much."""
+    rows = _counted(rows)
 
     def row(goal: str, figure: float | None, bound: float, *, least: bool = False, of_whom: str = "") -> Row:
         met = None if figure is None or math.isnan(figure) else figure >= bound if least else figure <= bound
@@ -134,9 +146,9 @@ def readme(rows: list[Row]) -> str:
         cells = []
         for part, speed in (("whole", "MB/s"), ("stream", "ns/chunk")):
             ours, alone, compiled = _of_text(rows, part, workload, spelling, CALLMARK, PARTS_IN_C, COMPILED)
-            cells += [ours.get(speed), ours.get("x floor")]
-            cells += [alone.get("x floor")] * (part == "whole") + [compiled.get("x floor")]
-        lines.append(f"| {workload} | `{spelling}` | {' | '.join(map(_short, cells))} |")
+            cells += [_figure(ours, speed), _figure(ours, "x floor")]
+            cells += [_figure(alone, "x floor")] * (part == "whole") + [_figure(compiled, "x floor")]
+        lines.append(f"| {workload} | `{spelling}` | {' | '.join(cells)} |")
     peers = [
         *_peer_table(rows, "whole", "How many times as long as callmark a peer takes, whole texts:"),
         *_peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:"),
@@ -173,8 +185,12 @@ def _cell(row: Row) -> str:
     verdict = row["verdict"]
     if row.get("x callmark") is None:
         return verdict if verdict.startswith(">") else "failed" if verdict.startswith("failed") else "-"
-    figure = _short(row["x callmark"])
-    return figure if verdict == "right" else f"*{figure}*"
+    return _figure(row, "x callmark")
+
+
+def _figure(row: Row, column: str) -> str:
+    figure = _short(row.get(column))
+    return figure if not figure or row["verdict"] in ("right", "floor") else f"*{figure}*"
 
 
 def _correct_table(rows: list[Row]) -> list[str]:

@@ -1003,6 +1003,15 @@ def test_a_wrong_peer_is_never_the_fastest():
     assert goals["recovery: share found"]["measured"] == 0.9
 
 
+def test_where_callmark_is_wrong_it_has_no_speed_there():
+    wrong = [row | {"verdict": "wrong: 1 of 2 calls"} if row.get("part") == "whole" and row["reader"] == CALLMARK
+             else row for row in rows()]  # fmt: skip
+    goals = [row["goal"] for row in figures.targets(wrong)]
+    assert goals == [row["goal"] for row in figures.targets(rows()) if not row["goal"].startswith("whole, ")]
+    assert figures.readme(rows()).count("| dense | `hermes` | 8.0 | 6.0 |") == 1
+    assert figures.readme(wrong).count("| dense | `hermes` | *8.0* | *6.0* |") == 1
+
+
 def test_the_readme_block_is_made_from_results(tmp_path):
     file = Lines(tmp_path / "deep" / "run.jsonl")
     file.add([*rows(), {"part": "recovery", "found": "1/1", "": "ok"}])
