@@ -1136,6 +1136,25 @@ def test_a_change_is_told_from_noise():
     assert compare._collected("nothing") is None
 
 
+class Laid:
+    """The process of a callmark that is compared: always as fast, and of one answer."""
+
+    def __init__(self, seconds: float, content: str = "") -> None:
+        self.answer = {"seconds": seconds, "calls": [], "content": content}
+
+    def ask(self, op, **request):
+        return self.answer
+
+    def load(self, key, **task): ...
+    def forget(self): ...
+    def close(self): ...
+
+
+def test_a_change_that_reads_otherwise_is_not_called_faster(monkeypatch):
+    monkeypatch.setattr(compare, "Worker", lambda name, launch: Laid({"old": 1.0, "new": 0.5}[name], name))
+    assert {row[""] for row in compare._timed(Path("old"), Path("new"), 0, 9)} == {"READS OTHERWISE"}
+
+
 @pytest.mark.parametrize(("places", "said"), [
     ((0.95, 1, 1, 1, 1, 1), ""), ((0.95, 0.94, 1, 1, 1, 1), ""), ((0.95, 0.95, 0.94, 1, 0.95, 1), ""),
     ((0.95, 0.95, 0.94, 1.05, 1.05, 1.05), ""), ((0.95, 0.95, 0.94, 0.94, 0.95, 0.95), "faster"),
@@ -1143,20 +1162,7 @@ def test_a_change_is_told_from_noise():
 def test_where_a_process_happens_to_lie_in_memory_is_no_change(monkeypatch, places, said):
     luck = {"old": iter([1.0] * 6), "new": iter(places)}
 
-    class Lucky:
-        """A process that is always as fast as its place in memory lets it be."""
-
-        def __init__(self, name, launch):
-            self.seconds = next(luck[name])
-
-        def ask(self, op, **request):
-            return {"seconds": self.seconds}
-
-        def load(self, key, **task): ...
-        def forget(self): ...
-        def close(self): ...
-
-    monkeypatch.setattr(compare, "Worker", Lucky)
+    monkeypatch.setattr(compare, "Worker", lambda name, launch: Laid(next(luck[name])))
     made = list(compare._timed(Path("old"), Path("new"), 0, 9))
     assert {row[""] for row in made} == {said}
 
