@@ -137,13 +137,15 @@ def compiled(tell: Callable[[str], None] = lambda line: None) -> Launch:
         compiler = str(sysconfig.get_config_var("CC") or "").split()
         if compiler and not shutil.which(compiler[0]):  # pip would find that out half a minute later, at each run
             raise UnavailableError(f"needs a C compiler ({compiler[0]})")
-        part = folder.with_name(f"{folder.name}.part")
-        with _told("callmark, compiled", tell), _anew(part), tempfile.TemporaryDirectory() as temporary:
+        with (
+            _told("callmark, compiled", tell),
+            _aside(folder) as part,
+            tempfile.TemporaryDirectory() as temporary,
+        ):
             # setuptools builds in the folder that it is given
             copy = Path(temporary) / "callmark"
             shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "results", "build", "*.so"))
             _run([*_installer(), "--no-deps", "--target", str(part), str(copy)], CALLMARK_COMPILED="1")
-        part.rename(folder)
     return ours(str(folder))
 
 
@@ -163,26 +165,23 @@ def _python(folder: Path) -> Path:
 def _made(peer: Peer, runtime: str, install: Callable[[Path, Peer], None], tell: Callable[[str], None]) -> Path:
     decides = json.dumps([runtime, peer.pins, peer.alone, peer.source])
     folder = cache_folder() / f"{peer.module}-{hashlib.sha256(decides.encode()).hexdigest()[:12]}"
-    done = folder / "made.json"
     with _MAKING[folder]:
-        if done.exists():
-            return folder
-        with _told(peer.name, tell), _anew(folder):
-            folder.mkdir(parents=True)
-            install(folder, peer)
-            done.write_text(decides, encoding="utf-8")
+        if not folder.exists():
+            with _told(peer.name, tell), _aside(folder) as part:
+                install(part, peer)
     return folder
 
 
 @contextmanager
-def _anew(folder: Path) -> Iterator[None]:
-    """Begin a folder anew: what an earlier run has left of it is removed, and what this one leaves if it fails."""
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+def _aside(folder: Path) -> Iterator[Path]:
+    """Let a folder be made beside its place, which it takes when it is whole: another run may be making it, too."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
+        part = Path(temporary, "made")
+        part.mkdir()
+        yield part
+        with suppress(OSError):  # the other run was first
+            part.rename(folder)
 
 
 @contextmanager
