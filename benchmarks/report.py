@@ -109,12 +109,24 @@ class Lines:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
+        self._left = self._state()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Append one JSON object a line; a verdict has that name, not the empty heading of its column."""
+        """Append one JSON object a line; a verdict has that name, not the empty heading of its column.
+
+        Raises OSError where that fails, or another run has begun to write there.
+        """
         named = ({("verdict" if key == "" else key): value for key, value in row.items()} for row in rows)
+        if self._state() != self._left:
+            raise OSError("another run writes there")
         with self.path.open("ab") as file:
             file.writelines(msgspec.json.encode(row) + b"\n" for row in named)
+        self._left = self._state()
+
+    def _state(self) -> tuple[int, int] | None:
+        """Return what any writing to the file changes; a device has no such state."""
+        found = self.path.stat()
+        return (found.st_size, found.st_mtime_ns) if self.path.is_file() else None
 
 
 def read_lines(path: Path) -> list[Row]:

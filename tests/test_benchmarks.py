@@ -716,6 +716,17 @@ def test_results_may_go_nowhere_and_a_full_disk_is_told_in_a_line(monkeypatch):
     assert (done.exit_code, "Error: /dev/full cannot be written: " in done.output) == (1, True)
 
 
+def test_two_runs_never_mix_their_rows(tmp_path):
+    one = Lines(tmp_path / "run.jsonl")
+    one.add([{"run": 1}])
+    other = Lines(tmp_path / "run.jsonl")
+    other.add([{"run": 23}])
+    with pytest.raises(OSError, match="another run"):
+        one.add([{"run": 1}])
+    other.add([{"run": 23}])
+    assert read_lines(other.path) == [{"run": 23}] * 2
+
+
 @pytest.mark.parametrize(("stderr", "stdout", "said"), [
     ("error: subprocess-exited-with-error\nx.py:1: error: no stubs\nerror: it failed", "", "x.py:1: error: no stubs"),
     ("WARNING: Retrying after 'NewConnectionError'\nERROR: no x==1 (from versions: none)", "", "no connection to its"),
