@@ -243,16 +243,16 @@ def _said(value: Any) -> str:
 
 
 def _is_wrong(row: Row) -> bool:
-    speaks = str(row.get("verdict", ""))
-    return str(row.get("reader", "")).startswith(contests.CALLMARK) and speaks.startswith(
-        ("wrong", "lost", "failed", ">")
-    )
+    wrong = str(row.get("verdict", "")).startswith(("wrong", "lost", "failed", ">"))
+    splits = any(row.get(share) not in (None, 1.0) for share in ("stream share", "splits share"))
+    return str(row.get("reader", "")).startswith(contests.CALLMARK) and (wrong or splits)
 
 
 def _complaint(row: Row) -> str:
-    return ", ".join(
-        str(row[key]) for key in ("part", "workload", "spelling", "chunk", "reader", "verdict") if row.get(key)
+    told = ", ".join(
+        str(row[key]) for key in ("part", "workload", "format", "spelling", "chunk", "reader", "verdict") if row.get(key)
     )
+    return f"{told}, streams equal the whole {row['stream']}" if row.get("stream") else told
 
 
 def _draw(path: Path) -> list[Path]:

@@ -688,6 +688,9 @@ def test_the_exit_code_says_whether_callmark_was_wrong(monkeypatch, tmp_path):
     for verdict in ("wrong: 1 of 2 calls", "lost", "failed: no", "> 20 s"):
         assert [_is_wrong({"reader": reader, "verdict": verdict}) for reader in (OWN, "sglang")] == [True, False]
     assert not any(_is_wrong({"reader": CALLMARK, "verdict": verdict}) for verdict in ("right", "found"))
+    for share, wrong in ((None, False), (1.0, False), (0.98, True), (0.0, True)):  # of streams that equal the whole
+        for measure in ("stream share", "splits share"):
+            assert _is_wrong({"reader": "callmark, salvage", measure: share}) is wrong
     assert not _is_wrong({"reader": contests.COMPILED, "verdict": "not available: needs a C compiler"})
 
 
