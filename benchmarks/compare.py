@@ -152,11 +152,16 @@ def _counted(old: Path, new: Path, seed: int, tool: str) -> Iterator[Row]:
         for shape in ("sparse", "dense", "huge"):
             for way in ("whole", "stream"):
                 words = (spelling, shape, way, seed)
-                before, after = (_linux(source, *words) if tool == "Linux" else _valgrind(source, *words)
-                                 for source in (old, new))  # fmt: skip
+                row: Row = {"text": shape, "spelling": spelling, "read": way}
+                try:
+                    before, after = (_linux(source, *words) if tool == "Linux" else _valgrind(source, *words)
+                                     for source in (old, new))  # fmt: skip
+                except FailedError as error:
+                    yield row | {"": str(error)}
+                    continue
                 ratio = after / max(1, before)
-                yield {"text": shape, "spelling": spelling, "read": way, "old": f"{before:,}", "new": f"{after:,}",
-                       "ratio": ratio, "": verdict(ratio, ratio, 0.02)}  # fmt: skip
+                yield row | {"old": f"{before:,}", "new": f"{after:,}", "ratio": ratio,
+                             "": verdict(ratio, ratio, 0.02)}  # fmt: skip
 
 
 def counter() -> str | None:
@@ -202,7 +207,11 @@ def _valgrind(source: Path, spelling: str, shape: str, way: str, seed: int) -> i
 def _run(tool: tuple[str, ...], source: Path, program: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))), "PYTHONHASHSEED": "0"}
     command = [*tool, sys.executable, "-c", f"from benchmarks.compare import least, repeat; {program}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line and not line.startswith("==")]  # valgrind's own
+        raise FailedError(lines[-1] if lines else "without a word")
+    return done
 
 
 def least(spelling: str, shape: str, way: str, seed: int) -> int:

@@ -1205,6 +1205,14 @@ def test_instructions_are_those_of_the_work():
     assert 0 < least[0] < least[1]
 
 
+def test_instructions_of_a_callmark_that_fails_are_not_counted_and_its_rows_say_why(monkeypatch, tmp_path):
+    tmp_path.joinpath("callmark").mkdir()
+    tmp_path.joinpath("callmark", "__init__.py").write_text("raise RuntimeError('no')", encoding="utf-8")
+    monkeypatch.setattr(compare, "_VALGRIND", ())
+    made = list(compare._counted(tmp_path, tmp_path, 0, "valgrind"))
+    assert [row[""] for row in made] == ["RuntimeError: no"] * 6
+
+
 def test_another_callmark_can_be_laid_out_beside_this_one(tmp_path):
     compare._lay_out(ROOT, tmp_path)
     worker = Worker("other", ours(str(tmp_path)))
