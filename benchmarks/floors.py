@@ -56,9 +56,9 @@ def find_decode_and_tell(
     """
     find = text.find
     events: list[Any] = []
-    position = 0
+    position = looked = 0
     for number, json_text in enumerate(json_texts):
-        start = find(opener, position)
+        start = find(opener, looked)
         for sign, search in _SIGNS:
             seen = find(sign, position, start)
             if seen >= 0:
@@ -72,6 +72,8 @@ def find_decode_and_tell(
             Call(Span(start, end), text[start:end], number, "f", _decode(source), source, "call", (), None),
         )
         position = end
+        looked = start + 1 if slices is None else end
+    find(opener, looked)
     events.append(Text(Span(position, len(text)), text[position:]))
     return events
 

@@ -20,6 +20,7 @@ from benchmarks import compare, contests, correctness, environments, figures, lo
 from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
+from benchmarks.floors import find_and_decode, find_decode_and_tell
 from benchmarks.instructions import counting
 from benchmarks.measure import best_by_size, exponent
 from benchmarks.measure import whole as timed
@@ -46,7 +47,7 @@ from canitoolcall.chunking import DEFAULT_STRATEGIES
 from canitoolcall.fixtures import load_families, load_fixtures
 from click.testing import CliRunner
 
-from callmark import Limits, Parser, parse
+from callmark import Call, Limits, Parser, parse
 
 EVERY = Limits(calls=10**9)
 FAKES = '''
@@ -198,6 +199,28 @@ def test_every_call_is_of_a_tool_that_is_described():
     for workload in shapes(3):
         for name, arguments in workload.calls:
             assert name == "update" or set(arguments) == described[name]
+
+
+class Looked(str):
+    """A text that keeps what is looked for in it, and from where."""
+
+    __slots__ = ("looks",)
+
+    def find(self, what, *place):
+        self.looks.append((what, *place))
+        return super().find(what, *place)
+
+
+def test_a_floor_with_more_parts_looks_for_every_opener_that_the_other_looks_for():
+    for one in shapes(0):
+        floor, parts = Looked(one.text), Looked(one.text)
+        floor.looks, parts.looks = [], []
+        find_and_decode(floor, one.spelling.opener, one.slices, one.json_texts)
+        events = find_decode_and_tell(parts, one.spelling.opener, one.slices, one.json_texts)
+        assert [look for look in parts.looks if look[0] == one.spelling.opener] == floor.looks
+        starts = [event.span.start for event in events if isinstance(event, Call)]
+        assert all(one.text.startswith(one.spelling.opener, start) for start in starts)
+        assert len(starts) == len(one.calls)
 
 
 def test_tokens_have_the_sizes_of_tokens_and_never_cut_a_marker_token():
