@@ -249,9 +249,8 @@ def _is_wrong(row: Row) -> bool:
 
 
 def _complaint(row: Row) -> str:
-    told = ", ".join(
-        str(row[key]) for key in ("part", "workload", "format", "spelling", "chunk", "reader", "verdict") if row.get(key)
-    )
+    keys = ("part", "workload", "format", "spelling", "chunk", "reader", "verdict")
+    told = ", ".join(str(row[key]) for key in keys if row.get(key))
     return f"{told}, streams equal the whole {row['stream']}" if row.get("stream") else told
 
 

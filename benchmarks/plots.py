@@ -178,7 +178,8 @@ def next_chunk(rows: list[Row]) -> Any:
     axes[0][0].set_ylabel("µs for the next chunk of 4 characters")
     figure.suptitle("What the next chunk costs: flat is linear in all, rising is quadratic", x=0.005, ha="left",
                     fontsize=13, fontweight="bold")  # fmt: skip
-    _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces", below)
+    _source(figure, rows, "medians; the beginning is fed in tokens, the rest up to there in 20 big pieces; "
+            "a line ends early where a reader needs too long for the next size", below)  # fmt: skip
     return figure
 
 
@@ -226,7 +227,8 @@ def memory(rows: list[Row]) -> Any:
         axes.set_title(f"one call of {mine[0]['characters'] // 1000} KB, {way}")
         axes.set_xlabel("times the size of the text")
     figure.suptitle("Peak of memory", x=0.005, ha="left", fontsize=13, fontweight="bold")
-    _source(figure, rows, "tracemalloc: what Python allocates, results included; memory of Rust and node is not seen")
+    _source(figure, rows, "tracemalloc: what Python allocates, results included; memory of Rust and node is not seen; "
+            "hatched, grey: read wrongly")  # fmt: skip
     return figure
 
 
