@@ -13,6 +13,7 @@ if __name__ == "__main__":  # first of all: what is imported below takes half a 
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -273,12 +274,22 @@ def _read(path: Path) -> list[Row]:
     return rows
 
 
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    """Tell in a line that a row lacks something, or holds what it cannot."""
+    try:
+        yield
+    except (KeyError, TypeError) as error:
+        raise click.ClickException(f"{path} is damaged: {type(error).__name__}: {error}") from None
+
+
 @main.command()
 @click.argument("path", metavar="RESULTS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def plot(path: Path) -> None:
     """Draw the plots of a results file beside it."""
-    for drawn in _draw(path):
-        click.echo(drawn)
+    with _undamaged(path):
+        for drawn in _draw(path):
+            click.echo(drawn)
 
 
 @main.command()
@@ -286,7 +297,8 @@ def plot(path: Path) -> None:
 @click.option("--write", is_flag=True, help="Put it into README.md, between its marks.")
 def readme(path: Path, write: bool) -> None:
     """Print the figures of a results file as the README shows them."""
-    text = figures.readme(_read(path))
+    with _undamaged(path):
+        text = figures.readme(_read(path))
     if write:
         figures.write(text)
     else:

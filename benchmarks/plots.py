@@ -76,7 +76,8 @@ def _bars(rows: list[Row], part: str, column: str, label: str, title: str, note:
         max(len([r for r in chosen if (r["workload"], r["spelling"]) == (w, s)]) for s in columns) for w in workloads
     ]
     figure, grid = plt.subplots(
-        len(workloads), len(columns), figsize=(5.2 * len(columns), sum(0.5 + 0.24 * n for n in counts)), squeeze=False,
+        len(workloads), len(columns), squeeze=False,
+        figsize=(5.2 * len(columns), 0.7 + sum(0.5 + 0.24 * n for n in counts)),
         gridspec_kw={"height_ratios": [n + 1 for n in counts]}, sharex=True, layout="constrained",
     )  # fmt: skip
     figures = [row[column] for row in chosen if row.get(column)]

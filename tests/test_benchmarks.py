@@ -718,12 +718,25 @@ def test_the_exit_code_says_whether_callmark_was_wrong(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["plot", "readme"])
-@pytest.mark.parametrize("text", ["", "nonsense", '{"part": "whole"}', "[]", "3"])
+@pytest.mark.parametrize("text", ["", "nonsense\n", '{"part": "whole"}\n', "[]\n", "3\n"])
 def test_a_file_without_results_is_refused_in_a_line(tmp_path, command, text):
     path = tmp_path / "run.jsonl"
     path.write_text(text, encoding="utf-8")
     done = CliRunner().invoke(main, [command, str(path)])
     assert (done.exit_code, "holds no results" in done.output) == (1, True)
+
+
+@pytest.mark.parametrize("command", ["plot", "readme"])
+@pytest.mark.parametrize("damage", [{"part": "conditions"}, {"part": "next"}, {"part": "whole", "x floor": "a"}])
+def test_a_damaged_file_is_refused_in_a_line_and_an_unfinished_row_left_out(tmp_path, command, damage):
+    path = tmp_path / "run.jsonl"
+    Lines(path).add([rows()[0], rows()[1]])
+    path.write_bytes(path.read_bytes() + b'{"part": "wh')  # as a full disk leaves it
+    assert len(read_lines(path)) == 2
+    path.write_bytes(json.dumps(damage | {"reader": CALLMARK}).encode() + b"\n" + path.read_bytes())
+    done = CliRunner().invoke(main, [command, str(path)])
+    assert isinstance(done.exception, SystemExit | None)
+    assert (done.exit_code, "is damaged" in done.output) in ((0, False), (1, True))
 
 
 def test_results_that_cannot_be_written_are_refused_in_a_line(tmp_path):
