@@ -16,7 +16,7 @@ from threading import Barrier
 from time import monotonic, sleep
 
 import pytest
-from benchmarks import compare, contests, correctness, environments, figures, load, profiling
+from benchmarks import compare, contests, correctness, environments, figures, load, measure, parts, profiling
 from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
@@ -25,12 +25,14 @@ from benchmarks.instructions import counting
 from benchmarks.measure import best_by_size, exponent
 from benchmarks.measure import whole as timed
 from benchmarks.parts import Parts
+from benchmarks.peers import worker as served
 from benchmarks.peers.ours import READERS
 from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, read_lines, table
 from benchmarks.workers import FailedError, TooSlowError, Worker
 from benchmarks.workloads import (
+    ATTACKS,
     SPELLINGS,
     TOOLS,
     Workload,
@@ -712,8 +714,8 @@ def test_the_exit_code_says_whether_callmark_was_wrong(monkeypatch, tmp_path):
         assert [_is_wrong({"reader": reader, "verdict": verdict}) for reader in (OWN, "sglang")] == [True, False]
     assert not any(_is_wrong({"reader": CALLMARK, "verdict": verdict}) for verdict in ("right", "found"))
     for share, wrong in ((None, False), (1.0, False), (0.98, True), (0.0, True)):  # of streams that equal the whole
-        for measure in ("stream share", "splits share"):
-            assert _is_wrong({"reader": "callmark, salvage", measure: share}) is wrong
+        for column in ("stream share", "splits share"):
+            assert _is_wrong({"reader": "callmark, salvage", column: share}) is wrong
     assert not _is_wrong({"reader": contests.COMPILED, "verdict": "not available: needs a C compiler"})
 
 
@@ -1015,6 +1017,107 @@ def test_ratios_are_of_turns_in_the_same_round():
     assert against([3.0], [1.0, 2.0]) == (2.0, 2.0, 2.0)
     assert exponent([1, 10, 100], [1, 100, 10_000]) == pytest.approx(2)
     assert math.isnan(exponent([1], [1]))
+
+
+def test_figures_are_of_the_median_turn_and_ratios_of_its_own_floor():
+    for count, floor, chunk in ((None, "floor", 1000), (1000, "emit", 2000)):
+        made = [{"reader": reader, "seconds": seconds, "characters": 8000, "chunks": count, "verdict": "right"}
+                for reader, seconds in ((CALLMARK, [0.001, 0.002, 0.006]), (floor, [0.0005, 0.001, 0.003]),
+                                        ("empty", [0.00025, 0.0005, 0.0015]))]  # fmt: skip
+        Arena(TINY)._conclude(made[0], made)
+        assert made[0]["MB/s"] == pytest.approx(4)
+        assert made[0]["ns/chunk"] == pytest.approx(chunk)
+        assert made[0]["x floor"] == pytest.approx(2)
+        assert made[0].get("x empty") == (pytest.approx(4) if count else None)
+
+
+@pytest.mark.parametrize(("part", "answers", "column", "figure"), [
+    ("next", {"next": {"seconds": [1e-6, 2e-6, 9e-6], "spent": 0.1}}, "us/chunk", 2),
+    ("many", {"many": {"seconds": 0.001}}, "ns/chunk",
+     1e6 / sum(len(tokens(sparse(SPELLINGS["hermes"], 2048, seed).text)) for seed in range(TINY.streams))),
+    ("batch", {"batch": {"seconds": 0.006, "failed": []}}, "us/text", 1000),
+    ("hostile", {"read": {"seconds": 0.004}, "turn": {"seconds": 0.001}}, "best seconds", 0.001),
+])  # fmt: skip
+def test_figures_are_of_what_a_reader_answers(monkeypatch, part, answers, column, figure):
+    arena = Arena(TINY)
+    monkeypatch.setattr(arena, "_ask", lambda entrant, op, key, **request: {"calls": [], **answers[op]})
+    made = [row for some in getattr(arena, part)() for row in some if row["reader"] == CALLMARK]
+    assert made
+    assert [row[column] for row in made] == pytest.approx([figure] * len(made))
+
+
+class Clock:
+    """A clock that only what is timed moves: half a millisecond for a whole text, or for a stream's end."""
+
+    def __init__(self, *_):
+        pass
+
+    now = 0.0
+
+    def __call__(self, *_):
+        Clock.now += 0.0005
+
+    def whole(self):
+        return self
+
+    def stream(self):
+        return self
+
+    def feed(self, chunk):
+        pass
+
+    finish = __call__
+
+
+def test_a_turn_lasts_as_long_as_one_read_of_those_that_fill_it(monkeypatch):
+    monkeypatch.setattr(served, "process_time", lambda: Clock.now)
+    server = Server({"clock": Clock}, {})
+    server.op_load({"key": "k", "text": "abc"})
+    for pieces in (None, [1, 2]):
+        answer = server.op_turn({"key": "k", "reader": "clock", "pieces": pieces, "least": 0.002})
+        assert answer == {"seconds": pytest.approx(0.0005), "repeats": 4}
+    monkeypatch.setattr(measure, "thread_time", lambda: Clock.now)
+    assert timed(Clock())() == measure.stream(Clock, ["a"])() == pytest.approx(0.0005)
+
+
+def test_of_turns_at_a_size_the_best_counts_and_late_growth_is_that_of_the_last_sizes():
+    turns = iter([3.0, 1.0, 2.0])
+    assert best_by_size({10: {"a": lambda: next(turns)}}, 1.0, 100.0) == {"a": {10: 1.0}}
+    assert measure.last_exponent([1, 16, 256], [1, 1, 16]) == pytest.approx(1)
+
+
+def test_the_parts_that_are_ours_tell_times_of_a_chunk(monkeypatch):
+    monkeypatch.setattr(parts, "best_by_size", lambda made, *_: {
+        name: {size: size * 1e-9 for size in made} for name in ("ours", "floor", "emit")})  # fmt: skip
+    own = Parts(parts.quick(0), lambda text: None)
+    row = own._attacked(ATTACKS[0])
+    assert [row["whole ns"], row["stream ns"]] == pytest.approx([4, 4])
+    assert own._chunked("prose", "a" * 1000)["seconds"][16] == pytest.approx(16e-9 * 16 / 1000)
+
+
+def test_a_goal_for_a_call_is_of_one_call():
+    row = {"part": "whole", "workload": "dense", "spelling": "key=value", "reader": CALLMARK, "median seconds": 0.01,
+           "calls": 100, "x floor": 2.0, "verdict": "right"}  # fmt: skip
+    assert {one["goal"]: one["measured"] for one in figures.targets([row])}[
+        "whole, dense, key=value: us a call"
+    ] == pytest.approx(100)
+
+
+def test_a_comparison_lets_each_side_begin_in_turn_and_counts_what_one_read_takes(monkeypatch):
+    begun = []
+
+    class Told(Laid):
+        def ask(self, op, **request):
+            begun.extend([self.answer["content"]] * (op == "turn"))
+            return self.answer
+
+    pair = {name: Told(1.0, name) for name in ("old", "new")}
+    compare._in_turns([pair], sparse(SPELLINGS["call"], 100, 0), None, 9)
+    assert begun[:4] == ["new", "old", "old", "new"]
+    told = {"0)": 1000, "150)": 1000 + 150 * 7}
+    monkeypatch.setattr(compare, "_run", lambda tool, source, program: subprocess.CompletedProcess(
+        [], 0, "", f"Collected : {told[program.split()[-1]]}"))  # fmt: skip
+    assert compare._valgrind(Path(), "call", "dense", "whole", 0) == 7
 
 
 def rows() -> list[dict]:
