@@ -38,9 +38,10 @@ from callmark import (
 )
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
-from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
+from callmark.dialects.model import QUOTING_TAG
 from callmark.dialects.prefixes import apart, merged, unfinished
 from callmark.dialects.rendering import fill
+from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
 from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts

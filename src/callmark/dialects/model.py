@@ -32,12 +32,6 @@ _ABBREVIATIONS = {
     "{key}": r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+[^<> \t\r\n]{1,32}+){0,8}+)",
 }
 
-THOUGHT_TAGS: Final = (
-    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
-    r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
-)
-"""What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
-
 QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
 """What opens and closes code in HTML, where markers are examples."""
 

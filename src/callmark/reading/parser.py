@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
     ArgumentsDelta,
@@ -130,9 +131,9 @@ class Parser(SectionReading):
         self._nonce = nonce
         self._salvages = tolerance == "salvage"
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
-        self._thoughts: dict[str, int] = {}  # how many are open of each kind, the outermost first; "" is the prompt's
+        self._thoughts: Thoughts = {}
         if starts_in_reasoning:
-            self._thoughts[""] = 1
+            open_thought(self._thoughts, PROMPT)
             self._channel = "reasoning"
         self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
         self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
@@ -558,11 +559,8 @@ class Parser(SectionReading):
             return False
         thoughts, way = self._thoughts, found.lastgroup
         if way is not None:
-            kind = self._plan.thoughts[entry.form.head]
-            if way == "opens":
-                thoughts[kind] = thoughts.get(kind, 0) + 1
-            else:
-                self._close_thought(kind if kind in thoughts else "")
+            change = open_thought if way == "opens" else close_thought
+            change(thoughts, self._plan.thoughts[entry.form.head])
         self._show(found.start())
         self._channel = "reasoning" if thoughts else "content"
         self._guarded = self._nonce is not None or bool(thoughts)
@@ -570,16 +568,6 @@ class Parser(SectionReading):
         self._contexts.reset()
         self._quoted = 0
         return True
-
-    def _close_thought(self, kind: str) -> None:
-        """Close a thought of this kind, if one is open: with the outermost of them ends what was opened within."""
-        thoughts = self._thoughts
-        if thoughts.get(kind, 0) > 1:
-            thoughts[kind] -= 1
-        elif kind in thoughts:
-            kinds = list(thoughts)
-            for ended in kinds[kinds.index(kind) :]:
-                del thoughts[ended]
 
     def _quote(self, place: int, tag: str, *, opens: bool) -> None:
         """A tag of HTML at position `place` opens or closes code: what it opens has an end, as it may stay open."""

@@ -18,8 +18,9 @@ from operator import itemgetter
 from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select
-from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
+from callmark.dialects.model import QUOTING_TAG
 from callmark.dialects.prefixes import literals
+from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
 from callmark.reading.entries import Entry, check_row, tag_form
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
@@ -43,18 +44,6 @@ _REASONING: Final = Dialect(
     forms=(Form(head="", body="envelope"),),
     tags=THOUGHT_TAGS,
 )
-
-
-def _kinds_of_thoughts(dialects: tuple[Dialect, ...]) -> dict[str, str]:
-    """Return the kind of thought that each tag opens or closes: only tags of one kind belong to each other.
-
-    Those of a dialect are of one kind, and so are those of dialects that share such a tag.
-    """
-    kinds: dict[str, str] = {}
-    for dialect in dialects:
-        tags = [tag for tag in dialect.tags if "(?P<opens>" in tag or "(?P<closes>" in tag]
-        kinds.update(dict.fromkeys(tags, next((kinds[tag] for tag in tags if tag in kinds), dialect.name)))
-    return kinds
 
 
 class Plan:
@@ -110,7 +99,7 @@ class Plan:
             for dialect in (_REASONING, *dialects)
             for tag in map(patterns, map(tag_form, dialect.tags))
         ]
-        self.thoughts = _kinds_of_thoughts((_REASONING, *dialects))
+        self.thoughts = kinds_of_thoughts(dialects)
         quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
         entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose]
         self.first = entries[0]

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from callmark.dialects import Dialect, dialects, expand
 from callmark.dialects.fences import FENCE, QUOTE, fence_behind, leaves_item
-from callmark.dialects.model import QUOTING_TAG, THOUGHT_TAGS
+from callmark.dialects.model import QUOTING_TAG
+from callmark.dialects.thoughts import THOUGHT_TAGS, Thoughts, close_thought, kinds_of_thoughts, open_thought
 from callmark.dialects.values import is_json
 
 _CODE = re.compile("`|~~~")
@@ -25,10 +26,12 @@ def closed(text: str, row: Dialect) -> str:
 
     Whoever listens for that dialect alone, or for all: tags that only others know are broken.
     """
-    tags = _tags((row,))
-    text = _tags(dialects()).sub(lambda tag: tag[0] if tags.fullmatch(tag[0]) else _broken(tag), text)
+    known = _tags((row,))
+    tags = known.any
+    text = _tags(dialects()).any.sub(lambda tag: tag[0] if tags.fullmatch(tag[0]) else _broken(tag), text)
     text = _QUOTING.sub(lambda tag: tag[0] if _ends(tag) else _broken(tag), text)
-    opened: dict[bool, list[str]] = {}  # closers of the thoughts that are open, those of the row's own tags and others
+    opened: Thoughts = {}
+    mirrored: dict[str, list[str]] = {}  # by kind, the tags that opened them, as closers
     fence = _Fence()
     at = 0  # where the current line begins; `looked` is how far it was looked at, `done` how far the text is written
     looked = 0
@@ -50,13 +53,15 @@ def closed(text: str, row: Dialect) -> str:
                 pieces += [text[done:start], tag[0] if fence.run else _broken(tag)]
                 done = end
                 continue
-        if _is(tag, "c"):
-            _close(opened, _is_own(tag))
-        elif _is(tag, "o"):
-            opened.setdefault(_is_own(tag), []).append(f"{tag[0][0]}/{tag[0][1:]}")
+        way, kind = known.way(tag)
+        if way == "c":
+            close_thought(opened, kind)
+        elif way == "o":
+            mirrored.setdefault(kind, [])[opened.get(kind, 0) :] = [f"{tag[0][0]}/{tag[0][1:]}"]
+            open_thought(opened, kind)
         fence, at, looked, is_code = _Fence(), end, end, False  # behind a tag a new line begins
-    closers = [closer for kind in reversed(opened) for closer in reversed(opened[kind])]
-    if not all((found := tags.fullmatch(closer)) and _is(found, "c") for closer in closers):
+    closers = [closer for kind in reversed(opened) for closer in reversed(mirrored[kind][: opened[kind]])]
+    if not all((found := tags.fullmatch(closer)) and known.way(found)[0] == "c" for closer in closers):
         return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
     fence.read(f"{text[at:]}\n.")  # behind which a line that is not indented follows
     text = "".join([*pieces, text[done:]])
@@ -70,7 +75,7 @@ def unopened(line: str, row: Dialect) -> str:
     escape.
     """
     broken = _escaped if is_json(line) else _broken
-    line = _tags((*dialects(), row)).sub(broken, line)
+    line = _tags((*dialects(), row)).any.sub(broken, line)
     line = _QUOTING.sub(lambda tag: tag[0] if _ends(tag) else broken(tag), line)
     found = FENCE.match(line)
     return f"{line[: found.start('run') + 1]}\\{line[found.start('run') + 1 :]}" if found else line
@@ -89,35 +94,30 @@ def _ends(tag: re.Match[str]) -> bool:
     return tag["closes"] is not None or _QUOTED.match(tag.string, tag.end()) is not None
 
 
-def _is(tag: re.Match[str], kind: str) -> bool:
-    return any(value is not None and name.startswith(kind) for name, value in tag.groupdict().items())
+class _Tags:
+    """All tags of some rows, and those that all know."""
 
+    def __init__(self, rows: tuple[Dialect, ...]) -> None:
+        kinds = kinds_of_thoughts(rows)
+        patterns = [*dict.fromkeys([*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)])]
+        self._kinds = [kinds.get(pattern, "") for pattern in patterns]
+        numbered = (
+            expand(pattern).replace("(?P<opens>", f"(?P<o{number}>").replace("(?P<closes>", f"(?P<c{number}>")
+            for number, pattern in enumerate(patterns)
+        )
+        self.any = re.compile("|".join(numbered))
 
-def _is_own(tag: re.Match[str]) -> bool:
-    """Whether what opens or closes thoughts is a tag of the row's own, and none that all know: each belong together."""
-    groups = tag.groupdict()
-    return all(groups.get(f"{way}{number}") is None for way in "oc" for number in range(len(THOUGHT_TAGS)))
-
-
-def _close(opened: dict[bool, list[str]], kind: bool) -> None:
-    """Take what closes a thought of this kind, as reading does: with the outermost ends what was opened within."""
-    if len(opened.get(kind, ())) > 1:
-        opened[kind].pop()
-    elif kind in opened:
-        kinds = list(opened)
-        for ended in kinds[kinds.index(kind) :]:
-            del opened[ended]
+    def way(self, tag: re.Match[str]) -> tuple[str, str]:
+        """Return whether a tag opens a thought ("o") or closes one ("c"), and of which kind; "" and "" for neither."""
+        for name, value in tag.groupdict().items():
+            if value is not None and re.fullmatch("[oc][0-9]+", name):
+                return name[0], self._kinds[int(name[1:])]
+        return "", ""
 
 
 @lru_cache(maxsize=64)
-def _tags(rows: tuple[Dialect, ...]) -> re.Pattern[str]:
-    """Return the pattern of all tags; what opens thoughts has a group `o` and a number, what closes them `c`."""
-    patterns = dict.fromkeys([*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)])
-    numbered = (
-        expand(pattern).replace("(?P<opens>", f"(?P<o{number}>").replace("(?P<closes>", f"(?P<c{number}>")
-        for number, pattern in enumerate(patterns)
-    )
-    return re.compile("|".join(numbered))
+def _tags(rows: tuple[Dialect, ...]) -> _Tags:
+    return _Tags(rows)
 
 
 class _Fence:

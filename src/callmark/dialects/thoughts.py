@@ -1,0 +1,52 @@
+"""A model's thoughts: the tags around them, and what these open and close, said once for reading and for writing.
+
+- The tags of a dialect are of one kind, and so are those of dialects that share one; THOUGHT_TAGS are of one, too.
+- A tag closes a thought of its own kind: another model's is something to think about. Where none is open, it closes
+  what the prompt has opened, of which nobody knows the tag.
+- Thoughts are counted. With the outermost of a kind ends what was opened within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from callmark.dialects.model import Dialect
+
+THOUGHT_TAGS: Final = (
+    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
+    r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
+)
+"""What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
+
+PROMPT: Final = ""
+"""The kind of a thought that the prompt has opened."""
+
+Thoughts: TypeAlias = dict[str, int]
+"""How many are open of each kind, the outermost kind first."""
+
+
+def kinds_of_thoughts(dialects: Iterable[Dialect]) -> dict[str, str]:
+    """Return the kind that each tag opens or closes where these dialects are listened for, by its pattern."""
+    kinds: dict[str, str] = {}
+    for row in (THOUGHT_TAGS, *(dialect.tags for dialect in dialects)):
+        tags = [tag for tag in row if "(?P<opens>" in tag or "(?P<closes>" in tag]
+        kinds.update(dict.fromkeys(tags, next((kinds[tag] for tag in tags if tag in kinds), tags[0] if tags else "")))
+    return kinds
+
+
+def open_thought(thoughts: Thoughts, kind: str) -> None:
+    """A tag of that kind opens a thought."""
+    thoughts[kind] = thoughts.get(kind, 0) + 1
+
+
+def close_thought(thoughts: Thoughts, kind: str) -> None:
+    """A tag of that kind closes a thought, if one is open that it can close."""
+    kind = kind if kind in thoughts else PROMPT
+    if thoughts.get(kind, 0) > 1:
+        thoughts[kind] -= 1
+    elif kind in thoughts:
+        kinds = list(thoughts)
+        for ended in kinds[kinds.index(kind) :]:
+            del thoughts[ended]
