@@ -64,29 +64,27 @@ def decode(text: str, depth_limit: int, *, spares_memory: bool = False) -> JsonV
     `spares_memory`: of a long text, no third copy is made; for that, msgspec does not read it.
     """
     size = len(text)
-    colons, keys = -1, -2
-    try:
-        if size <= SHORT or not spares_memory:
+    if size <= SHORT or not spares_memory:
+        try:
             value = _decode(text)
             kind = type(value)
             if kind is not dict and kind is not list:
                 return value
-            if size <= SHORT:
-                colons = text.count(":")  # as many as keys, or more
-                if (kind is dict and len(value) == colons) and (
-                    size <= 2 * depth_limit or colons + text.count("[") < depth_limit
-                ):
-                    return value  # what is nested in it are lists, or empty
+            colons = text.count(":") if size <= SHORT else -1  # as many as keys, or more; -1: not counted
+            if (kind is dict and len(value) == colons) and (
+                size <= 2 * depth_limit or colons + text.count("[") < depth_limit
+            ):
+                return value  # what is nested in it are lists, or empty
             keys = _keys(value, depth_limit)
-    except msgspec.ValidationError:
-        pass  # an integer of thousands of digits: where it is negative, stdlib json takes one more
-    except (ValueError, RecursionError) as error:
-        wrong = _undecodable(error)
-        if size > SHORT:
-            wrong.reached = max(wrong.reached, size // _COPIED)
-        raise wrong from error
-    if keys == colons or (keys >= 0 and keys == len(_KEY_COLONS(text))):
-        return value  # as many keys as colons behind keys, at most: none can be there twice
+            if keys == colons or keys == len(_KEY_COLONS(text)):
+                return value  # as many keys as colons behind keys, at most: none can be there twice
+        except msgspec.ValidationError:
+            pass  # an integer of thousands of digits: where it is negative, stdlib json takes one more
+        except (ValueError, RecursionError) as error:
+            wrong = _undecodable(error)
+            if size > SHORT:
+                wrong.reached = max(wrong.reached, size // _COPIED)
+            raise wrong from error
     try:
         value, end = _scan(text, _BLANK.match(text).end())  # type: ignore[union-attr]  # it matches the empty text too
     except (ValueError, RecursionError, StopIteration) as error:
