@@ -518,7 +518,7 @@ class ValueReader:
             self._pending.clear()
 
     def _opening_quote(self, buffer: str, at: int) -> str | None:
-        """Return the string delimiter that begins here, "" for none, None where more text must tell."""
+        """Return the delimiter (with a prefix) that begins here, "" for none, None where more text must tell."""
         char = buffer[at]
         if self._flavour == "braces":
             if buffer.startswith(self._delimiter, at):
@@ -527,15 +527,7 @@ class ValueReader:
                 return None
             return char if char in "\"'" and self._tolerant else ""
         if char in RAW_PREFIX:
-            if at + 1 == len(buffer):
-                return None
-            behind = buffer[at + 1]
-            if not (behind == "'" or (behind == '"' and self._tolerant)):  # in the grammar, `r` may be a word
-                return ""
-            triple = behind * 3
-            if self._tolerant and triple.startswith(buffer[at + 1 : at + 4]):
-                return char + triple if buffer.startswith(triple, at + 1) else None
-            return char + behind
+            return self._perhaps_raw(char, buffer, at)
         if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
             return self._perhaps_triple(char, buffer, at)
         return char if char in CURLY and self._tolerant else ""
@@ -548,6 +540,18 @@ class ValueReader:
             return None if len(buffer) == at + 2 else quote
         odd = follows(self._around.odd, buffer, at + 3)
         return None if odd is None else quote if odd else quote * 3
+
+    def _perhaps_raw(self, prefix: str, buffer: str, at: int) -> str | None:
+        """As `_perhaps_triple`, behind the prefix of a raw string: there, three quotes are always three."""
+        if at + 1 == len(buffer):
+            return None
+        quote = buffer[at + 1]
+        if not (quote == "'" or (quote == '"' and self._tolerant)):  # in the grammar, the prefix may be a word
+            return ""
+        triple = quote * 3
+        if self._tolerant and triple.startswith(buffer[at + 1 : at + 4]):
+            return prefix + triple if buffer.startswith(triple, at + 1) else None
+        return prefix + quote
 
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
         quote = self._opening_quote(buffer, at)
@@ -644,7 +648,7 @@ class ValueReader:
         mended = self._choose_sink(at, base)
         if self.status == DEAD:
             return at
-        ends, refuses = self._closing(quote) if mended and quote[0] not in RAW_PREFIX else (None, None)
+        ends, refuses = self._closing(quote) if mended else (None, None)
         if self._tolerant and self._nested is None and (quote == "'" or quote == '"'):
             plain = self._around.plain[quote].match(buffer, at + 1)
             if plain is not None and (ends is None or ends.match(buffer, plain.end()) is not None):
