@@ -180,8 +180,11 @@ def _aside(folder: Path) -> Iterator[Path]:
         part = Path(temporary, "made")
         part.mkdir()
         yield part
-        with suppress(OSError):  # the other run was first
+        try:
             part.rename(folder)
+        except OSError as error:
+            if not folder.exists():  # else the other run was first
+                raise UnavailableError(f"could not be moved to its place: {error}") from error
 
 
 @contextmanager

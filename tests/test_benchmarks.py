@@ -883,6 +883,18 @@ def test_an_environment_is_made_once_whoever_else_makes_it(monkeypatch, tmp_path
     assert all(any(path.iterdir()) for path in tmp_path.joinpath("cache").iterdir())
 
 
+def test_an_environment_that_cannot_take_its_place_is_none(monkeypatch, tmp_path):
+    def fails(*words):
+        raise PermissionError("not here")
+
+    monkeypatch.setenv("CALLMARK_BENCHMARKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environments, "_install_python", lambda folder, peer, interpreter: None)
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(UnavailableError, match="moved to its place: not here"):
+        launch(PEERS["jiter"])
+    assert list(tmp_path.joinpath("cache").iterdir()) == []
+
+
 def test_of_what_could_not_be_made_nothing_is_left(monkeypatch, tmp_path):
     def fails(command, **named):
         for folder in tmp_path.joinpath("cache").iterdir():
