@@ -288,16 +288,16 @@ class Parts:
         rows: list[Row] = []
 
         def measure(name: str, text: str, length: int, most: float, target: str) -> None:
-            peak = alone.submit(_peak, text, length).result()  # here another thread draws the progress, in memory too
+            held = alone.submit(peak, text, length).result()  # here another thread draws the progress, in memory too
             rows.append(
                 {
                     "workload": name,
                     "characters": len(text),
                     "chunk": length,
-                    "peak KB": peak / 1024,
-                    "x text": peak / sys.getsizeof(text),
+                    "peak KB": held / 1024,
+                    "x text": held / sys.getsizeof(text),
                     "target": target,
-                    "": verdict(peak <= most),
+                    "": verdict(held <= most),
                 }
             )
 
@@ -443,7 +443,7 @@ def _ways(losses: list[corpus.Loss]) -> str:
     return "; ".join(f"{listening}: {' '.join(found)}" for listening, found in lengths.items())
 
 
-def _peak(text: str, length: int) -> int:
+def peak(text: str, length: int) -> int:
     """Return the bytes allocated at most while `text` is streamed, once what all parsers share is there.
 
     Beyond patterns that is what they remember of short texts, which is bounded and belongs to no stream: nothing is

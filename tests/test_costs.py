@@ -11,11 +11,11 @@ from __future__ import annotations
 import gc
 import json
 import sys
-import tracemalloc
 from functools import cache, partial
 
 import pytest
 from benchmarks.instructions import counting
+from benchmarks.parts import peak
 from benchmarks.workloads import SPELLINGS, dense, huge, prose, sparse
 
 from callmark import Parser, parse, render_history
@@ -273,28 +273,8 @@ def test_a_long_call_takes_at_most_four_times_its_text_in_memory(spelling, lengt
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer takes memory of its own")
 @pytest.mark.parametrize("length", [4, 1000])
 @pytest.mark.parametrize("text", [prose(100_000), "`" + "x" * 25_000], ids=["prose", "a line without end"])
-def test_prose_takes_some_kilobytes_of_memory(text, length, monkeypatch):
-    # What is remembered of short texts is bounded, and belongs to no stream.
-    monkeypatch.setattr(patterns.Remembered, "__missing__", lambda remembered, asked: remembered.ask(asked))
+def test_prose_takes_some_kilobytes_of_memory(text, length):
     assert peak(text, length) <= 16 * 1024
-
-
-def peak(text, length):
-    """Return the bytes allocated at most while `text` is read in chunks of `length` characters."""
-
-    def read():
-        parser = Parser()
-        for at in range(0, len(text), length):
-            parser.feed(text[at : at + length])
-        parser.finish()
-
-    read()  # then what all parsers share is there
-    tracemalloc.start()
-    try:
-        read()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 BROKEN = '<tool_call>{"name": ;'
