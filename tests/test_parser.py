@@ -1260,8 +1260,13 @@ def test_a_raw_string_is_what_python_says(prefix, quote, pieces):
         value = ast.literal_eval(source)
     except (SyntaxError, tokenize.TokenError, ValueError):
         assume(False)
-    for text in (f"[CALL: f(a={source})]", f"[CALL: f(b=1, a={source}, c=2)]", f'[CALL: f({{"a": {source}}})]'):
-        assert [call.arguments["a"] for call in parse(text).calls] == [value]
+    for text in (
+        f"[CALL: f(a={source})]", f"[CALL: f(b=1, a={source}, c=2)]", f'[CALL: f({{"a": {source}}})]',
+        f"<|tool_call_start|>[f(a={source}), g(a={source})]<|tool_call_end|>",
+        f'<tool_call>{{"name": "f", "arguments": {{"a": {source}}}}}</tool_call>',
+        f'[TOOL_CALLS]f[ARGS]{{"a": {source}}}',
+    ):  # fmt: skip
+        assert [call.arguments["a"] for call in parse(text).calls] == [value] * text.count(source)
         check_chunking(text)
     (call,) = parse(f'[CALL: f(a=["x", {source}, 1])]').calls
     assert call.arguments == {"a": ["x", value, 1]}
