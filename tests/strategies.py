@@ -34,7 +34,7 @@ NASTY = (
 """Pieces of text; most mean something to some dialect."""
 
 _PLAIN = [piece for piece in NASTY if not re.search(r"[\"'\\\x00-\x1f\ud800-\udfff]", piece)]
-_PLAIN += ["<think>", "</think>"] * 2  # laws want each kind in one string of a hundred
+_PLAIN += ["<think>", "</think>", "```", "~~~"] * 2  # laws want each kind in one string of a hundred
 _ESCAPES = ["\\n", '\\"', "\\\\", "\\/", "\\t", "\\u00e9", "\\u005d", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0000"]
 _ESCAPES += ["\\n", "\\\\"] * 3
 _KEYS = ["city", "days", "a", "name", "id", "arguments", "parameters", "true", "ключ", "键", "a-b.c_1", "_", "é"]
