@@ -14,7 +14,7 @@ import msgspec
 
 from callmark.dialects.model import Body, Dialect, Form, Writing, expand
 from callmark.dialects.table import BUILTIN
-from callmark.errors import DialectError, UnknownDialectError
+from callmark.errors import DialectError, UnknownDialectError, nearest
 
 DEFAULT = "default"
 """Stands among the names of dialects for those, and their forms, that are listened for where none is named."""
@@ -92,7 +92,8 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
             chosen = {dialect.name: dialect for dialect in _explicit()} | chosen
         else:
             known = ", ".join(registered)
-            found = f"found {item!r:.80}"
+            near = nearest(item, [*registered, DEFAULT]) if isinstance(item, str) else ""
+            found = f"found {item!r:.80}" + (f"; did you mean {near!r}?" if near else "")
             raise UnknownDialectError(f'expected a registered dialect ({known}), "default" or a Dialect, {found}')
     if not chosen:
         raise UnknownDialectError("expected at least one dialect, found none")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from callmark.errors import nearest
 from callmark.events import (
     MALFORMED_CODES,
     ArgumentsDelta,
@@ -31,7 +32,7 @@ from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import SHORT, Undecodable, decode
-from callmark.reading.diagnosis import explain, nearest
+from callmark.reading.diagnosis import explain
 from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
@@ -524,7 +525,8 @@ class CallReading:
         self._mode = IN_BEHIND if behind else IN_TEXT
 
     def _unknown(self, span: Span, name: str) -> None:
-        message = f"no tool {name!r} was given{nearest(name, self._tools or {})}"
+        near = nearest(name, self._tools or {})
+        message = f"no tool {name!r} was given" + (f"; did it mean {near!r}?" if near else "")
         self._events.append(Notice(span, "unknown-tool", message))
 
     def _over_limit(self) -> Remark:

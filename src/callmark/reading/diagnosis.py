@@ -82,15 +82,6 @@ def said(expected: Iterable[str]) -> str:
     return " or ".join(sorted(words))
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the known name that is most like `name`, "" for none."""
-    import difflib  # only a wrong name needs it
-
-    folded = {other.casefold(): other for other in [*known][:512]}
-    near = difflib.get_close_matches(name[:128].casefold(), folded, n=1)
-    return f"; did it mean {folded[near[0]]!r}?" if near else ""
-
-
 class MessageParts(NamedTuple):
     """The parts of a message of `explain`: what was `expected`, what was `found`, and where in the marker."""
 

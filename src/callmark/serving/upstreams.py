@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin
@@ -25,7 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from callmark.dialects import Dialect, load_dialect, selected
-from callmark.errors import CallmarkError, UsageError
+from callmark.errors import CallmarkError, UsageError, nearest
 from callmark.languages import BuiltIn
 from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
 from callmark.running.settings import Settings
@@ -246,8 +245,8 @@ def _upstream(table: Mapping[str, Any], where: str) -> Upstream:
 def _known(table: Mapping[str, Any], known: Collection[str], where: str) -> None:
     unknown = next((key for key in table if key not in known), None)
     if unknown is not None:
-        near = get_close_matches(unknown, known, 1)
-        hint = f"; did it mean {near[0]!r}?" if near else ""
+        near = nearest(unknown, known)
+        hint = f"; did it mean {near!r}?" if near else ""
         raise UsageError(f"{where}: nothing here is called {unknown!r:.80}{hint}")
 
 

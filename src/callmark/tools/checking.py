@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from difflib import get_close_matches
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
@@ -24,7 +23,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from callmark.errors import ToolsError
+from callmark.errors import ToolsError, nearest
 from callmark.tools.results import normal
 
 Engine = Literal["auto", "jsonschema", "jsonschema-rs"]
@@ -312,8 +311,8 @@ def _problems(error: Any) -> Iterator[Problem]:
             patterns = error.schema.get("patternProperties", {})
             for key in error.instance:
                 if key not in known and not _found(patterns, key):
-                    close = get_close_matches(key, known, 1)
-                    guess = f" (did you mean {close[0]!r}?)" if close else ""
+                    close = nearest(key, known)
+                    guess = f" (did you mean {close!r}?)" if close else ""
                     listed = ", ".join(map(repr, known[:12])) or "no keys"
                     yield Problem(path, f"only {listed}", f"{key!r:.60}{guess}")
         case "type" if all(isinstance(name, str) for name in value):  # draft 3 has schemas among them

@@ -6,11 +6,10 @@ import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args
 
-from callmark.errors import NotPermittedError, ToolError, ToolsError
+from callmark.errors import NotPermittedError, ToolError, ToolsError, nearest
 from callmark.tools.checking import Checker, Engine
 from callmark.tools.context import Invocation, in_review, is_reserved, reviewing
 from callmark.tools.foreign import Outcome, attempt, attempt_async
@@ -211,8 +210,8 @@ class Registry:
         if found:
             names = ", ".join(entry.tool.qualified_name for entry in found)
             raise ToolError("ambiguous-tool", f"several tools are called {name!r:.80}", f"write one of {names}")
-        close = get_close_matches(name, entries, 1)
-        hint = f"did you mean {close[0]!r}?" if close else "call only tools that are listed"
+        close = nearest(name, entries)
+        hint = f"did you mean {close!r}?" if close else "call only tools that are listed"
         raise ToolError("unknown-tool", f"there is no tool {name!r:.80}", hint)
 
     def holds(self, tool: Tool) -> bool:
