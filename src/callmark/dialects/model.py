@@ -11,6 +11,8 @@ what all dialects share, so that white space and names mean the same everywhere:
     {name}   a tool's name, the group `name`: a letter or `_`, then letters, digits, `_ - . / :`, at most 128
     {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins
              with no quote, and up to eight more of up to 32 characters
+    {object} at the end of a head that no prose can be: the arguments begin here, as an object. Where something else
+             stands, the marker is Malformed, and `null` is no arguments; behind a plain look-ahead to a brace it is none
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
 _ABBREVIATIONS = {
     "{ws}": r"[ \t\r\n]{0,64}+",
     "{name}": r"(?P<name>[^\W\d][\w.:/\-]{0,127}+)",
+    "{object}": r"(?=\{)",
     "{key}": r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+[^<> \t\r\n]{1,32}+){0,8}+)",
 }
 
@@ -48,6 +51,8 @@ _VALUE_TAG = f"</{_VALUE_TAGS}>"
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _BRACE = r"(?=\{)"  # what stands behind the heads of many forms
+_OBJECT = "{object}"
+_NO_OBJECT = r"(?=[^ \t\r\n{｛])"
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
 
 
@@ -151,7 +156,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 with the opener of one of the forms is read only where that form is not listened for
     loose_heads patterns of heads that tolerant reading takes too, as a repair: `opener-spelling`; where a group `wide`
                 is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place;
-                where a group `escaped`, `markdown-escape`: the name holds backslashes before underscores
+                where a group `escaped`, `markdown-escape`: the name holds backslashes before underscores; where a
+                group `null`, `null-arguments`, at the group `empty`
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
                 `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;
@@ -253,10 +259,20 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def tolerated_heads(self) -> tuple[str, ...]:
         """The patterns of all heads that tolerant reading takes beside `head`: the loose ones, and (group `told`) that
-        of a body which was written as a JSON string as a whole.
+        of a body which was written as a JSON string as a whole, or (group `null`) of none.
         """
-        told = self.body in ("json", "envelope") and self.head.endswith(_BRACE) and self.alone and not self.repairs
-        return (*self.loose_heads, self.head.removesuffix(_BRACE) + _IN_STRING) if told else self.loose_heads
+        named = self.head.endswith(_OBJECT)
+        begin = self.head.removesuffix(_OBJECT).removesuffix(_BRACE)
+        told = self.body in ("json", "envelope") and begin != self.head and self.alone and not self.repairs
+        null = f"(?P<null>)(?P<empty>null{anonymous(self.tail)})" + ("" if self.tail else r"(?=[^\w.])")
+        ways = ([begin + _IN_STRING] if told else []) + ([begin + null] if named else [])
+        return (*self.loose_heads, *ways)
+
+    @property
+    def refused_heads(self) -> tuple[str, ...]:
+        """The patterns of heads behind which no object stands, where no prose begins like that."""
+        heads = [head.removesuffix(_OBJECT) for head in (self.head, *self.loose_heads) if head.endswith(_OBJECT)]
+        return tuple(head + _NO_OBJECT for head in heads)
 
     @property
     def tolerated_end(self) -> str:

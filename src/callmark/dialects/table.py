@@ -70,9 +70,10 @@ _FURTHER = (  # another call in the same wrapper, and not what should have stood
 )
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
 _PRINT = r"print{ws}\({ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
+_CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
 _CHANNEL = r"(?:commentary|analysis)"
 _HARMONY_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}"
-_HARMONY_MESSAGE = _HARMONY_HEADER + r"(?=\{)"
+_HARMONY_MESSAGE = _HARMONY_HEADER + "{object}"
 _JSON_HEADER = r"{ws}(?:<\|constrain\|>{ws})?json{ws}<\|message\|>{ws}(?=\{)"  # what is for a tool, and no answer
 _NO_TOOL = r"(?!functions\.|(?:browser|container)\.|(?:all|assistant|developer|python|self|system|tool|user)[ \t\r\n<])"
 _ANYONE = rf"to={_NO_TOOL}[^\W\d][\w.:/\-]{{0,127}}+"
@@ -415,7 +416,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
             Form(
                 **_HUNYUAN_SECTION,
-                head=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}{{ws}}<tool_sep{_SFX}>{{ws}}(?=\{{)",
+                head=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}{{ws}}<tool_sep{_SFX}>{{ws}}{{object}}",
                 body="json",
                 tail=rf"{{ws}}<(?:/(?:iquest_tool_call|{_IFM})|end_of_tool_call{_SFX})>",
                 loose_tail=rf"{{ws}}(?P<wrong></?arg_value{_SFX}>{{ws}}<end_of_tool_call{_SFX}>)",
@@ -455,13 +456,9 @@ _ROWS: tuple[Dialect, ...] = (
                 alone=False,
             ),
             Form(
-                head=(
-                    r"\[TOOL_CALLS\]{ws}{name}{ws}(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
-                    r"(?:\[ARGS\]{ws})?(?=\{)"
-                ),
-                body="json",
-                begins="[",
+                head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}{{object}}", body="json", begins="["
             ),
+            Form(head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}(?=\{{)", body="json", begins="["),
         ),
         variants=(
             Form(  # a list without its brackets
@@ -544,22 +541,26 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
-                head=r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}(?=\{)",
+                head=r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}{object}",
                 loose_openers=(rf"<｜tool{_DS}calls{_DS}begin｜>{{ws}}(?={_DS_CALL})",),
                 loose_heads=(
                     rf"{_DS_CALL}(?=[^\W\d][\w.:/\-]{{0,127}}+{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                     r"(?:```(?:json)?{ws})?(?=\{)",
+                    rf"{_DS_CALL}function{{ws}}{_DS_SEP}{{name}}{{ws}}{{object}}",
                     rf"{_DS_CALL}(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                     rf"(?P<missing>)(?P<empty><｜tool{_DS}call{_DS}end｜>)",
                 ),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
-                loose_tail=rf"{{ws}}(?:(?:```{{ws}})?<｜tool{_DS}call{_DS}end｜>|```{_DS_NEXT})|{_DS_NEXT}",
+                loose_tail=rf"{{ws}}(?:(?:```{{ws}})?<｜tool{_DS}call{_DS}end｜>|```{_DS_NEXT}|```(?=[ \t]{{0,16}}+\r?\n))|{_DS_NEXT}",
                 closer=r"<｜tool▁calls▁end｜>",
             ),
             Form(
                 opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
-                head=r"<｜tool▁call▁begin｜>{ws}{name}{ws}<｜tool▁sep｜>{ws}(?=\{)",
+                head=(
+                    r"<｜tool▁call▁begin｜>{ws}(?!function{ws}<｜tool▁sep｜>{ws}[^\W\d]){name}{ws}"
+                    r"<｜tool▁sep｜>{ws}{object}"
+                ),
                 body="json",
                 tail=r"{ws}<｜tool▁call▁end｜>",
                 loose_tail=_DS_NEXT,
@@ -587,7 +588,7 @@ _ROWS: tuple[Dialect, ...] = (
                 head=(
                     r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
                     r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
-                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}(?=\{)"
+                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}{object}"
                 ),
                 body="json",
                 loose_heads=(
@@ -928,7 +929,7 @@ _ROWS: tuple[Dialect, ...] = (
                 head=(
                     r"<\|plamo:begin_tool_request:plamo\|>{ws}<\|plamo:begin_tool_name:plamo\|>{ws}{name}{ws}"
                     r"<\|plamo:end_tool_name:plamo\|>{ws}<\|plamo:begin_tool_arguments:plamo\|>{ws}"
-                    r"(?:<\|plamo:constrain\|>json{ws}<\|plamo:msg\|>{ws})?(?=\{)"
+                    r"(?:<\|plamo:constrain\|>json{ws}<\|plamo:msg\|>{ws})?{object}"
                 ),
                 body="json",
                 tail=r"{ws}<\|plamo:end_tool_arguments:plamo\|>{ws}<\|plamo:end_tool_request:plamo\|>",
@@ -936,7 +937,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
             Form(head=r"<tool: function>{ws}{name}{ws}(?=\{)", body="json", tail=r"{ws}</tool>"),
             Form(
-                head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+                head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}{object}",
                 body="json",
                 tail=r"{ws}</arguments>{ws}</function>",
             ),
@@ -967,7 +968,7 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<\|open\|>tools<\|sep\|>",
-                head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}(?=\{)",
+                head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}{object}",
                 body="json",
                 tail=r"{ws}<\|close\|>json<\|sep\|>{ws}<\|close\|>call<\|sep\|>",
                 closer=r"<\|close\|>tools<\|sep\|>",
@@ -1126,7 +1127,7 @@ _ROWS: tuple[Dialect, ...] = (
                 opener=r"<\|tool_calls\|>{ws}(?=<\|tool_call:begin\|>)",
                 head=(
                     r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
-                    r"<\|tool_call:args\|>{ws}(?=\{)"
+                    r"<\|tool_call:args\|>{ws}{object}"
                 ),
                 body="json",
                 loose_heads=(
@@ -1208,7 +1209,7 @@ _ROWS: tuple[Dialect, ...] = (
         source=_SOURCE + ": gemma4",
         forms=(
             Form(
-                head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}(?=\{)",
+                head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}{object}",
                 loose_heads=(r"<\|tool_call>{ws}(?:call)?{ws}:{ws}{name}{ws}(?=\{)",),
                 body="braces",
                 quote='<|"|>',
@@ -1246,7 +1247,7 @@ _ROWS: tuple[Dialect, ...] = (
         results=(r"<(?:start|end)_function_response>",),
         forms=(
             Form(
-                head=r"<start_function_call>{ws}call:{name}{ws}(?=\{)",
+                head=r"<start_function_call>{ws}call:{name}{ws}{object}",
                 body="braces",
                 quote="<escape>",
                 tail=r"{ws}<end_function_call>",
@@ -1289,7 +1290,7 @@ _ROWS: tuple[Dialect, ...] = (
         results=(r"</?tool_use_result>",),
         forms=(
             Form(
-                head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+                head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}{object}",
                 body="json",
                 loose_heads=(
                     r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?P<missing>)"
@@ -1351,7 +1352,7 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 begins="✿",
-                head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}(?=\{)",
+                head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}{object}",
                 loose_heads=(
                     r"✿FUNCTION✿{ws}(?P<wide>[:：]){ws}{name}{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
                     r"✿FUNCTION✿{ws}[:：]{ws}" + _MARKED_NAME + r"{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
@@ -1380,7 +1381,7 @@ _ROWS: tuple[Dialect, ...] = (
             Form(
                 head=(
                     r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!all[ \t\r\n<])"  # what is for all is no call
-                    r"{name}{ws}<\|content\|>{ws}(?=\{)"
+                    r"{name}{ws}<\|content\|>{ws}{object}"
                 ),
                 body="json",
             ),

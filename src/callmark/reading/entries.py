@@ -103,6 +103,9 @@ class Entry:
         if "missing" in groups:
             place = base + found.start("missing")
             return (Repair("missing-opener", Span(place, place)),)
+        if "null" in groups:
+            place = base + found.start("empty")
+            return (Repair("null-arguments", Span(place, place + len("null"))),)
         if "escaped" in groups:
             first = base + found.start("name")
             places = [first + at for at, char in enumerate(found["name"]) if char == "\\"]
@@ -124,7 +127,8 @@ def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
     heads = opener.section.heads if opener.section is not None else ()
     strict = [Entry("loose" if head.form.repairs else "head", head.head, opener.dialect, head) for head in heads]
     loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
-    return (*strict, *loose)
+    refused = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.refused]
+    return (*strict, *loose, *refused)
 
 
 @lru_cache(maxsize=64)

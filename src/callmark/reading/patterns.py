@@ -287,6 +287,7 @@ RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
+_FENCE_END: Final = r"```(?=[ \t]{0,16}+\r?\n)"
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
@@ -307,6 +308,7 @@ class Patterns:
     """The patterns of one form. Those of its fields have the names of these: `head`, `tail`, `opener`, `loose_openers`.
 
     loose      the heads that tolerant reading takes beside `head`
+    refused    heads behind which something else stands than arguments: such a marker is read, and is wrong
     begin      what leads to arguments that are a JSON object (group `name`: that of an envelope); None where none does
     blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
@@ -336,11 +338,14 @@ class Patterns:
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in form.tolerated_heads)
+        self.refused = tuple(Pattern(expand(text)) for text in form.refused_heads)
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
         if recovery and re.search(r"\\[)}\]]\Z", tail):
             recovery.insert(0, recovery[0] + _NO_CLOSER)
+        if recovery and "```" in tail:  # a fence that is left open would hide what follows
+            recovery.append(expand("{ws}") + _FENCE_END)
         self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
@@ -435,7 +440,8 @@ class Section:
         self.bracket = Pattern(rf"{blanks}\]") if listed else None
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
-        self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}))")
+        refused = "".join(f"|{anonymous(other.text)}" for head in self.heads for other in head.refused)
+        self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}{refused}))")
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
         ways += [f"(?P<closer>{between}{blanks}(?:{closer}))", f"(?P<joined>{blanks}(?={heads}))"]

@@ -68,6 +68,7 @@ class Plan:
         strict: list[Entry] = []
         loose: list[Entry] = []
         salvaged: list[Entry] = []
+        refused: list[Entry] = []
         for dialect in dialects:
             if not is_ours(dialect):
                 check_row(dialect)
@@ -84,6 +85,8 @@ class Plan:
                     strict.append(Entry("head", compiled.head, dialect, compiled))
                 if form.alone and tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
+                if form.alone:
+                    refused += [Entry("loose", head, dialect, compiled) for head in compiled.refused]
             for form in dialect.variants if tolerant else ():
                 compiled = patterns(form)
                 if form.salvage and tolerance != "salvage":
@@ -101,7 +104,7 @@ class Plan:
         ]
         self.thoughts = kinds_of_thoughts(dialects)
         quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
-        entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose]
+        entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose, *refused]
         self.first = entries[0]
         anywhere = [entry for entry in entries if not entry.text_start]
         leads = [entry for entry in entries if entry.text_start]
