@@ -38,6 +38,10 @@ _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag th
 _MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
 _GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
 _PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+param(?:eter)?{_NAMED}[ \t]{{0,4}}+{_KEY}{_MORE}"
+_BEFORE_NAME = (  # other attributes, or a line break
+    r"(?:[ \t\r\n]{1,8}+(?!name=)[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{1,8}+name="
+)
+_KEY_BEHIND = _BEFORE_NAME + r"\"(?P<key>[^<>\"\r\n]{1,256}+)\"" + _MORE
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
@@ -169,6 +173,10 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
             parameter=(
                 rf"{{ws}}<{sign}parameter name=\"(?P<key>[^<>\"\r\n]{{1,256}}+)\""
                 r"(?:[ ]string=\"(?:(?P<text>true)|(?P<json>false))\")?>"
+            ),
+            loose_parameters=(
+                rf"{{ws}}<{sign}parameter string=\"(?:(?P<text>true)|(?P<json>false))\" "
+                r"name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
             ),
             value_end=rf"</{sign}parameter>",
             unclosed=_unclosed(
@@ -640,10 +648,11 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:param(?:eter)?|invoke)[ =>])",
+                    rf"<invoke{_BEFORE_NAME}{_NAME}{_MORE}" r"(?={ws}</?(?:param(?:eter)?|invoke)[ =>])",
                 ),
                 body="parameters",
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
-                loose_parameters=(_PARAMETER,),
+                loose_parameters=(_PARAMETER, "{ws}<param(?:eter)?" + _KEY_BEHIND),
                 value_end="</parameter>",
                 nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
                 unclosed=(
@@ -661,6 +670,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(r"<｜tool_call_begin｜>{ws}<steptml:invoke name=\"{name}\">",),
                 body="parameters",
                 parameter=r"{ws}<steptml:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                loose_parameters=("{ws}<steptml:parameter" + _KEY_BEHIND,),
                 value_end="</steptml:parameter>",
                 unclosed=_unclosed(
                     r"steptml:parameter name=\"[^<>\"\r\n]{1,256}+\">",
@@ -677,6 +687,7 @@ _ROWS: tuple[Dialect, ...] = (
                 head=r"<atem:invoke name=\"{name}\">",
                 body="parameters",
                 parameter=r"{ws}<atem:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                loose_parameters=("{ws}<atem:parameter" + _KEY_BEHIND,),
                 value_end="</atem:parameter>",
                 unclosed=_unclosed(
                     r"atem:parameter name=\"[^<>\"\r\n]{1,256}+\">",
@@ -745,7 +756,10 @@ _ROWS: tuple[Dialect, ...] = (
                     rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
-                loose_parameters=(rf"{{ws}}<[ \t]{{0,4}}+param{_GLUED}[ \t]{{0,4}}+{_KEY}{_MORE}",),
+                loose_parameters=(
+                    rf"{{ws}}<[ \t]{{0,4}}+param{_GLUED}[ \t]{{0,4}}+{_KEY}{_MORE}",
+                    "{ws}<param" + _KEY_BEHIND,
+                ),
                 value_end="</param>",
                 unclosed=_unclosed(
                     r"param name=[\"'][^<>\"'\r\n]{1,256}+[\"']>",
@@ -976,10 +990,15 @@ _ROWS: tuple[Dialect, ...] = (
             Form(
                 opener=r"<\|open\|>tools<\|sep\|>",
                 head=_K3_CALL,
+                loose_heads=(r"<\|open\|>call index=\"[0-9]{1,9}+\"[ ]tool=\"{name}\"<\|sep\|>",),
                 body="parameters",
                 parameter=(
                     r"{ws}<\|open\|>argument key=\"(?P<key>[^<>\"\r\n]{1,256}+)\""
                     r"(?:[ ]type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\")?<\|sep\|>"
+                ),
+                loose_parameters=(
+                    r"{ws}<\|open\|>argument type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\""
+                    r"[ ]key=\"(?P<key>[^<>\"\r\n]{1,256}+)\"<\|sep\|>",
                 ),
                 value_end=r"<\|close\|>argument<\|sep\|>",
                 unclosed=_unclosed(
@@ -1094,6 +1113,7 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 body="parameters",
                 parameter=r"{ws}<rfl:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                loose_parameters=("{ws}<rfl:parameter" + _KEY_BEHIND,),
                 value_end="</rfl:parameter>",
                 unclosed=_unclosed(
                     r"rfl:parameter name=\"[^<>\"\r\n]{1,256}+\">",
