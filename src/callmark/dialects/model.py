@@ -12,7 +12,7 @@ what all dialects share, so that white space and names mean the same everywhere:
     {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins
              with no quote, and up to eight more of up to 32 characters
     {object} at the end of a head that no prose can be: the arguments begin here, as an object. Where something else
-             stands, the marker is Malformed, and `null` is no arguments; behind a plain look-ahead to a brace it is none
+             stands, the marker is Malformed, and `null` is no arguments; behind a plain look-ahead it is none
 """
 
 from __future__ import annotations

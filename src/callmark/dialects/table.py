@@ -560,7 +560,10 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 body="json",
                 tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
-                loose_tail=rf"{{ws}}(?:(?:```{{ws}})?<｜tool{_DS}call{_DS}end｜>|```{_DS_NEXT}|```(?=[ \t]{{0,16}}+\r?\n))|{_DS_NEXT}",
+                loose_tail=(
+                    rf"{{ws}}(?:(?:```{{ws}})?<｜tool{_DS}call{_DS}end｜>|```{_DS_NEXT}"
+                    rf"|```(?=[ \t]{{0,16}}+\r?\n{{ws}}[^ \t\r\n<]))|{_DS_NEXT}"
+                ),
                 closer=r"<｜tool▁calls▁end｜>",
             ),
             Form(
@@ -997,7 +1000,8 @@ _ROWS: tuple[Dialect, ...] = (
                     r"(?:[ ]type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\")?<\|sep\|>"
                 ),
                 loose_parameters=(
-                    r"{ws}<\|open\|>argument type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\""
+                    r"{ws}<\|open\|>argument"
+                    r"[ ]type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\""
                     r"[ ]key=\"(?P<key>[^<>\"\r\n]{1,256}+)\"<\|sep\|>",
                 ),
                 value_end=r"<\|close\|>argument<\|sep\|>",

@@ -27,6 +27,8 @@ _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
 _WIDE: Final = re.compile("[）］】｝]")
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_BLANKS}[^\s,:=)\]}}，：＝）］】｝])"
+_LINE: Final = 200
+"""Characters of a line in which closers may still come: where all that are due do, a bracket before them is data."""
 
 
 _STOPS: Final = (
@@ -85,10 +87,11 @@ class Endings:
             if not inside:
                 self._add("extra-comma", due, tail, ",")
             for missing, rest in rests:
+                alone = _alone(due, final) if bracket is not None and len(rest) == 1 else ""
                 if not (inside and may_be_bracket and len(rest + end) == 1):
-                    self._add("missing-closer", rest, tail, missing=missing)
+                    self._add("missing-closer", rest, tail + alone, missing=missing)
                 elif bracket is not None:
-                    self._add("missing-closer", rest, _NO_MEMBERS, missing=missing)
+                    self._add("missing-closer", rest, _NO_MEMBERS + alone, missing=missing)
             if only_tail:
                 for loose in filter(None, (form.tolerated_tail, _STOPS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
@@ -137,6 +140,16 @@ class Endings:
     def may_end(self, buffer: str, at: int) -> bool:
         """Return whether more text could make an ending of what stands at index `at`."""
         return any(pattern.may_match(buffer, at) for _, _, pattern in self._ways)
+
+
+def _alone(due: str, final: bool) -> str:
+    """Return the pattern of a look-ahead to the rest of a line that neither goes on with a word nor closes a marker."""
+    first, last = (re.escape(_SPELLINGS[closer]) for closer in due[-2:])
+    openers = r"\r\n(\[（【［"
+    end = r"|\Z" if final else ""
+    closes_less = rf"[{first}][ \t]{{0,4}}+(?:[^ \t{last}]{end})"
+    rest = rf"[^{openers}{first}0-9A-Za-z_][^{openers}{first}]{{0,{_LINE}}}+(?:[^{first}]|{closes_less}{end})"
+    return f"(?=[{openers}]|{closes_less}|{rest}{end})"
 
 
 @lru_cache(maxsize=1024)
