@@ -12,7 +12,7 @@ what all dialects share, so that white space and names mean the same everywhere:
     {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins
              with no quote, and up to eight more of up to 32 characters
     {object} at the end of a head that no prose can be: the arguments begin here, as an object. Where something else
-             stands, the marker is Malformed, and `null` is no arguments; behind a plain look-ahead it is none
+             stands, the marker is Malformed, but `null` before a tail is no arguments; a plain look-ahead makes none
 """
 
 from __future__ import annotations
@@ -259,14 +259,14 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def tolerated_heads(self) -> tuple[str, ...]:
         """The patterns of all heads that tolerant reading takes beside `head`: the loose ones, and (group `told`) that
-        of a body which was written as a JSON string as a whole, or (group `null`) of none.
+        of a body which was written as a JSON string as a whole, or (group `null`) of none where a tail follows: else
+        any text behind it would complete a call.
         """
         named = self.head.endswith(_OBJECT)
         begin = self.head.removesuffix(_OBJECT).removesuffix(_BRACE)
         told = self.body in ("json", "envelope") and begin != self.head and self.alone and not self.repairs
-        null = f"(?P<null>)(?P<empty>null{anonymous(self.tail)})" + ("" if self.tail else r"(?=[^\w.])")
-        ways = ([begin + _IN_STRING] if told else []) + ([begin + null] if named else [])
-        return (*self.loose_heads, *ways)
+        null = f"(?P<null>)(?P<empty>null{anonymous(self.tail)})" if named and self.tail else ""
+        return (*self.loose_heads, *([begin + _IN_STRING] if told else []), *([begin + null] if null else []))
 
     @property
     def refused_heads(self) -> tuple[str, ...]:

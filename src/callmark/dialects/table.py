@@ -15,6 +15,10 @@ _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
+_WRAPPED_FIRST = (  # as an API for native calls has them
+    r"(?P<told>)(?=\{{ws}\"type\"{ws}:{ws}\"function\"{ws},{ws}\"function\"{ws}:{ws}\{{ws}\"name\"{ws}:{ws}"
+    + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+)  # fmt: skip
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
@@ -43,6 +47,7 @@ _BEFORE_NAME = (  # other attributes, or a line break
 )
 _KEY_BEHIND = _BEFORE_NAME + r"\"(?P<key>[^<>\"\r\n]{1,256}+)\"" + _MORE
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_EMPTY = r"<tool_call>[ \t]{0,16}+\r?\n{ws}</tool_call>"  # nothing is in it; on one line it is spoken of
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
     "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
@@ -267,6 +272,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="envelope",
                 **_BARE,
             ),
+            Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **_BARE),
             Form(
                 head=(
                     r"<(?:tools?|response|xml|(?i:json))>{ws}"
@@ -300,6 +306,7 @@ _ROWS: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
+        tags=(_EMPTY,),
         writing=Writing(
             call='<tool_call>\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n</tool_call>',
             id=', "id": {quoted_id}',
@@ -346,7 +353,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
             ),
         ),
-        tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>",),
+        tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", _EMPTY),
         writing=Writing(
             form=1,
             opener="<tool_call>\n",
@@ -374,6 +381,7 @@ _ROWS: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
+        tags=(_EMPTY,),
         writing=Writing(
             call="<tool_call>{name}\n{arguments}</tool_call>",
             parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
@@ -485,6 +493,7 @@ _ROWS: tuple[Dialect, ...] = (
                 repairs=("missing-opener", "missing-closer"),
             ),
         ),
+        tags=(r"\[TOOL_CALLS\]\[\]",),
         writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
     ),
     Dialect(
@@ -578,7 +587,7 @@ _ROWS: tuple[Dialect, ...] = (
                 closer=r"<｜tool▁calls▁end｜>",
             ),
         ),
-        tags=(rf"<｜tool{_DS.replace('▁|', '', 1)}calls{_DS}end｜>",),
+        tags=(rf"<｜tool{_DS.replace('▁|', '', 1)}calls{_DS}end｜>", "<｜tool▁calls▁begin｜>{ws}<｜tool▁calls▁end｜>"),
         writing=Writing(
             form=1,
             opener="<｜tool▁calls▁begin｜>",
@@ -651,7 +660,9 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:param(?:eter)?|invoke)[ =>])",
-                    rf"<invoke{_BEFORE_NAME}{_NAME}{_MORE}" r"(?={ws}</?(?:param(?:eter)?|invoke)[ =>])",
+                    # A word as the value, no text: else any text could go on with what is cut in it.
+                    r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
+                    rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
                 ),
                 body="parameters",
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
@@ -704,6 +715,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
         ),
         tags=(
+            rf"<{_INVOKES}>[ \t]{{0,16}}+\r?\n{{ws}}</{_INVOKES}>",
             r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
             r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+<\|message\|>",
             r"<\|eo[mt](?P<closes>)\|>",
@@ -841,6 +853,7 @@ _ROWS: tuple[Dialect, ...] = (
             r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
             r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
             r"\[(?:BEGIN(?P<closes>)|END) FINAL RESPONSE\]",
+            r"<(?:tool_calls|TOOLCALL)>{ws}\[{ws}\]{ws}</(?:tool_calls|TOOLCALL)>",
         ),
         writing=Writing(
             opener="<tool_calls>[",
@@ -1094,6 +1107,7 @@ _ROWS: tuple[Dialect, ...] = (
         tags=(
             r"(?:<\|start\|>assistant{ws})?<\|channel\|>analysis(?P<opens>)<\|message\|>",
             r"<\|end(?P<closes>)\|>",
+            r"<\|start\|>assistant{ws}<\|message\|>",
             r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}(?:<\|constrain\|>[a-z]{1,16}+{ws})?<\|message\|>",
             r"<\|return\|>",
         ),
@@ -1214,7 +1228,10 @@ _ROWS: tuple[Dialect, ...] = (
                 alone=False,
             ),
             *(
-                Form(begins=begins, head=head + first, body="envelope", line_start=not head, explicit=False)
+                Form(
+                    begins=begins, head=head + first, loose_heads=(head + _WRAPPED_FIRST,), body="envelope",
+                    line_start=not head, explicit=False,
+                )
                 for begins, head in (("{", ""), (";", r";{ws}"))
                 for first in (_NAMED_FIRST, _TYPED_FIRST)
             ),
@@ -1260,7 +1277,7 @@ _ROWS: tuple[Dialect, ...] = (
                 repairs=("neighbour-body",),
             ),
         ),
-        tags=(r"<\|channel>thought(?P<opens>)", r"<channel\|>(?P<closes>)"),
+        tags=(r"<\|channel>thought(?P<opens>)", r"<channel\|>(?P<closes>)", r"<\|tool_call>{ws}<tool_call\|>"),
         writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),
     ),
     Dialect(
@@ -1335,6 +1352,7 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 head=r"```(?:tool_call|tool_code)[ \t]{0,16}+\r?\n{ws}(?=\{)",
+                loose_heads=(r"```[ \t]{0,4}+(?:tool_calls?|tool_code|function_calls?)[ \t]{0,16}+\r?\n{ws}(?=\{)",),
                 body="envelope",
                 begins="`",
                 tail=r"{ws}```",
@@ -1344,6 +1362,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
             Form(
                 head=r"```json[ \t]{0,16}+\r?\n{ws}" + _FENCED_FIRST,
+                loose_heads=(r"```json[ \t]{0,16}+\r?\n{ws}" + _WRAPPED_FIRST,),
                 body="envelope",
                 begins="`",
                 tail=r"{ws}```",

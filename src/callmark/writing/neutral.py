@@ -220,7 +220,8 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         starts_line = form.line_start or form.text_start
         patterns += [(form.begins, anonymous(pattern), starts_line) for pattern in openers]
         if form.alone:
-            patterns += [(form.begins, anonymous(pattern), starts_line) for pattern in heads]
+            begin = (*heads, *form.refused_heads)
+            patterns += [(form.begins, anonymous(pattern), starts_line) for pattern in begin]
             starts += heads
         else:
             starts += [opener + "{ws}" + head for opener in openers for head in heads]
