@@ -1441,7 +1441,7 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 begins="Aa*",
-                head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+                head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}{object}",
                 loose_heads=(
                     *(
                         rf"{stars}{word}:{stars}[ \t]{{0,16}}+{{name}}[ \t]{{0,16}}+\r?\n"
