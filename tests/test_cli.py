@@ -282,6 +282,26 @@ def test_a_bad_dialect_file_is_misuse(tmp_path: Path) -> None:
     assert str(path) in result.stderr
 
 
+def test_a_plugin_that_cannot_be_imported_is_a_failure_and_not_a_text_without_calls(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import nothere")
+    installed = tmp_path / "broken-1.0.dist-info"
+    installed.mkdir()
+    (installed / "entry_points.txt").write_text("[callmark.dialects]\nacme = broken:ACME\n")
+    result = subprocess.run(
+        [*COMMAND, "parse"],
+        input=GREETING.encode(),
+        capture_output=True,
+        env=ENVIRONMENT | {"PYTHONPATH": str(tmp_path)},
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr.decode() == (
+        "Error: entry point acme: expected broken:ACME to be importable, found ModuleNotFoundError: "
+        "No module named 'nothere'\n"
+    )
+
+
 @pytest.mark.parametrize(("closed", "told"), [(0, "standard input"), (1, "standard output")])
 def test_a_closed_stream_is_told(closed: int, told: str) -> None:
     result = subprocess.run(

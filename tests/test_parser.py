@@ -928,6 +928,29 @@ def test_a_plugin_gives_one_dialect_or_several(installed):
         dialects()
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import nothere", "ModuleNotFoundError: No module named 'nothere'"),
+        ("def f(:", "SyntaxError: "),
+        ("raise ValueError('boom')", "ValueError: boom"),
+        ("import sys; sys.exit(1)", "SystemExit: 1"),
+        ("OTHER = 5", "AttributeError: module 'broken_plugin_of_a_test' has no attribute 'ACME'"),
+        ("ACME = (1 // 0 for _ in [0])", "ZeroDivisionError: "),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch, tmp_path, code, told):
+    (tmp_path / "broken_plugin_of_a_test.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_plugin_of_a_test", raising=False)
+    entry = EntryPoint("acme", "broken_plugin_of_a_test:ACME", "callmark.dialects")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
+    dialects.cache_clear()
+    expected = "entry point acme: expected broken_plugin_of_a_test:ACME to be importable, found " + told
+    with pytest.raises(DialectError, match=re.escape(expected)):
+        dialects()
+
+
 def test_the_registered_dialects_are_the_same_each_time():
     assert dialects() is dialects()
     assert dialects()[0].name == "call"
