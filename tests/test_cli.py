@@ -813,6 +813,40 @@ def test_an_excerpt_is_cut_to_the_terminal(tmp_path: Path) -> None:
     assert code == 1
 
 
+@pytest.mark.parametrize("columns", [100, 30])
+@pytest.mark.parametrize(
+    ("text", "line", "under"),
+    [
+        ("[CALL: f({'城' \"x\"})] bye", 1, '"x"'),
+        ('Sure.\n[CALL: f(\n  {"a": 1,\n   "b" 2\n  })] done\n', 4, "2"),
+        ('天气 [CALL: f({"' + "k" * 99 + '" 1})] ' + "x" * 99, 1, "1})]"),
+        ('<tool_call>{"nme": "f"}</tool_call>', 1, "}</tool"),
+        ('Hm.\r\n[CALL: f({"a": 1,\r\n"b": 2\r\n\r\n', 3, ""),
+        ('[CALL: f({"a": 1,\n"b": "x\ny\n', 2, '"x'),
+    ],
+)
+def test_the_caret_stands_where_the_message_says(
+    tmp_path: Path, text: str, line: int, under: str, columns: int
+) -> None:
+    path = tmp_path / "broken.txt"
+    path.write_bytes(text.encode())
+    shown, explained = (plain(run_on_terminal(word, path, columns=columns)[1]) for word in ("parse", "explain"))
+    rows = re.compile(rf"^  {line} │ (.*)\n    │ ( *)\^$", re.MULTILINE)
+    found = rows.search(shown)
+    assert found
+    assert found[0] in explained
+    before = len(found[2]) - found[1].count("城") - found[1].count("天") - found[1].count("气")
+    assert found[1][before:].startswith(under)
+    assert bool(under) == (before < len(found[1]))
+
+
+def test_a_message_that_names_no_place_is_about_the_whole_marker(tmp_path: Path) -> None:
+    path = tmp_path / "broken.txt"
+    path.write_text("Hm. [CALL: f(a=1, a=2)] Yes.")
+    _, output = run_on_terminal("parse", path)
+    assert "  1 │ Hm. [CALL: f(a=1, a=2)] Yes.\n    │     ^~~~~~~~~~~~~~~~~~~\n" in plain(output)
+
+
 def test_a_terminal_that_knows_no_unicode_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "plain.txt"
     path.write_text('天 [CALL: f({"a": "天"})]')
