@@ -583,6 +583,24 @@ def test_grammar_prints_a_grammar_that_stands_alone(dialect: callmark.dialects.D
     assert result.stdout.endswith(b"\n")
 
 
+@pytest.mark.parametrize(
+    ("grammar", "told"),
+    [
+        ("marker: call\ncall: (\n", "dialect arrow: grammar: "),
+        ('marker: call\ncall: "=>" thing\n', "dialect arrow: grammar: Rule 'thing' used but not defined"),
+        ('marker: "=>"\n', "dialect arrow: grammar: expected the rules marker, call, found no call"),
+    ],
+)
+def test_a_broken_grammar_of_ones_own_is_a_failure(tmp_path: Path, grammar: str, told: str) -> None:
+    """It is printed all the same: where the error names a line, it is one of those."""
+    path = tmp_path / "arrow.toml"
+    path.write_text('grammar = "arrow.lark"\n' + OWN_DIALECT)
+    path.with_suffix(".lark").write_text(grammar)
+    result = run("grammar", path)
+    assert (result.returncode, result.stdout.decode()) == (2, grammar)
+    assert told in result.stderr
+
+
 def test_dialects_are_listed_for_programs() -> None:
     columns = [line.split("\t") for line in run("dialects").stdout.decode().splitlines()]
     assert [row[0] for row in columns] == [dialect.name for dialect in dialects()]

@@ -222,6 +222,8 @@ def grammar(
 ) -> None:
     """Print the Lark grammar of one marker of a dialect (call), with what it imports written out.
 
+    One that does not compile is printed too, and what is wrong with it on standard error; exit code 2 says so.
+
     With --tools: print a grammar for an engine that constrains a model, and on standard error what it does not enforce.
 
     \b
@@ -234,10 +236,11 @@ def grammar(
         if target or calls_only or single or nonce or bounds or tool_choice != "auto":
             raise click.UsageError("expected --tools with the options of a grammar of calls")
         from callmark.dialects import selected
-        from callmark.reading.grammar import flatten
+        from callmark.reading.grammar import flatten, load
 
         chosen = selected(named_dialect(dialect))
-        text = flatten(chosen).rstrip("\n")
+        _print(flatten(chosen))
+        load(chosen)  # a broken one of one's own is printed too, as the error that this raises counts its lines
     else:
         from callmark import export_grammar
 
@@ -253,9 +256,12 @@ def grammar(
         )
         for note in exported.unenforced:
             click.echo(f"not enforced: {note}", err=True)
-        text = exported.text.rstrip("\n")
+        _print(exported.text)
+
+
+def _print(text: str) -> None:
     with standard_output() as output:
-        output.write(text.encode() + b"\n")
+        output.write(text.rstrip("\n").encode() + b"\n")
 
 
 @click.command(name="dialects", short_help="List the dialects.")
