@@ -430,19 +430,22 @@ def test_a_pipe_that_is_empty_for_now_is_looked_at_again(monkeypatch: pytest.Mon
     assert list(module.chunks("-")) == ["one", ""]
 
 
-def test_follow_stops_where_a_file_is_cut_short(tmp_path: Path) -> None:
+def test_follow_fails_where_a_file_is_cut_short(tmp_path: Path) -> None:
+    """Whatever was found until then: what the model wrote later is not read, as after any failure of an input."""
     path = tmp_path / "growing.txt"
-    path.write_text("Hello, this is text.\n")
+    text = GREETING + "[CALL: f("
+    path.write_text(text)
     with start("parse", "--follow", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        next_record(process, "text")
+        next_record(process, "call")
         path.write_text("Hi")
-        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
-    assert errors.decode() == f"{path}: was cut short while it was followed; stopped\n"
-    assert process.returncode == 1
+        output, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert records(output)[-1]["raw"] == "[CALL: f("
+    assert errors.decode() == f"Error: {path}: was cut short while it was followed\n"
+    assert process.returncode == 2
 
 
 @pytest.mark.parametrize("behind", ["replace", "unlink"])
-def test_follow_stops_where_another_file_takes_the_name(tmp_path: Path, behind: str) -> None:
+def test_follow_fails_where_another_file_takes_the_name(tmp_path: Path, behind: str) -> None:
     path, other = tmp_path / "growing.txt", tmp_path / "other.txt"
     path.write_text("Hello, this is text.\n")
     with start("parse", "--follow", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -453,8 +456,8 @@ def test_follow_stops_where_another_file_takes_the_name(tmp_path: Path, behind: 
         else:
             path.unlink()
         _, errors = process.communicate(timeout=DEADLINE_SECONDS)
-    assert errors.decode() == f"{path}: was replaced or removed while it was followed; stopped\n"
-    assert process.returncode == 1
+    assert errors.decode() == f"Error: {path}: was replaced or removed while it was followed\n"
+    assert process.returncode == 2
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

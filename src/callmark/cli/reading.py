@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from callmark.cli.files import chunks, load_tools, named_dialect, standard_output
+from callmark.cli.files import Lost, chunks, load_tools, named_dialect, standard_output
 from callmark.events import Call, Event, Text
 
 _Show = Callable[[str, Sequence[Event]], None]
@@ -104,14 +104,20 @@ def parse(
         raise click.UsageError("--follow wants a file that grows; standard input is read to its end anyway")
     parser = Parser(**options)
     found = False
+    lost: Lost | None = None
     with _output(as_json, "text" if text else "calls" if calls else None) as show:
-        for chunk in chunks(file, follow=follow):
-            events = parser.feed(chunk)
-            found = found or any(isinstance(event, Call) for event in events)
-            show(chunk, events)
+        try:
+            for chunk in chunks(file, follow=follow):
+                events = parser.feed(chunk)
+                found = found or any(isinstance(event, Call) for event in events)
+                show(chunk, events)
+        except Lost as error:  # told when all is shown that was read
+            lost = error
         events = parser.finish()
         found = found or any(isinstance(event, Call) for event in events)
         show("", events)
+    if lost is not None:
+        raise lost
     ctx.exit(0 if found else 1)
 
 
