@@ -282,6 +282,26 @@ def test_a_bad_dialect_file_is_misuse(tmp_path: Path) -> None:
     assert str(path) in result.stderr
 
 
+def test_a_plugin_that_cannot_be_imported_is_a_failure_and_not_a_text_without_calls(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import nothere")
+    installed = tmp_path / "broken-1.0.dist-info"
+    installed.mkdir()
+    (installed / "entry_points.txt").write_text("[callmark.dialects]\nacme = broken:ACME\n")
+    result = subprocess.run(
+        [*COMMAND, "parse"],
+        input=GREETING.encode(),
+        capture_output=True,
+        env=ENVIRONMENT | {"PYTHONPATH": str(tmp_path)},
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr.decode() == (
+        "Error: entry point acme: expected broken:ACME to be importable, found ModuleNotFoundError: "
+        "No module named 'nothere'\n"
+    )
+
+
 @pytest.mark.parametrize(("closed", "told"), [(0, "standard input"), (1, "standard output")])
 def test_a_closed_stream_is_told(closed: int, told: str) -> None:
     result = subprocess.run(
@@ -410,19 +430,22 @@ def test_a_pipe_that_is_empty_for_now_is_looked_at_again(monkeypatch: pytest.Mon
     assert list(module.chunks("-")) == ["one", ""]
 
 
-def test_follow_stops_where_a_file_is_cut_short(tmp_path: Path) -> None:
+def test_follow_fails_where_a_file_is_cut_short(tmp_path: Path) -> None:
+    """Whatever was found until then: what the model wrote later is not read, as after any failure of an input."""
     path = tmp_path / "growing.txt"
-    path.write_text("Hello, this is text.\n")
+    text = GREETING + "[CALL: f("
+    path.write_text(text)
     with start("parse", "--follow", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        next_record(process, "text")
+        next_record(process, "call")
         path.write_text("Hi")
-        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
-    assert errors.decode() == f"{path}: was cut short while it was followed; stopped\n"
-    assert process.returncode == 1
+        output, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert records(output)[-1]["raw"] == "[CALL: f("
+    assert errors.decode() == f"Error: {path}: was cut short while it was followed\n"
+    assert process.returncode == 2
 
 
 @pytest.mark.parametrize("behind", ["replace", "unlink"])
-def test_follow_stops_where_another_file_takes_the_name(tmp_path: Path, behind: str) -> None:
+def test_follow_fails_where_another_file_takes_the_name(tmp_path: Path, behind: str) -> None:
     path, other = tmp_path / "growing.txt", tmp_path / "other.txt"
     path.write_text("Hello, this is text.\n")
     with start("parse", "--follow", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -433,8 +456,8 @@ def test_follow_stops_where_another_file_takes_the_name(tmp_path: Path, behind: 
         else:
             path.unlink()
         _, errors = process.communicate(timeout=DEADLINE_SECONDS)
-    assert errors.decode() == f"{path}: was replaced or removed while it was followed; stopped\n"
-    assert process.returncode == 1
+    assert errors.decode() == f"Error: {path}: was replaced or removed while it was followed\n"
+    assert process.returncode == 2
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
@@ -561,6 +584,24 @@ def test_grammar_prints_a_grammar_that_stands_alone(dialect: callmark.dialects.D
     assert (result.returncode, result.stderr) == (0, "")
     assert b"%import" not in result.stdout
     assert result.stdout.endswith(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "told"),
+    [
+        ("marker: call\ncall: (\n", "dialect arrow: grammar: "),
+        ('marker: call\ncall: "=>" thing\n', "dialect arrow: grammar: Rule 'thing' used but not defined"),
+        ('marker: "=>"\n', "dialect arrow: grammar: expected the rules marker, call, found no call"),
+    ],
+)
+def test_a_broken_grammar_of_ones_own_is_a_failure(tmp_path: Path, grammar: str, told: str) -> None:
+    """It is printed all the same: where the error names a line, it is one of those."""
+    path = tmp_path / "arrow.toml"
+    path.write_text('grammar = "arrow.lark"\n' + OWN_DIALECT)
+    path.with_suffix(".lark").write_text(grammar)
+    result = run("grammar", path)
+    assert (result.returncode, result.stdout.decode()) == (2, grammar)
+    assert told in result.stderr
 
 
 def test_dialects_are_listed_for_programs() -> None:
@@ -791,6 +832,40 @@ def test_an_excerpt_is_cut_to_the_terminal(tmp_path: Path) -> None:
     assert lines[excerpt + 1].index("^") == len(before) + before.count("天")
     assert any("! marker-in-quote  3:3" in line for line in lines)
     assert code == 1
+
+
+@pytest.mark.parametrize("columns", [100, 30])
+@pytest.mark.parametrize(
+    ("text", "line", "under"),
+    [
+        ("[CALL: f({'城' \"x\"})] bye", 1, '"x"'),
+        ('Sure.\n[CALL: f(\n  {"a": 1,\n   "b" 2\n  })] done\n', 4, "2"),
+        ('天气 [CALL: f({"' + "k" * 99 + '" 1})] ' + "x" * 99, 1, "1})]"),
+        ('<tool_call>{"nme": "f"}</tool_call>', 1, "}</tool"),
+        ('Hm.\r\n[CALL: f({"a": 1,\r\n"b": 2\r\n\r\n', 3, ""),
+        ('[CALL: f({"a": 1,\n"b": "x\ny\n', 2, '"x'),
+    ],
+)
+def test_the_caret_stands_where_the_message_says(
+    tmp_path: Path, text: str, line: int, under: str, columns: int
+) -> None:
+    path = tmp_path / "broken.txt"
+    path.write_bytes(text.encode())
+    shown, explained = (plain(run_on_terminal(word, path, columns=columns)[1]) for word in ("parse", "explain"))
+    rows = re.compile(rf"^  {line} │ (.*)\n    │ ( *)\^$", re.MULTILINE)
+    found = rows.search(shown)
+    assert found
+    assert found[0] in explained
+    before = len(found[2]) - found[1].count("城") - found[1].count("天") - found[1].count("气")
+    assert found[1][before:].startswith(under)
+    assert bool(under) == (before < len(found[1]))
+
+
+def test_a_message_that_names_no_place_is_about_the_whole_marker(tmp_path: Path) -> None:
+    path = tmp_path / "broken.txt"
+    path.write_text("Hm. [CALL: f(a=1, a=2)] Yes.")
+    _, output = run_on_terminal("parse", path)
+    assert "  1 │ Hm. [CALL: f(a=1, a=2)] Yes.\n    │     ^~~~~~~~~~~~~~~~~~~\n" in plain(output)
 
 
 def test_a_terminal_that_knows_no_unicode_is_no_error(tmp_path: Path) -> None:

@@ -77,7 +77,10 @@ GUARDED = {
     "uvicorn": {"serving"},
 }
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "breakpoint", "print", "input"}
-CALLS_FOREIGN_CODE = str(Path("tools", "foreign.py"))  # the only module that catches whatever is raised
+CALLS_FOREIGN_CODE = {  # who may catch whatever is raised, as code runs there that someone else wrote
+    str(Path("tools", "foreign.py")),  # whatever a host hands over: for all floors from tools up
+    str(Path("dialects", "__init__.py")),  # below those: a plug-in's package, which runs when it is imported
+}
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
     *("ArgumentsDelta", "AuditLog", "Breaker", "Bulkhead", "Call", "CallStart", "CallmarkError", "Cancel"),
@@ -239,8 +242,8 @@ def test_nothing_is_evaluated(module):
             assert attribute != "literal_eval", f"line {node.lineno}"
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None, f"line {node.lineno}"
-            broad = ast.unparse(node.type) in ("Exception", "BaseException")
-            assert not broad or str(module) == CALLS_FOREIGN_CODE, f"line {node.lineno}"
+            broad = re.search(r"\b(?:Base)?Exception\b", ast.unparse(node.type))  # also among others
+            assert not broad or str(module) in CALLS_FOREIGN_CODE, f"line {node.lineno}"
 
 
 # The public surface.

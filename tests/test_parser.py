@@ -44,6 +44,7 @@ from callmark import (
     dialects,
     load_dialect,
     parse,
+    protocol_prompt,
     render_call,
 )
 from callmark.dialects import select
@@ -528,6 +529,11 @@ TOOLS = {"get_weather": {"properties": {"city": {"type": "string"}, "days": {"ty
         {"tools": [{"name": name, "inputSchema": schema} for name, schema in TOOLS.items()]},
         [{"functionDeclarations": [{"name": name, "parameters": schema} for name, schema in TOOLS.items()]}],
         [{"functionDeclarations": [{"name": n, "parametersJsonSchema": schema} for n, schema in TOOLS.items()]}],
+        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": n, "inputSchema": s} for n, s in TOOLS.items()]}},
+        {"functions": [{"name": n, "parameters": schema} for n, schema in TOOLS.items()], "function_call": "auto"},
+        [{"type": "builtin_function", "function": {"name": n, "parameters": s}} for n, s in TOOLS.items()],
+        {"tools": [{"toolSpec": {"name": n, "inputSchema": {"json": s}}} for n, s in TOOLS.items()]},
+        [{"toolSpec": {"name": name, "inputSchema": {"json": schema}}} for name, schema in TOOLS.items()],
         [SimpleNamespace(name=name, parameters=schema) for name, schema in TOOLS.items()],
         ({"name": name, "parameters": schema} for name, schema in TOOLS.items()),
     ],
@@ -536,6 +542,32 @@ def test_tools_in_any_usual_shape_type_and_bind_arguments(tools):
     parsed = parse("[CALL: get_weather(007, 007)] [CALL: ping()]", tools=tools)
     assert [call.arguments for call in parsed.calls] == [{"city": "007", "days": 7}, {}]
     assert parsed.problems == ()
+
+
+@pytest.mark.parametrize("name", ["tools", "functions", "toolSpec", "function", "result", "jsonrpc"])
+def test_a_tool_may_be_named_like_what_holds_tools(name):
+    """A list is no schema, nor has a schema a name of its own: with a schema in its place, such a key is a tool's."""
+    for others in ({}, TOOLS):
+        parsed = parse(f"[CALL: {name}(007, 007)]", tools={**others, name: TOOLS["get_weather"]})
+        assert parsed.calls[0].arguments == {"city": "007", "days": 7}
+        assert parsed.problems == ()
+
+
+@pytest.mark.parametrize("key", ["tools", "functions", None])
+@pytest.mark.parametrize("hosted", [{"type": "web_search"}, {"type": "mcp", "server_label": "x"}])
+def test_a_tool_that_only_its_own_api_can_call_is_refused(key, hosted):
+    listed = [{"type": "function", "function": {"name": "ping"}}, hosted]
+    tools = {key: listed} if key else listed
+    expected = f"tools[1]: expected a tool with a name and a schema, found one of type {hosted['type']!r}"
+    for take in (lambda: parse("", tools=tools), lambda: protocol_prompt(tools)):
+        with pytest.raises(ToolsError, match=re.escape(expected) + ".*: leave it out"):
+            take()
+
+
+@pytest.mark.parametrize("nameless", [{"type": "function"}, {"type": "object"}, {"type": "string"}, {"type": 7}, {}])
+def test_a_tool_without_a_name_is_refused(nameless):
+    with pytest.raises(ToolsError, match=r"tools\[1\]: expected a name, or an object that has one, found {"):
+        parse("", tools=["ping", nameless])
 
 
 def test_a_tool_that_was_not_given_is_still_a_call_and_a_notice():
@@ -925,6 +957,29 @@ def test_a_plugin_gives_dialects_and_nothing_else(installed):
 def test_a_plugin_gives_one_dialect_or_several(installed):
     installed(one=5)
     with pytest.raises(DialectError, match="entry point one: expected a Dialect, found int"):
+        dialects()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import nothere", "ModuleNotFoundError: No module named 'nothere'"),
+        ("def f(:", "SyntaxError: "),
+        ("raise ValueError('boom')", "ValueError: boom"),
+        ("import sys; sys.exit(1)", "SystemExit: 1"),
+        ("OTHER = 5", "AttributeError: module 'broken_plugin_of_a_test' has no attribute 'ACME'"),
+        ("ACME = (1 // 0 for _ in [0])", "ZeroDivisionError: "),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch, tmp_path, code, told):
+    (tmp_path / "broken_plugin_of_a_test.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_plugin_of_a_test", raising=False)
+    entry = EntryPoint("acme", "broken_plugin_of_a_test:ACME", "callmark.dialects")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
+    dialects.cache_clear()
+    expected = "entry point acme: expected broken_plugin_of_a_test:ACME to be importable, found " + told
+    with pytest.raises(DialectError, match=re.escape(expected)):
         dialects()
 
 

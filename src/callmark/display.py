@@ -1,8 +1,8 @@
 """Events for eyes: what `callmark parse` shows on a terminal, and what `callmark explain` says anywhere.
 
 Text is dim and stands as the model wrote it, but for blank lines around calls; a call shows its name and arguments, one
-to a row; a problem shows where it is, the line of the source and a caret. The source is kept for that, so memory grows
-with the text, which the wire form's does not.
+to a row; a problem shows where its marker begins, and the line of the source in which a caret points at what is wrong.
+The source is kept for that, so memory grows with the text, which the wire form's does not.
 
 Model text never reaches the terminal as it is: control characters (a terminal would obey them) and characters that
 reorder the line are shown as pictures or escapes. Colours follow NO_COLOR and the terminal.
@@ -26,6 +26,7 @@ from rich.text import Text as Line
 
 from callmark.dialects import Dialect
 from callmark.events import Call, Event, JsonValue, Malformed, Notice, Span, Text
+from callmark.reading.diagnosis import message_parts, string_begin
 
 if TYPE_CHECKING:
     from callmark.reading.codes import Code
@@ -167,7 +168,7 @@ class Transcript:
                 event.message.translate(_IN_LINE),
             )
         )
-        for row in self._excerpt(event.span, style):
+        for row in self._excerpt(_place_said(event) if isinstance(event, Malformed) else event.span, style):
             self._console.print(row, no_wrap=True, overflow="ignore", crop=False)
 
     def say(self, words: str, style: str = "") -> None:
@@ -274,6 +275,19 @@ def show_code(code: Code) -> None:
             case Call():
                 arguments = json.dumps(event.arguments, ensure_ascii=False)
                 transcript.say(f"  read as a call of {event.name} with {arguments}")
+
+
+def _place_said(problem: Malformed) -> Span:
+    """Return the character that the message speaks of; the whole marker where it names no place."""
+    parts = message_parts(problem.message)
+    if parts is None:
+        return problem.span
+    at = string_begin(parts.expected)  # of a string without an end the beginning tells more
+    if at is None:
+        cut = problem.code == "unclosed-marker"  # what is wanted then belongs where the model wrote last
+        at = min(parts.at, len(problem.raw.rstrip())) if cut else parts.at
+    start = problem.span.start + at
+    return Span(start, start + 1)
 
 
 def _value(value: JsonValue, width: int) -> Line:

@@ -1,6 +1,7 @@
 """The shapes in which tools are handed over, taken apart: what a reader and a writer of calls both ask of them.
 
-Nothing is checked here but that there are tools at all; what a name or a schema must be is said where it is used.
+Nothing is checked here but that there are tools at all, and that a model can call them by text; what a name or a schema
+must be is said where it is used.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ TYPES: Final = {
 _SCHEMA_KEYS: Final = (
     "parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema",
 )  # fmt: skip
+_LISTS: Final = ("tools", "functions")
+"""Where the tools of a reply or a request are: MCP's, Bedrock's and OpenAI's, and OpenAI's older ones."""
+_WRAPPERS: Final = ("function", "toolSpec")
+"""In what name and schema of a tool are: of OpenAI's chat API, and of Bedrock."""
 _DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 MAPPING: Final = (dict, Mapping)
 """What is a mapping, for `isinstance`: that a dict is one it sees ten times sooner so."""
@@ -37,14 +42,17 @@ _DEPTH_LIMIT: Final = 8  # references and unions inside of each other that are f
 def listed(tools: Any) -> list[Any]:
     """Return the tools one by one.
 
-    Takes a sequence of tools, a single one as a function, or an object or a mapping with a name or a title, an MCP
-    tools/list result, Gemini's declarations, or a mapping of names to schemas. Raises ToolsError for anything else.
+    Takes a sequence of tools, a single one as a function, or an object or a mapping with a name or a title, what holds
+    a list of tools or functions (an MCP tools/list result, also within its reply, and what requests to OpenAI and
+    Bedrock hold), Gemini's declarations, or a mapping of names to schemas. Raises ToolsError for anything else, and for
+    a tool of its host's API that has no name.
     """
-    inner = _field(tools, "tools")
-    if isinstance(inner, list):
-        tools = inner
+    held = _held(tools)
+    if held is not None:
+        tools = held
     elif isinstance(tools, MAPPING):
         is_one = any(isinstance(tools.get(key), str) for key in ("name", "type", "title"))
+        is_one = is_one or any(isinstance(_field(tools.get(key), "name"), str) for key in _WRAPPERS)
         if is_one or _field(tools, *_DECLARATIONS) is not None:
             tools = [tools]
         else:
@@ -56,8 +64,28 @@ def listed(tools: Any) -> list[Any]:
     found: list[Any] = []
     for tool in tools:
         declared = _field(tool, *_DECLARATIONS)
-        found.extend(declared if isinstance(declared, list) else [tool])
+        if isinstance(declared, list):
+            found += declared
+            continue
+        if kind := _hosted(tool):
+            expected = f"tools[{len(found)}]: expected a tool with a name and a schema, found one of type {kind!r}"
+            raise ToolsError(f"{expected}, which only the API that has it can call: leave it out")
+        found.append(tool)
     return found
+
+
+def _held(tools: Any) -> list[Any] | None:
+    """Return the list of tools that a reply or a request holds, None for any other: no schema is a list."""
+    reply = _field(tools, "result") if isinstance(_field(tools, "jsonrpc"), str) else tools
+    return next((held for key in _LISTS if isinstance(held := _field(reply, key), list)), None)
+
+
+def _hosted(tool: Any) -> str:
+    """Return the type of a tool that is known to its host by it, and to nobody else; "" for any other."""
+    if not isinstance(tool, MAPPING) or not tool.keys().isdisjoint(("name", "title", *_WRAPPERS)):
+        return ""
+    kind = tool.get("type")
+    return kind if isinstance(kind, str) and kind not in ("function", *TYPES, *TYPES.values()) else ""
 
 
 def _field(tool: Any, *names: str) -> Any:
@@ -73,9 +101,9 @@ def _field(tool: Any, *names: str) -> Any:
 def parts(tool: Any) -> tuple[Any, Any, Any]:
     """Return name, description and schema of a tool as they are given, None for what is not.
 
-    Takes an OpenAI tool (chat or Responses), an Anthropic or MCP tool, a Gemini declaration, a bare mapping with a name
-    and parameters, a JSON Schema with a title, an object with such attributes, a Python function, or a name. Raises
-    ToolsError for a function that cannot be a tool.
+    Takes an OpenAI tool (chat or Responses), an Anthropic, MCP or Bedrock tool, a Gemini declaration, a bare mapping
+    with a name and parameters, a JSON Schema with a title, an object with such attributes, a Python function, or a
+    name. Raises ToolsError for a function that cannot be a tool.
     """
     if isinstance(tool, str):
         return tool, None, None
@@ -85,13 +113,16 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
 
         signature = read_signature(tool)
         return tool.__name__, signature.description, signature.parameters
-    inner = tool.get("function") if is_mapping else None
-    tool = inner if isinstance(inner, MAPPING) else tool
+    if is_mapping:
+        tool = next((inner for key in _WRAPPERS if isinstance(inner := tool.get(key), MAPPING)), tool)
     is_schema = is_mapping and ("properties" in tool or tool.get("type") == "object")
     if is_schema and "name" not in tool and "title" in tool:
         schema = {key: value for key, value in tool.items() if key not in ("title", "description")}
         return tool["title"], tool.get("description"), schema
-    return _field(tool, "name"), _field(tool, "description"), _field(tool, *_SCHEMA_KEYS)
+    schema = _field(tool, *_SCHEMA_KEYS)
+    if isinstance(schema, MAPPING) and schema.keys() == {"json"}:  # Bedrock's; JSON Schema has no such keyword
+        schema = schema["json"]
+    return _field(tool, "name"), _field(tool, "description"), schema
 
 
 def pointed(reference: Any, root: Any) -> Any:

@@ -36,14 +36,21 @@ class Failure(click.ClickException):
     exit_code = 2
 
 
+class Lost(Failure):
+    """A file that was followed cannot grow any more. What was read of it is a whole text."""
+
+
 def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
     """Yield the text of a file, or of standard input for `-`, as it arrives.
 
-    While a file is followed, the first Ctrl-C ends the text; a second one interrupts the command as usual.
+    While a file is followed, the first Ctrl-C ends the text; a second one interrupts the command as usual. Raises Lost
+    behind the text of a file that was cut short, replaced or removed meanwhile: reading does not go on with what is
+    there then, as that is another text, whose offsets would not be those of any file.
     """
     decoder: codecs.IncrementalDecoder | None = None
     begin = b""  # until it tells the encoding
     mark = "\ufeff"
+    lost = ""
     stopped = threading.Event()
 
     def stop(*_: object) -> None:
@@ -66,14 +73,13 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
                 mark = "" if text else mark
             elif data is None:  # a pipe that does not block, as some parents leave it
                 stopped.wait(_POLL_SECONDS)
-            elif not follow:
-                break
-            elif why := _lost(source, path):
-                click.echo(f"{click.format_filename(path)}: was {why} while it was followed; stopped", err=True)
+            elif not follow or (lost := _lost(source, path)):
                 break
             else:
                 stopped.wait(_POLL_SECONDS)
     yield _decoder(begin).decode(begin, final=True) if decoder is None else decoder.decode(b"", final=True)
+    if lost:
+        raise Lost(f"{click.format_filename(path)}: was {lost} while it was followed")
 
 
 def _decoder(begin: bytes) -> codecs.IncrementalDecoder:

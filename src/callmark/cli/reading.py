@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from callmark.cli.files import chunks, load_tools, named_dialect, standard_output
+from callmark.cli.files import Lost, chunks, load_tools, named_dialect, standard_output
 from callmark.events import Call, Event, Text
 
 _Show = Callable[[str, Sequence[Event]], None]
@@ -104,14 +104,20 @@ def parse(
         raise click.UsageError("--follow wants a file that grows; standard input is read to its end anyway")
     parser = Parser(**options)
     found = False
+    lost: Lost | None = None
     with _output(as_json, "text" if text else "calls" if calls else None) as show:
-        for chunk in chunks(file, follow=follow):
-            events = parser.feed(chunk)
-            found = found or any(isinstance(event, Call) for event in events)
-            show(chunk, events)
+        try:
+            for chunk in chunks(file, follow=follow):
+                events = parser.feed(chunk)
+                found = found or any(isinstance(event, Call) for event in events)
+                show(chunk, events)
+        except Lost as error:  # told when all is shown that was read
+            lost = error
         events = parser.finish()
         found = found or any(isinstance(event, Call) for event in events)
         show("", events)
+    if lost is not None:
+        raise lost
     ctx.exit(0 if found else 1)
 
 
@@ -222,6 +228,8 @@ def grammar(
 ) -> None:
     """Print the Lark grammar of one marker of a dialect (call), with what it imports written out.
 
+    One that does not compile is printed too, and what is wrong with it on standard error; exit code 2 says so.
+
     With --tools: print a grammar for an engine that constrains a model, and on standard error what it does not enforce.
 
     \b
@@ -234,10 +242,11 @@ def grammar(
         if target or calls_only or single or nonce or bounds or tool_choice != "auto":
             raise click.UsageError("expected --tools with the options of a grammar of calls")
         from callmark.dialects import selected
-        from callmark.reading.grammar import flatten
+        from callmark.reading.grammar import flatten, load
 
         chosen = selected(named_dialect(dialect))
-        text = flatten(chosen).rstrip("\n")
+        _print(flatten(chosen))
+        load(chosen)  # a broken one of one's own is printed too, as the error that this raises counts its lines
     else:
         from callmark import export_grammar
 
@@ -253,9 +262,12 @@ def grammar(
         )
         for note in exported.unenforced:
             click.echo(f"not enforced: {note}", err=True)
-        text = exported.text.rstrip("\n")
+        _print(exported.text)
+
+
+def _print(text: str) -> None:
     with standard_output() as output:
-        output.write(text.encode() + b"\n")
+        output.write(text.rstrip("\n").encode() + b"\n")
 
 
 @click.command(name="dialects", short_help="List the dialects.")

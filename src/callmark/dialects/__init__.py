@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from callmark.dialects.model import Body, Dialect, Form, Writing, expand
 from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError, UnknownDialectError, nearest
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 DEFAULT = "default"
 """Stands among the names of dialects for those, and their forms, that are listened for where none is named."""
@@ -26,21 +30,30 @@ __all__ = ["Body", "Dialect", "Form", "Writing", "dialects", "expand", "load_dia
 def dialects() -> tuple[Dialect, ...]:
     """Return the registered dialects, in the order in which they are tried: callmark's, then those of plug-ins.
 
-    Plug-ins are looked up once, at the first call. Raises DialectError where a plug-in's entry is no Dialect or takes
-    a name that is taken.
+    Plug-ins are looked up once, at the first call. Raises DialectError where a plug-in cannot be imported, where its
+    entry is no Dialect, and where it takes a name that is taken.
     """
     from importlib.metadata import entry_points  # 30 ms, and wanted only when something is read
 
     found = {dialect.name: dialect for dialect in BUILTIN}
     for entry in sorted(entry_points(group="callmark.dialects"), key=lambda entry: entry.name):
-        loaded = entry.load()
-        for dialect in loaded if isinstance(loaded, Iterable) else [loaded]:
+        for dialect in _given(entry):
             if not isinstance(dialect, Dialect):
                 raise DialectError(f"entry point {entry.name}: expected a Dialect, found {type(dialect).__name__}")
             if dialect.name in found or dialect.name == DEFAULT:
                 raise DialectError(f"entry point {entry.name}: the dialect name {dialect.name!r} is taken")
             found[dialect.name] = dialect
     return tuple(found.values())
+
+
+def _given(entry: EntryPoint) -> list[object]:
+    """Return what an entry point names, one by one. Raises DialectError where the package does, whatever it raises."""
+    try:
+        loaded = entry.load()
+        return [*loaded] if isinstance(loaded, Iterable) else [loaded]
+    except (Exception, SystemExit) as error:  # code runs there that someone else wrote
+        told = f"expected {entry.value} to be importable, found {type(error).__name__}: {error}"
+        raise DialectError(f"entry point {entry.name}: {told}") from error
 
 
 def load_dialect(path: str | os.PathLike[str]) -> Dialect:

@@ -1,6 +1,6 @@
-"""Calls code that someone else wrote: tools, listeners, approvers. The only place where any exception is caught.
+"""Calls code that someone else wrote: tools, listeners, approvers. The only place where what it raises is a value.
 
-Whatever such code raises becomes a value, so that it cannot end the loop that called it.
+So it cannot end the loop that called it. (Plug-ins are such code too: `callmark.dialects` makes a DialectError of it.)
 """
 
 from __future__ import annotations

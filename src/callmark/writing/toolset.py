@@ -60,10 +60,10 @@ class ToolSpec(NamedTuple):
 def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
     """Return the tools in the order given.
 
-    Takes a sequence of OpenAI tools (chat or Responses), Anthropic or MCP tools, Gemini declarations, bare dicts with a
-    name and parameters, names, or objects with `name`, `description` and `parameters`; a mapping of names to schemas;
-    or an MCP tools/list result; what it has returned before is returned as it is. Raises ToolsError, which names the
-    tool, for anything else, for names that are given twice, and for schemas that are none.
+    Takes a sequence of OpenAI tools (chat or Responses), Anthropic, MCP or Bedrock tools, Gemini declarations, bare
+    dicts with a name and parameters, names, or objects with `name`, `description` and `parameters`; a mapping of names
+    to schemas; or what holds a list of tools; what it has returned before is returned as it is. Raises ToolsError,
+    which names the tool, for anything else, for names that are given twice, and for schemas that are none.
     """
     if isinstance(tools, tuple) and tools and all(isinstance(tool, ToolSpec) for tool in tools):
         return tools
