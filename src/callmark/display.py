@@ -26,7 +26,7 @@ from rich.text import Text as Line
 
 from callmark.dialects import Dialect
 from callmark.events import Call, Event, JsonValue, Malformed, Notice, Span, Text
-from callmark.reading.diagnosis import message_parts, string_begin
+from callmark.reading.diagnosis import place_said
 
 if TYPE_CHECKING:
     from callmark.reading.codes import Code
@@ -168,7 +168,8 @@ class Transcript:
                 event.message.translate(_IN_LINE),
             )
         )
-        for row in self._excerpt(_place_said(event) if isinstance(event, Malformed) else event.span, style):
+        place = place_said(event) if isinstance(event, Malformed) else None
+        for row in self._excerpt(event.span if place is None else Span(place, place + 1), style):
             self._console.print(row, no_wrap=True, overflow="ignore", crop=False)
 
     def say(self, words: str, style: str = "") -> None:
@@ -275,19 +276,6 @@ def show_code(code: Code) -> None:
             case Call():
                 arguments = json.dumps(event.arguments, ensure_ascii=False)
                 transcript.say(f"  read as a call of {event.name} with {arguments}")
-
-
-def _place_said(problem: Malformed) -> Span:
-    """Return the character that the message speaks of; the whole marker where it names no place."""
-    parts = message_parts(problem.message)
-    if parts is None:
-        return problem.span
-    at = string_begin(parts.expected)  # of a string without an end the beginning tells more
-    if at is None:
-        cut = problem.code == "unclosed-marker"  # what is wanted then belongs where the model wrote last
-        at = min(parts.at, len(problem.raw.rstrip())) if cut else parts.at
-    start = problem.span.start + at
-    return Span(start, start + 1)
 
 
 def _value(value: JsonValue, width: int) -> Line:

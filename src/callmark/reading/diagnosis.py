@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from callmark.dialects import Dialect
 from callmark.errors import DialectError
+from callmark.events import Malformed
 
 GRAMMAR_LIMIT = 4096
 """Characters of a marker up to which the grammar is asked: it takes some 3 microseconds a token."""
@@ -100,6 +101,18 @@ def message_parts(message: str) -> MessageParts | None:
         r"expected (.+), found (?:(['\"])(.+)\2|(.+)), ([0-9]+) characters into the marker", message, re.DOTALL
     )
     return MessageParts(found[1], found[3] or found[4], int(found[5])) if found else None
+
+
+def place_said(problem: Malformed) -> int | None:
+    """Return the position that the message of a broken marker speaks of, None where it names no place."""
+    parts = message_parts(problem.message)
+    if parts is None:
+        return None
+    at = string_begin(parts.expected)  # of a string without an end the beginning tells more
+    if at is None:
+        cut = problem.code == "unclosed-marker"  # what is wanted then belongs where the model wrote last
+        at = min(parts.at, len(problem.raw.rstrip())) if cut else parts.at
+    return problem.span.start + at
 
 
 def unknown_tool(message: str) -> tuple[str, str]:

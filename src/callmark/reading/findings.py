@@ -20,7 +20,7 @@ from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
 from callmark.reading.codes import WANTED
-from callmark.reading.diagnosis import message_parts, said, string_begin
+from callmark.reading.diagnosis import message_parts, place_said, said, string_begin
 from callmark.reading.schemas import known_tools
 from callmark.reading.whole import Parsed, parse
 
@@ -159,7 +159,8 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             dialect, name = problem.dialect, problem.name or ""
             parts = message_parts(problem.message)
             if parts is not None:
-                at, seen, expected = at + parts.at, parts.found, parts.expected
+                seen, expected = parts.found, parts.expected
+            at = place_said(problem) or at
             twice = _TWICE.fullmatch(problem.message)
             if twice is not None:
                 key = twice[1][1:-1]
@@ -170,11 +171,8 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             after, _ = lines.place(problem.span.end)
             done = f"not read as a call; reading went on in line {after}, behind {len(problem.raw)} characters"
             if problem.code == "unclosed-marker":
-                at = problem.span.start + len(problem.raw.rstrip())  # where the model wrote last
                 done = "not read as a call: a marker that the end of the text cuts is never one"
-                string = string_begin(expected)
-                if string is not None:
-                    at = problem.span.start + string
+                if string_begin(expected) is not None:
                     seen = _excerpt(text, Span(at, len(text)))
                     expected = "a quote that ends the string which begins here"
         line, column = lines.place(at)
