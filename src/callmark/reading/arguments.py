@@ -12,6 +12,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
 from callmark.dialects import Form
+from callmark.events import Span
 from callmark.reading.lookahead import (
     COLON_AND_VALUE,
     COLON_AND_WORD,
@@ -35,7 +36,6 @@ _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
-_NO_KEY_QUOTES: Final = ("'", *RAW_PREFIX)
 _COLON_SIGN: Final = Pattern("[:：]")
 
 
@@ -59,7 +59,7 @@ class ArgumentsReader(ValueReader):
         self._bind = parameters.names if parameters is not None else ()
         self._bound = 0  # how many positional values were bound
         self._held: list[str] | None = None  # an argument that may turn out to be a key
-        self._held_kind = ""  # its quote, "" for a word
+        self._held_kind = ""  # its delimiter, "" for a word
         self._key = ""
 
     def _enter(self, name: str | None, inside: bool) -> None:
@@ -136,7 +136,7 @@ class ArgumentsReader(ValueReader):
             return at
         if quote:
             self._held = []
-            self._held_kind = char
+            self._held_kind = quote
             return self._begin_string(quote, buffer, at, base, is_key=False)
         if char in _NO_BARE_START:
             return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
@@ -231,8 +231,14 @@ class ArgumentsReader(ValueReader):
         """What was held is followed by `=`: it is a key."""
         held = "".join(self._held or ())
         quote = self._held_kind
-        if quote in _NO_KEY_QUOTES or (not quote and not self._keys.fullmatch(held)):
+        if quote:
+            is_key = quote[0] not in RAW_PREFIX and (quote != "'" or self._tolerant)
+        else:
+            is_key = self._keys.fullmatch(held) is not None
+        if not is_key:
             return self._die("unexpected-text", '"," or ")"', at)
+        if quote == "'":
+            self._insert("single-quotes", Span(self.sound, self.sound + 1))
         if char == ":":
             if not self._tolerant:
                 return self._die("unexpected-text", '"="', at)
