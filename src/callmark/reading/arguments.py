@@ -2,7 +2,8 @@
 
 A word, or a short string, may turn out to be a key, so it is held until an equals sign, a comma or the closing
 parenthesis stands behind it. A key ends the positional values; those before it are bound to the parameters of a
-schema, in order. Without one, only a single value can stand there, and it is the arguments.
+schema, in order. Without one, only a single value can stand there, and it is the arguments. A word that begins with
+the name of a parameter and a colon is never bound: a colon was meant for the equals sign.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, Self
 from callmark.dialects import Form
 from callmark.events import Span
 from callmark.reading.lookahead import (
+    COLON_AND_ANY_WORD,
     COLON_AND_VALUE,
     COLON_AND_WORD,
     COMMENT_AND_END,
@@ -42,7 +44,7 @@ _COLON_SIGN: Final = Pattern("[:：]")
 class ArgumentsReader(ValueReader):
     """As ValueReader; the list ends behind its closing parenthesis, its span before it."""
 
-    __slots__ = ("_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_object", "_single")
+    __slots__ = ("_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_names", "_object", "_single")
 
     def __init__(
         self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
@@ -56,7 +58,8 @@ class ArgumentsReader(ValueReader):
         self._begun = False  # whether anything of it has come out
         self._single = False  # it consists of one value, which is the arguments
         self._object = False  # ... and that is an object
-        self._bind = parameters.names if parameters is not None else ()
+        self._names = parameters.names if parameters is not None else ()
+        self._bind = self._names  # those to which positional values are bound
         self._bound = 0  # how many positional values were bound
         self._held: list[str] | None = None  # an argument that may turn out to be a key
         self._held_kind = ""  # its delimiter, "" for a word
@@ -180,8 +183,8 @@ class ArgumentsReader(ValueReader):
             return True
         text = "".join(self._held)
         length = len(text)
-        key, _, word = text.partition(":")
-        if word[:1] in (" ", "\t") and not self._held_kind and key.rstrip(" \t") in self._bind:
+        key, colon, rest = text.partition(":")
+        if colon and not self._held_kind and key.rstrip(" \t") in self._names and not rest.startswith("//"):
             self._die("unexpected-text", '"="', at)  # it looks like a pair
             return False
         self._held = None
@@ -336,8 +339,10 @@ class ArgumentsReader(ValueReader):
         colon = _COLON_SIGN.search(buffer, at, end) if self._tolerant else None
         if colon is not None and self._is_key_up_to(buffer, at, colon.start()):
             pairs = follows(COLON_AND_VALUE, buffer, colon.start())
-            if not pairs and (self._bound >= len(self._bind) or self._names_one(buffer, at, colon.start())):
-                pairs = follows(COLON_AND_WORD, buffer, colon.start()) if pairs is False else None
+            named = self._names_one(buffer, at, colon.start())
+            if not pairs and (named or self._bound >= len(self._bind)):
+                word = COLON_AND_ANY_WORD if named else COLON_AND_WORD
+                pairs = follows(word, buffer, colon.start()) if pairs is False else None
             if pairs is None:
                 return colon.start(), False
             end = colon.start() if pairs else end
@@ -350,7 +355,7 @@ class ArgumentsReader(ValueReader):
 
     def _names_one(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, up to index `end`, is the name of a parameter."""
-        return "".join([*self._word, buffer[at:end]]).rstrip(" \t") in self._bind
+        return "".join([*self._word, buffer[at:end]]).rstrip(" \t") in self._names
 
     def _is_key_up_to(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, and what stands from index `at` to `end`, is a key."""
