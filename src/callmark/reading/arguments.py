@@ -27,12 +27,13 @@ from callmark.reading.lookahead import (
     follows,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.schemas import DIGITS_LIMIT, Parameters, scalar
 from callmark.reading.strings import CURLY, RAW_PREFIX
 from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
 from callmark.toolshapes import Types
 
-BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
+BARE_LIMIT: Final = DIGITS_LIMIT + 1
+"""Characters of a bare word, which is held until it ends: as many as an integer with its sign may have."""
 
 _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
@@ -310,9 +311,10 @@ class ArgumentsReader(ValueReader):
                     return sign
                 end = sign
             self._word.append(buffer[at:end])
+            excess = buffer[max(at, at + BARE_LIMIT - self._size) : end].lstrip(" \t")  # blanks at the end are no part
             self._size += end - at
-            if self._size > BARE_LIMIT:
-                return self._die("bad-arguments", "a shorter word", end - self._size + BARE_LIMIT)
+            if excess:
+                return self._die("bad-arguments", "a shorter word", end - len(excess))
             at = end
             if at == len(buffer):
                 return at
