@@ -569,7 +569,8 @@ def test_a_tool_that_was_not_given_is_still_a_call_and_a_notice():
     [
         ({"type": "string"}, "1", "1"),
         ({"type": ["integer", "null"]}, "null", None),
-        ({"type": "integer"}, "null", "null"),
+        ({"type": "integer"}, "null", None),
+        ({"type": ["integer", "string"]}, "null", "null"),
         ({"$ref": "#/$defs/days"}, "07", 7),
         ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "7", "7"),
         ({"enum": ["1", "2"]}, "1", "1"),

@@ -7,9 +7,10 @@ Without a schema: what is a JSON scalar (or Python's True, False, None in an arg
 everything else is a string of itself (`007`, `1e400`, `NaN`, `Oslo`).
 
 With a schema, the declared types decide, in this order:
-1. `null` where null is allowed;
+1. `null` where null is allowed; the text of a parameter that is a JSON object or array, where such a one is allowed
+   (no word holds brackets);
 2. where `enum` or `const` lists what is allowed, the member that is written so: `1` is a number in `[1, "auto"]`;
-3. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (a union too);
+3. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (beside an integer too);
 4. `true`, `false` and `null` in whatever case, and Python's words for them; then an integer (leading zeros and a plus
    sign are read), then a number as JSON, Python or JavaScript has it (`.5`, `+1.5`, `1_000`, `0x1F`), where it reads
    as one;
