@@ -608,6 +608,20 @@ def test_what_a_schema_without_a_type_says_is_told(schema, unenforced, dialect):
 
 
 @pytest.mark.parametrize(
+    ("other", "unenforced"),
+    [
+        ({"type": "array", "items": {"type": "integer"}}, ("array (text that is one is read as it)",)),
+        ({"type": "object", "properties": {"x": {"type": "integer"}}}, ("object (text that is one is read as it)",)),
+        ({"type": "array", "description": "several"}, ()),
+        ({"type": "integer", "minimum": 3}, ()),
+    ],
+)
+def test_what_text_may_be_read_as_is_told_where_the_schema_wants_more_of_it(other, unenforced):
+    tools = {"f": {"properties": {"a": {"anyOf": [{"type": "string"}, other]}}, "required": ["a"]}}
+    assert export_grammar(tools, "qwen_xml").unenforced == tuple(f"f.a: {said}" for said in unenforced)
+
+
+@pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [
         ({"type": "string", "enum": ["a", 1]}, "a", 1),

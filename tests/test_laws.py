@@ -465,6 +465,18 @@ def test_a_long_value_without_a_type_is_text_unless_its_tag_says_otherwise(marke
     assert read == (value if size > 4096 and "DSML" not in marker else json.loads(value))
 
 
+@pytest.mark.parametrize("size", [4096, 4097])
+@pytest.mark.parametrize("types", ["string array", "string array null", "string object"])
+def test_a_long_value_that_may_be_a_string_or_a_container_is_text(types, size):
+    """It is held as one without a type is, no longer: then it is previewed, and stays the string that it is."""
+    value = '["' + "x" * (size - 4) + '"]'
+    tools = {"f": {"properties": {"a": {"type": types.split()}}}}
+    text = f"<function=f><parameter=a>{value}</parameter></function>"
+    laws.check_all(text, tools=tools)
+    is_array = size <= 4096 and "array" in types
+    assert parse(text, tools=tools).calls[0].arguments == {"a": json.loads(value) if is_array else value}
+
+
 @pytest.mark.parametrize("behind", ["", "\ud800"])
 def test_a_long_string_of_python_is_the_same_whole_and_in_chunks(behind):
     """Whole, it is decoded and written by C."""

@@ -434,6 +434,22 @@ def test_a_snapshot_that_replaces_text_says_so_and_reports_no_call_twice():
     assert list(feeder.feed("Well: [CALL: f()] [CALL: h()] [CALL: f()]")) == []
 
 
+@pytest.mark.parametrize(
+    "respelled",
+    [
+        "[CALL: pay(to = Mia, x = 1)]",
+        '[CALL: pay({"x": 1, "to": "Mia"})]',
+        '<tool_call>{"name": "pay", "arguments": {"to": "M\\u0069a", "x": 1}}</tool_call>',
+    ],
+)
+def test_a_call_that_a_replacement_only_spells_otherwise_is_the_same(respelled):
+    feeder = SnapshotFeeder()
+    assert len(calls_of(feeder.feed("Yes. [CALL: pay(to=Mia, x=1)]"))) == 1
+    events = feeder.feed(f"Yes: {respelled} {respelled} [CALL: pay(to=Mia, x=2)]")
+    assert [found.raw for found in events if isinstance(found, Markup)] == [respelled]
+    assert [call.arguments for call in calls_of(events)] == [{"to": "Mia", "x": 1}, {"to": "Mia", "x": 2}]
+
+
 def test_a_shorter_snapshot_replaces_too():
     feeder = SnapshotFeeder()
     feeder.feed("[CALL: f()]")
@@ -585,7 +601,8 @@ def test_a_tool_that_was_not_given_is_still_a_call_and_a_notice():
     [
         ({"type": "string"}, "1", "1"),
         ({"type": ["integer", "null"]}, "null", None),
-        ({"type": "integer"}, "null", "null"),
+        ({"type": "integer"}, "null", None),
+        ({"type": ["integer", "string"]}, "null", "null"),
         ({"$ref": "#/$defs/days"}, "07", 7),
         ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "7", "7"),
         ({"enum": ["1", "2"]}, "1", "1"),

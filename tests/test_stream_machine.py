@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -98,6 +99,11 @@ class ParserMachine(RuleBasedStateMachine):
         assert said == joined(found for found in parser.feed("".join(self.chunks)))
 
 
+def meaning(call: Call) -> tuple[str, str]:
+    """What a call says, in whatever spelling."""
+    return call.name, json.dumps(call.arguments, sort_keys=True)
+
+
 class FeederMachine(RuleBasedStateMachine):
     """Hands snapshots to a feeder; the model is the last snapshot and the calls that were reported."""
 
@@ -107,8 +113,7 @@ class FeederMachine(RuleBasedStateMachine):
         self.feeder = SnapshotFeeder(**chosen)
         self.text = ""
         self.events: list[Event] = []  # since the text was last replaced
-        self.reported: Counter[str] = Counter()
-        self.hidden: Counter[str] = Counter()  # calls that were reported before the text was last replaced
+        self.hidden: Counter[tuple[str, str]] = Counter()  # calls that were reported before the text was last replaced
         self.finished = False
 
     def take(self, events: Any) -> None:
@@ -131,7 +136,7 @@ class FeederMachine(RuleBasedStateMachine):
         text = self.text[: keep % (len(self.text) + 1)] + piece
         if text.startswith(self.text):
             return
-        self.hidden = Counter(found.raw for found in self.events if isinstance(found, Call)) + self.hidden
+        self.hidden = Counter(meaning(found) for found in self.events if isinstance(found, Call)) + self.hidden
         self.text = text
         notice, *rest = self.feeder.feed(text)
         assert isinstance(notice, Notice)
@@ -164,8 +169,8 @@ class FeederMachine(RuleBasedStateMachine):
             expected += parser.finish()
         hidden = self.hidden.copy()
         for position, found in enumerate(expected):
-            if isinstance(found, Call) and hidden[found.raw] > 0:
-                hidden[found.raw] -= 1
+            if isinstance(found, Call) and hidden[meaning(found)] > 0:
+                hidden[meaning(found)] -= 1
                 expected[position] = Markup(found.span, found.raw)
         assert joined(self.events) == joined(expected)
 

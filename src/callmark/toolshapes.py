@@ -152,6 +152,10 @@ def _anchored(name: str, root: Any) -> Any:
     return next((schema for schema in schemas if isinstance(schema, MAPPING) and schema.get("$anchor") == name), None)
 
 
+_BEFORE_TEXT: Final = frozenset(("null", "array", "object"))
+"""Types that a plain text is read as where it can be, also where a string is allowed."""
+
+
 class Types(frozenset[str]):
     """The types of JSON Schema that a schema allows, none where it says nothing of them.
 
@@ -170,7 +174,7 @@ class Types(frozenset[str]):
     @property
     def is_text(self) -> bool:
         """Whether every text is a string, whatever it looks like."""
-        return "string" in self and "null" not in self and not self.members
+        return "string" in self and self.isdisjoint(_BEFORE_TEXT) and not self.members
 
 
 def declared_types(schema: Any, root: Any) -> Types:

@@ -2,7 +2,8 @@
 
 A word, or a short string, may turn out to be a key, so it is held until an equals sign, a comma or the closing
 parenthesis stands behind it. A key ends the positional values; those before it are bound to the parameters of a
-schema, in order. Without one, only a single value can stand there, and it is the arguments.
+schema, in order. Without one, only a single value can stand there, and it is the arguments. A word that begins with
+the name of a parameter and a colon is never bound: a colon was meant for the equals sign.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
 from callmark.dialects import Form
+from callmark.events import Span
 from callmark.reading.lookahead import (
+    COLON_AND_ANY_WORD,
     COLON_AND_VALUE,
     COLON_AND_WORD,
     COMMENT_AND_END,
@@ -24,25 +27,25 @@ from callmark.reading.lookahead import (
     follows,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.schemas import DIGITS_LIMIT, Parameters, scalar
 from callmark.reading.strings import CURLY, RAW_PREFIX
 from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
 from callmark.toolshapes import Types
 
-BARE_LIMIT: Final = 4096  # characters of a bare word: the most that is held back before it is previewed
+BARE_LIMIT: Final = DIGITS_LIMIT + 1
+"""Characters of a bare word, which is held until it ends: as many as an integer with its sign may have."""
 
 _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
-_NO_KEY_QUOTES: Final = ("'", *RAW_PREFIX)
 _COLON_SIGN: Final = Pattern("[:：]")
 
 
 class ArgumentsReader(ValueReader):
     """As ValueReader; the list ends behind its closing parenthesis, its span before it."""
 
-    __slots__ = ("_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_object", "_single")
+    __slots__ = ("_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_names", "_object", "_single")
 
     def __init__(
         self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
@@ -56,10 +59,11 @@ class ArgumentsReader(ValueReader):
         self._begun = False  # whether anything of it has come out
         self._single = False  # it consists of one value, which is the arguments
         self._object = False  # ... and that is an object
-        self._bind = parameters.names if parameters is not None else ()
+        self._names = parameters.names if parameters is not None else ()
+        self._bind = self._names  # those to which positional values are bound
         self._bound = 0  # how many positional values were bound
         self._held: list[str] | None = None  # an argument that may turn out to be a key
-        self._held_kind = ""  # its quote, "" for a word
+        self._held_kind = ""  # its delimiter, "" for a word
         self._key = ""
 
     def _enter(self, name: str | None, inside: bool) -> None:
@@ -136,7 +140,7 @@ class ArgumentsReader(ValueReader):
             return at
         if quote:
             self._held = []
-            self._held_kind = char
+            self._held_kind = quote
             return self._begin_string(quote, buffer, at, base, is_key=False)
         if char in _NO_BARE_START:
             return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
@@ -180,8 +184,8 @@ class ArgumentsReader(ValueReader):
             return True
         text = "".join(self._held)
         length = len(text)
-        key, _, word = text.partition(":")
-        if word[:1] in (" ", "\t") and not self._held_kind and key.rstrip(" \t") in self._bind:
+        key, colon, rest = text.partition(":")
+        if colon and not self._held_kind and key.rstrip(" \t") in self._names and not rest.startswith("//"):
             self._die("unexpected-text", '"="', at)  # it looks like a pair
             return False
         self._held = None
@@ -231,8 +235,14 @@ class ArgumentsReader(ValueReader):
         """What was held is followed by `=`: it is a key."""
         held = "".join(self._held or ())
         quote = self._held_kind
-        if quote in _NO_KEY_QUOTES or (not quote and not self._keys.fullmatch(held)):
+        if quote:
+            is_key = quote[0] not in RAW_PREFIX and (quote != "'" or self._tolerant)
+        else:
+            is_key = self._keys.fullmatch(held) is not None
+        if not is_key:
             return self._die("unexpected-text", '"," or ")"', at)
+        if quote == "'":
+            self._insert("single-quotes", Span(self.sound, self.sound + 1))
         if char == ":":
             if not self._tolerant:
                 return self._die("unexpected-text", '"="', at)
@@ -301,9 +311,10 @@ class ArgumentsReader(ValueReader):
                     return sign
                 end = sign
             self._word.append(buffer[at:end])
+            excess = buffer[max(at, at + BARE_LIMIT - self._size) : end].lstrip(" \t")  # blanks at the end are no part
             self._size += end - at
-            if self._size > BARE_LIMIT:
-                return self._die("bad-arguments", "a shorter word", end - self._size + BARE_LIMIT)
+            if excess:
+                return self._die("bad-arguments", "a shorter word", end - len(excess))
             at = end
             if at == len(buffer):
                 return at
@@ -330,8 +341,10 @@ class ArgumentsReader(ValueReader):
         colon = _COLON_SIGN.search(buffer, at, end) if self._tolerant else None
         if colon is not None and self._is_key_up_to(buffer, at, colon.start()):
             pairs = follows(COLON_AND_VALUE, buffer, colon.start())
-            if not pairs and (self._bound >= len(self._bind) or self._names_one(buffer, at, colon.start())):
-                pairs = follows(COLON_AND_WORD, buffer, colon.start()) if pairs is False else None
+            named = self._names_one(buffer, at, colon.start())
+            if not pairs and (named or self._bound >= len(self._bind)):
+                word = COLON_AND_ANY_WORD if named else COLON_AND_WORD
+                pairs = follows(word, buffer, colon.start()) if pairs is False else None
             if pairs is None:
                 return colon.start(), False
             end = colon.start() if pairs else end
@@ -344,7 +357,7 @@ class ArgumentsReader(ValueReader):
 
     def _names_one(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, up to index `end`, is the name of a parameter."""
-        return "".join([*self._word, buffer[at:end]]).rstrip(" \t") in self._bind
+        return "".join([*self._word, buffer[at:end]]).rstrip(" \t") in self._names
 
     def _is_key_up_to(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, and what stands from index `at` to `end`, is a key."""

@@ -35,7 +35,8 @@ class EnvelopeReader(ValueReader):
     """As ValueReader; `start` and `end` are the span of the member that holds the arguments.
 
     `final` says that no more text comes: a brace at its end is the envelope's, and not one too many. `tools` are the
-    parameters of those that were given, which may stand beside the name.
+    parameters of those that were given, which may stand beside the name. A name without quotes must be one of theirs:
+    another word (`{"name": invalid}`) need not be meant as the name of anything.
     """
 
     __slots__ = (
@@ -327,7 +328,7 @@ class EnvelopeReader(ValueReader):
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
             super()._take_literal(word, text, at, base)
             self._end_aside()
-        elif self._role == "name" and text == quoted(word) and len(word) <= 128:
+        elif self._role == "name" and text == quoted(word) and word in self.tools and len(word) <= 128:
             self.name = word
         elif text != "null" or self._role == "name" or not self._tolerant:
             self._die_in_role(at)

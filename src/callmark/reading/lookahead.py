@@ -86,6 +86,8 @@ QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_BLANKS}[:：]")
 """What stands behind a key without quotes that has the second of them."""
 COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
+COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^/ \t\r\n,)])")
+"""The same behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
 COMMA: Final = Pattern(rf"{_BLANKS}[,，]")
 BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")

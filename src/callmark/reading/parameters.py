@@ -8,9 +8,9 @@ does was perhaps cut in the middle: it is no call, for salvage neither, as what 
 Where a form names an `item`, or tags say so, a value may hold elements instead of text: what opens a value there, and
 what ends one, stands for a bracket of JSON, in any depth within the limit.
 
-A value whose declared type is a string is previewed as it comes. One that is not declared may turn out to be JSON, so
-it is held until it ends, but never longer than HOLD characters: what is longer is text. The interface is that of
-`values.ValueReader`, and so are the invariants.
+A value whose declared type is a string is previewed as it comes. One that is not declared, or that may be an object or
+an array as well, may turn out to be JSON, so it is held until it ends, but never longer than HOLD characters: what is
+longer is text. The interface is that of `values.ValueReader`, and so are the invariants.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ _TEXT: Final = Types({"string"})
 _ENTITY: Final = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
+_BRACKETS: Final = {"{": "object", "[": "array"}
 _WORDS: Final = frozenset({"true", "false", "null"})
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
 _JSON_FORM: Final = Form(head="{name}", body="json", explicit=False)
@@ -236,7 +237,7 @@ class ParametersReader:
             self._held = []
             self._held_size = 0
             types = self._declared
-            if types is not None and types.is_text and not (self._patterns.element is not None and types & CONTAINERS):
+            if types is not None and types.is_text:
                 self._begin_string()
         self._begun = True
         self._kept = self._foreign = False
@@ -561,7 +562,7 @@ def empty_container(text: str, types: Types | None) -> str:
 
 def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
-    kind = {"{": "object", "[": "array"}.get(text.lstrip(_BLANK)[:1])
+    kind = _BRACKETS.get(text.lstrip(_BLANK)[:1])
     return kind is not None and (is_json or (types is not None and "string" not in types and kind in types))
 
 
@@ -576,8 +577,8 @@ def _character(entity: str) -> str:
 def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[str, JsonValue]:
     """Return the JSON text of a whole raw value, and the value: see `schemas` for the rules on plain values.
 
-    A container, or without a schema any JSON value, is taken as the JSON that it is; everything else is plain. Raises
-    Undecodable where it names a key twice.
+    A container of a declared type, a string being allowed or not, or without a schema any JSON value, is taken as the
+    JSON that it is; everything else is plain. Raises Undecodable where it names a key twice and need not be a string.
     """
     plain = text.strip(_BLANK)
     if not declared and (
@@ -586,15 +587,12 @@ def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[st
         or (plain[0] not in _QUOTED and plain not in _WORDS and NUMBER.fullmatch(plain) is None)
     ):
         return quoted(text), text
-    if plain and (not declared or ("string" not in declared and plain[0] in "{[")):
+    if not declared or _BRACKETS.get(plain[:1]) in declared:
         try:
-            value = decode(plain, depth_limit)
+            return plain, decode(plain, depth_limit)
         except Undecodable as error:
-            if error.code == "duplicate-key":
+            if error.code == "duplicate-key" and "string" not in (declared or ()):
                 raise
-            return quoted(text), text
-        if not declared or ("array" if isinstance(value, list) else "object") in declared:
-            return plain, value
     json = scalar(text, declared) if declared else quoted(text)
     as_it_is = json.startswith('"') and not (declared and declared.members)  # else it may be a member, without blanks
     return json, text if as_it_is else decode(json, depth_limit)

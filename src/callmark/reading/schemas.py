@@ -7,12 +7,14 @@ Without a schema: what is a JSON scalar (or Python's True, False, None in an arg
 everything else is a string of itself (`007`, `1e400`, `NaN`, `Oslo`).
 
 With a schema, the declared types decide, in this order:
-1. `null` only where null is allowed;
+1. `null` where null is allowed; the text of a parameter that is a JSON object or array, where such a one is allowed
+   (no word holds brackets);
 2. where `enum` or `const` lists what is allowed, the member that is written so: `1` is a number in `[1, "auto"]`;
-3. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (a union too);
-4. a boolean, then an integer (leading zeros and a plus sign are read), then a number as JSON, Python or JavaScript
-   has it (`.5`, `+1.5`, `1_000`, `0x1F`), where it reads as one;
-5. otherwise the value that it is without a schema, but for null: checking it is for others, and nothing is guessed.
+3. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (beside an integer too);
+4. `true`, `false` and `null` in whatever case, and Python's words for them; then an integer (leading zeros and a plus
+   sign are read), then a number as JSON, Python or JavaScript has it (`.5`, `+1.5`, `1_000`, `0x1F`), where it reads
+   as one;
+5. otherwise the value that it is without a schema: checking it is for others, and nothing is guessed.
 A member of a list declares its own type. Unions allow what any branch does; `allOf` and references narrow down.
 Parameters that `properties` does not name are declared by `additionalProperties`.
 """
@@ -85,16 +87,17 @@ def scalar(word: str, declared: Types | None) -> str:
     """Return the JSON text of a plain word, typed by the declared JSON Schema types (None: no schema)."""
     if not declared:
         return _undeclared[word]
-    literal = _LITERALS.get(word) or _LITERALS.get(word.strip().lower())
+    stripped = word.strip()
+    literal = _LITERALS.get(stripped) or _LITERALS.get(stripped.lower())
     if literal == "null" and "null" in declared:
         return literal
     if declared.members:
-        member = declared.members.get(word) or declared.members.get(word.strip())
+        member = declared.members.get(word) or declared.members.get(stripped)
         if member is not None:
             return member
     if "string" in declared:
         return quoted(word)
-    if literal in ("true", "false") and "boolean" in declared:
+    if literal is not None:
         return literal
     if "integer" in declared or "number" in declared:
         plain = word.strip(" \t\r\n")
@@ -104,9 +107,7 @@ def scalar(word: str, declared: Types | None) -> str:
         number = loose_number(plain)
         if number and ("number" in declared or number.removeprefix("-").isdecimal()):
             return number
-    if literal in ("true", "false") or (NUMBER.fullmatch(word) and holdable(word)):
-        return literal or word
-    return quoted(word)
+    return word if NUMBER.fullmatch(word) and holdable(word) else quoted(word)
 
 
 class Parameters:

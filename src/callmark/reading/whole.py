@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -112,7 +113,8 @@ class SnapshotFeeder:
 
     A snapshot that begins with the last one is the last one and a new chunk. One that does not replaces it: the host
     sees a Notice `snapshot-replaced`, and reading begins anew, from position 0, with a new Parser. No call is reported
-    twice: one that was reported before the replacement, with the same text, comes as Markup.
+    twice: one that was reported before the replacement, with the same name and arguments in whatever spelling, dialect
+    or order of keys, comes as Markup. Calls are counted: where one stands twice now and stood once, the second is new.
 
     >>> feeder = SnapshotFeeder()
     >>> [type(event).__name__ for event in feeder.feed("Let me see")]
@@ -130,8 +132,8 @@ class SnapshotFeeder:
         self._parser = Parser(**self._options)
         self._text = ""
         self._finished = False
-        self._reported: Counter[str] = Counter()  # calls that were reported, by their text
-        self._again: Counter[str] = Counter()  # those of them that may come again after a replacement
+        self._reported: Counter[tuple[str, str]] = Counter()  # calls that were reported, by what they say
+        self._again: Counter[tuple[str, str]] = Counter()  # those of them that may come again after a replacement
 
     def feed(self, snapshot: str) -> Sequence[Event]:
         """Read the text so far and return the events that are new. Raises UsageError after `finish`."""
@@ -161,9 +163,10 @@ class SnapshotFeeder:
         """Turn calls that were reported before a replacement into Markup."""
         for position, event in enumerate(events):
             if isinstance(event, Call):
-                if self._again[event.raw] > 0:
-                    self._again[event.raw] -= 1
+                said = event.name, json.dumps(event.arguments, sort_keys=True)
+                if self._again[said] > 0:
+                    self._again[said] -= 1
                     events[position] = Markup(event.span, event.raw)
                 else:
-                    self._reported[event.raw] += 1
+                    self._reported[said] += 1
         return events

@@ -49,7 +49,7 @@ from callmark.writing.automata import (
 from callmark.writing.calls import render_calls
 from callmark.writing.printers import gbnf, lark, regex
 from callmark.writing.schema_rules import BOUNDS, FREE_MEMBERS, KEY_LIMIT, Bounds, Values, given, members, writable
-from callmark.writing.toolset import Schema, ToolSpec, branches, resolved, satisfiable, tool_specs
+from callmark.writing.toolset import ANNOTATIONS, Schema, ToolSpec, branches, resolved, satisfiable, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
@@ -344,6 +344,8 @@ class _Export:
                 # A text without quotes ends where the lexer sees what is behind it; and all that is text begins alike.
                 piece = token if kind == "string" or as_text else seq
                 found.append(piece(_at(before, key), text, after))
+            elif kind in ("array", "object") and "string" in types and one.keys() - ANNOTATIONS != {"type"}:
+                values.tell(f".{key}", [f"{kind} (text that is one is read as it)"])
         if not found:
             values.tell(f".{key}", ["enum (the dialect reads text)"])
             before, _, after = around_value(form, writing, key, "string", fill)
