@@ -3,7 +3,7 @@
 Between `calls.CallReading`, which reads a call, and `parser.Parser`, which reads the text around markers.
 
 How reading goes on after a broken marker. A marker is broken where no continuation can make it one. `Malformed` then
-reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another marker.
+reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener.
 But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
 begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
 tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
@@ -25,8 +25,8 @@ from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.diagnosis import shown
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.options import Limits
-from callmark.reading.patterns import HOLD_LIMIT, RECOVERY_MARGIN
-from callmark.reading.scanner import Plan, Search
+from callmark.reading.patterns import RECOVERY_MARGIN
+from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 
 RECOVERY: Final = 256
@@ -171,8 +171,7 @@ class SectionReading(CallReading):
         blank = not (self._solid or buffer[sound:error].strip(" \t\r\n"))  # what stands behind the arguments is text
         clear = max(sound, self._clear - self._base)
         hit = self._search.next_entry(buffer, clear)
-        marker = self._behind_tags(hit, limit, final) if error < hit <= limit else hit
-        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(marker, error))
+        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         end, sure = -1, False
         for number, pattern in enumerate(recovery):
             found = pattern.search(buffer, start, far)
@@ -182,16 +181,14 @@ class SectionReading(CallReading):
                 break
         if not final:
             begin = self._search.next_cut(buffer, clear)
-            cut = begin < marker and (end < 0 or begin < end) and begin <= limit
-            if cut or (marker >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
+            cut = begin < hit and (end < 0 or begin < end) and begin <= limit
+            if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
                 if not blank and (end < 0 or start == error):
                     # Up to where something may begin, the last token need not be looked at again.
                     self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
                     self._solid = True
                 self._clear = self._base + min(hit, begin, len(buffer))
                 return False
-        if 0 <= end <= marker:
-            hit = marker
         if hit <= error and not 0 <= end <= hit:
             end = hit
         elif end < 0 or hit < end:
@@ -206,21 +203,3 @@ class SectionReading(CallReading):
         self._solid = False
         self._leave(end)
         return True
-
-    def _behind_tags(self, hit: int, limit: int, final: bool) -> int:
-        """Return the index of the first marker from `hit` on; beyond the buffer for none up to `limit`.
-
-        Tags of thoughts and of code before a broken marker's tail are likely data in one of its strings. In a thought
-        they are looked at: what closes it must not be lost. What is searched here is not remembered, as reading may go
-        back behind it.
-        """
-        buffer = self._buffer
-        search = Search(self._plan)
-        while hit <= limit and hit < len(buffer) and self._channel == "content":
-            matched = search.entry_at(buffer, hit, final=final)
-            if matched is None or matched[0].kind not in ("tag", "quoting"):
-                return hit
-            window = buffer[hit + 1 : limit + HOLD_LIMIT]
-            search.reset()
-            hit = min(hit + 1 + search.next_entry(window, 0), len(buffer))
-        return hit
