@@ -3,8 +3,7 @@
 - A line that begins with `>` is a block quote.
 - A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
   which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than INDENT
-  columns more than the fence: that one is quoted in it. Behind what closes it a model's own token may stand, or a
-  closing tag: fences are a part of some markers.
+  columns more than the fence: that one is quoted in it.
 - Both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
   indented by more than INDENT columns ends before the first line that is not: with its list item, or, where no list
   is, with the indented code that it is.
@@ -24,7 +23,6 @@ LINE_LIMIT: Final = 256
 _ITEMS: Final = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind marks of list items
 FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
 FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
-_GLUED: Final = ("<|", "<｜", "</")
 QUOTE = re.compile(rf"{_ITEMS}>")
 
 
@@ -34,23 +32,15 @@ def fence_behind(line: str, runs: int, run: str, column: int) -> tuple[str, int]
     runs         how many runs of backticks stand on the line
     run, column  the fence that is open before it
     """
-    if run:
-        return ("", 0) if closes(line, run, column) else (run, column)
-    found = FENCE.match(line[:LINE_LIMIT])
-    if found is None or (runs != 1 and found["run"][0] == "`"):
-        return "", 0
-    return found["run"], len(found["before"].expandtabs(4))
-
-
-def closes(line: str, run: str, column: int, *, begun: bool = False) -> bool:
-    """Return whether a line closes the fence that `run` has opened at a column; `begun`: more of it may come."""
-    found = FENCE.match(line[:LINE_LIMIT])
-    if found is None or not found["run"].startswith(run) or found["before"].strip():
-        return False
-    if len(found["before"].expandtabs(4)) > column + INDENT:
-        return False
-    rest = line[found.end() : LINE_LIMIT].rstrip(" \t\r\n")
-    return rest.startswith(_GLUED) or not (rest or begun)
+    shown = line[:LINE_LIMIT].rstrip(" \t\r\n")
+    found = FENCE.match(shown)
+    if found is None:
+        return run, column
+    before = found["before"].expandtabs(4)
+    if not run:
+        return (found["run"], len(before)) if runs == 1 or found["run"][0] == "~" else ("", 0)
+    closes = found.end() == len(shown) and found["run"].startswith(run) and not before.strip()
+    return ("", 0) if closes and len(before) <= column + INDENT else (run, column)
 
 
 def leaves_item(line: str, column: int) -> bool:

@@ -237,6 +237,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise DialectError(f"{field}: expected a pattern, as the body is `parameters`, found none")
         if self.body != "envelope" and "{name}" not in self.head and "(?P<name>" not in self.head:
             raise DialectError("head: expected the abbreviation {name} or a group `name`, found neither")
+        certain = any(_OBJECT in head for head in (self.head, *self.loose_heads))
+        if certain and self.body not in ("json", "braces"):
+            raise DialectError(f"head: expected {{object}} where the body is json or braces, found it in {self.body}")
         if not self.alone and not self.opener:
             raise DialectError("opener: expected a pattern, as calls never stand alone (`alone`), found none")
 

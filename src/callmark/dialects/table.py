@@ -17,7 +17,7 @@ _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R w
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
 _WRAPPED_FIRST = (  # as an API for native calls has them
     r"(?P<told>)(?=\{{ws}\"type\"{ws}:{ws}\"function\"{ws},{ws}\"function\"{ws}:{ws}\{{ws}\"name\"{ws}:{ws}"
-    + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+    + _TOOL + r"{ws},{ws}\"arguments\"{ws}:)"  # behind `parameters` a definition has its schema
 )  # fmt: skip
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
@@ -967,7 +967,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
             Form(head=r"<tool: function>{ws}{name}{ws}(?=\{)", body="json", tail=r"{ws}</tool>"),
             Form(
-                head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}{object}",
+                head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
                 body="json",
                 tail=r"{ws}</arguments>{ws}</function>",
             ),
@@ -1331,7 +1331,7 @@ _ROWS: tuple[Dialect, ...] = (
         results=(r"</?tool_use_result>",),
         forms=(
             Form(
-                head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}{object}",
+                head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
                 body="json",
                 loose_heads=(
                     r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?P<missing>)"
@@ -1423,7 +1423,7 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 head=(
-                    r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!all[ \t\r\n<])"  # what is for all is no call
+                    r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!(?:all|user)[ \t\r\n<])"  # these are no tools
                     r"{name}{ws}<\|content\|>{ws}{object}"
                 ),
                 body="json",
@@ -1441,13 +1441,15 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 begins="Aa*",
-                head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}{object}",
+                head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
                 loose_heads=(
                     *(
                         rf"{stars}{word}:{stars}[ \t]{{0,16}}+{{name}}[ \t]{{0,16}}+\r?\n"
                         rf"[ \t]{{0,16}}+{stars}(?i:action input):{stars}{{ws}}(?=\{{)"
                         for stars, word in (("", "Action"), ("", "action"), (r"\*\*", "(?i:action)"))
                     ),
+                    r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"
+                    r"[ \t]{0,16}+Action Input:[ \t]{0,16}+{object}",
                     r"Action:[ \t]{0,16}+" + _MARKED_NAME + r"[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
                 ),
                 body="json",

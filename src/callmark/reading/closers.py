@@ -87,11 +87,10 @@ class Endings:
             if not inside:
                 self._add("extra-comma", due, tail, ",")
             for missing, rest in rests:
-                alone = _alone(due, final) if bracket is not None and len(rest) == 1 else ""
                 if not (inside and may_be_bracket and len(rest + end) == 1):
-                    self._add("missing-closer", rest, tail + alone, missing=missing)
+                    self._add("missing-closer", rest, tail, missing=missing)
                 elif bracket is not None:
-                    self._add("missing-closer", rest, _NO_MEMBERS + alone, missing=missing)
+                    self._add("missing-closer", rest, _NO_MEMBERS + _alone(due, final), missing=missing)
             if only_tail:
                 for loose in filter(None, (form.tolerated_tail, _STOPS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from callmark.dialects.fences import FENCE, FENCE_LINE, INDENT, LINE_LIMIT, QUOTE, closes, fence_behind, leaves_item
+from callmark.dialects.fences import FENCE, FENCE_LINE, INDENT, LINE_LIMIT, QUOTE, fence_behind, leaves_item
 
 Context = Literal["fence", "code", "quote"]
 
@@ -95,7 +95,7 @@ class Contexts:
         if self._indent > INDENT and not self._line.strip():
             self._leave_item(self._line + ".")
         self._special = bool(self._fence or self._runs or self._ticks or "~" in self._line)
-        if self._fence and not closes(self._line, self._fence, self._indent, begun=True):
+        if self._fence:
             return "fence"
         if ">" in self._line and QUOTE.match(self._line):
             return "quote"
