@@ -196,6 +196,14 @@ def test_what_reading_would_take_for_something_else_is_refused(dialect):
     refused("none", ["string", "null"])
     refused("12", "integer")
     refused("{}", "object")
+    refused('{"x": 1}', ["string", "object"])
+    refused(" [] ", ["array", "string"])
+    for text, types in (("{x}", ["string", "object"]), ("[]", ["string", "object"]), ("[1] [2]", ["string", "array"])):
+        check_inverse("f", {"a": text}, dialect, tools={"f": {"properties": {"a": {"type": types}}}}, refusals=False)
+    either = {"f": {"properties": {"a": {"type": ["string", "object"]}}}}
+    check_inverse("f", {"a": {"x": 1}}, dialect, tools=either, refusals=False)
+    check_inverse("f", {"a": '{"x": "' + "y" * 4096 + '"}'}, dialect, tools=either, refusals=False)
+    refused({"x": "y" * 4096}, ["string", "object"])
     check_inverse(
         "f", {"a": [1] * 5000}, dialect, tools={"f": {"properties": {"a": {"type": "array"}}}}, refusals=False
     )

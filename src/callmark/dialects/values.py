@@ -218,7 +218,7 @@ def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
         text = as_json(value)
         longest = _PLAIN_LIMIT
         if isinstance(value, dict | list):
-            kept = (not types or type_of(value) in types) and "string" not in types
+            kept = not types or type_of(value) in types
             if types and types <= {"object", "array", "null"}:
                 longest = LENGTH_LIMIT
         else:
@@ -239,8 +239,9 @@ def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
         word = value.strip()
         member = types.members.get(value) or types.members.get(word)
         kept = member == as_json(value) if member else "string" in types or not _NO_WORD.fullmatch(value)
-        # Reading takes brackets for what they are before it looks for a member.
-        kept = kept and ("string" in types or types.isdisjoint(("array", "object")) or not word.startswith(("[", "{")))
+        # Reading takes brackets for what they are before it looks for a member; where none is a string, it mends them.
+        brackets = {"{": "object", "[": "array"}.get(word[:1]) in types
+        kept = kept and not (brackets and ("string" not in types or is_json(word)))
         if not kept or ("null" in types and word.lower() in ("null", "none")):
             raise Unwritable(f"expected for {key!r:.40} text that is read as text, found {value!r:.40}")
         return [value]
