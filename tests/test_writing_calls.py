@@ -277,6 +277,8 @@ def test_misuse_raises():
         render_call("f", {}, own)
     with pytest.raises(DialectError, match=r"writing\.form: expected the number of a form, found 1"):
         replace(own, writing=Writing(form=1, call="{arguments}"))
+    with pytest.raises(DialectError, match="head: expected {object} where the body is json or braces, found it in arg"):
+        Form(head="<x>{name}{object}", body="arguments")
 
 
 @pytest.mark.parametrize(
@@ -284,8 +286,8 @@ def test_misuse_raises():
     [
         ({"head": "({name}"}, r"head: no valid pattern: missing \), unterminated subpattern, in '\("),
         ({"head": r"=> {name} {name} (?=\{)"}, r"head: no valid pattern: redefinition of group name 'name'"),
-        ({"head": r"=> (?P<name>\w++){id} (?=\{)"}, r"head: expected {ws}, {name}, {key}, found {id}"),
-        ({"tail": "{WS}</end>"}, r"tail: expected {ws}, {name}, {key}, found {WS}"),
+        ({"head": r"=> (?P<name>\w++){id} (?=\{)"}, r"head: expected {ws}, {name}, {object}, {key}, found {id}"),
+        ({"tail": "{WS}</end>"}, r"tail: expected {ws}, {name}, {object}, {key}, found {WS}"),
         ({"tail": "[</end>"}, r"tail: no valid pattern: unterminated character set, in '\[</end>'"),
     ],
 )
