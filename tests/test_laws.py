@@ -48,7 +48,7 @@ from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.parameters import HOLD, plain_value
 from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
-from callmark.reading.rows import check_row_alone
+from callmark.reading.rows import check_row_alone, sample_texts
 from callmark.reading.schemas import known_tools, scalar
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE
 from callmark.testing import in_chunks, joined
@@ -463,6 +463,57 @@ def test_a_long_value_without_a_type_is_text_unless_its_tag_says_otherwise(marke
     arguments = parse(text).calls[0].arguments
     read = arguments["a"][0] if "item" in marker else arguments["a"]
     assert read == (value if size > 4096 and "DSML" not in marker else json.loads(value))
+
+
+OWN_NAMED = Dialect(
+    name="own_named", title="own", models="none", source="this test",
+    forms=(Form(head="<own>{name}:{ws}{object}", body="json", tail="</own>"),),
+)  # fmt: skip
+
+
+def markers_without_arguments():
+    """One marker, with `{}` for its arguments, of each form that no prose can be; and whether it has a tail."""
+    for row in (*dialects(), OWN_NAMED):
+        forms = dict(row.placed_forms())
+        for where, texts in sample_texts(row):
+            if where in forms and forms[where].refused_heads:
+                members = [text for text in texts if text.count("{}") == 1 and whole_call(text, row)]
+                yield pytest.param(row, min(members, key=len), forms[where].tail != "", id=where)
+
+
+def whole_call(text, row):
+    return [call.repairs for call in parse(text, dialects=row, tolerance="strict").calls] == [()]
+
+
+NAMED = list(markers_without_arguments())
+
+
+def test_most_dialects_with_a_name_and_an_object_have_heads_that_no_prose_can_be():
+    assert len(NAMED) >= 15
+    assert len({row.name for row, *_ in (case.values for case in NAMED)}) >= 10
+
+
+@pytest.mark.parametrize("tolerance", ["strict", "lenient", "salvage"])
+@pytest.mark.parametrize("body", ["words", "[1]", "12", '"text"', "</end>"])
+@pytest.mark.parametrize(("row", "marker", "closed"), NAMED)
+def test_what_is_no_object_behind_such_a_head_is_wrong_and_hides_nothing(row, marker, closed, body, tolerance):
+    text = marker.replace("{}", f" {body} ") + "\n\nThen [CALL: good(a=1)]."
+    options = {"dialects": [row, "call"], "tolerance": tolerance, "tools": ["good"]}
+    parsed = parse(text, **options)
+    assert [call.name for call in parsed.calls] == ["good"]
+    assert [problem.code for problem in parsed.problems if isinstance(problem, Malformed)] == ["bad-arguments"]
+    laws.check_all(text, **options)
+
+
+@pytest.mark.parametrize(("row", "marker", "closed"), NAMED)
+def test_null_behind_such_a_head_is_no_arguments_where_a_tail_follows(row, marker, closed):
+    text = marker.replace("{}", " null")
+    parsed = parse(text, dialects=row)
+    codes = [repair.code for call in parsed.calls for repair in call.repairs]
+    assert codes == (["null-arguments"] if closed else [])
+    assert [call.arguments for call in parsed.calls] == ([{}] if closed else [])
+    assert not parse(text, dialects=row, tolerance="strict").calls
+    laws.check_all(text, dialects=row)
 
 
 @pytest.mark.parametrize("size", [4096, 4097])

@@ -998,7 +998,7 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<\|open\|>tools<\|sep\|>",
-                head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}{object}",
+                head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}(?=\{)",
                 body="json",
                 tail=r"{ws}<\|close\|>json<\|sep\|>{ws}<\|close\|>call<\|sep\|>",
                 closer=r"<\|close\|>tools<\|sep\|>",
