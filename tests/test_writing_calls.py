@@ -277,8 +277,9 @@ def test_misuse_raises():
         render_call("f", {}, own)
     with pytest.raises(DialectError, match=r"writing\.form: expected the number of a form, found 1"):
         replace(own, writing=Writing(form=1, call="{arguments}"))
-    with pytest.raises(DialectError, match=r"head: expected {object} where the body is json or braces, found it in a"):
-        Form(head="<x>{name}{object}", body="arguments")
+    for fields in ({"head": "<x>{name}{object}"}, {"head": "<x>{name}", "loose_heads": ("<x>{name}{object}",)}):
+        with pytest.raises(DialectError, match=rf"^{[*fields][-1]}: expected {{object}} only with the body json or b"):
+            Form(body="arguments", **fields)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ what all dialects share, so that white space and names mean the same everywhere:
     {name}   a tool's name, the group `name`: a letter or `_`, then letters, digits, `_ - . / :`, at most 128
     {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins
              with no quote, and up to eight more of up to 32 characters
-    {object} at the end of a head that no prose can be: the arguments begin here, as an object. Where something else
-             stands, the marker is Malformed, but `null` before a tail is no arguments; a plain look-ahead makes none
+    {object} at the end of a head that no prose can be: an object must follow, which is the arguments. Where something
+             else does, the marker is Malformed, not text; but `null` before a tail stands for no arguments
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from callmark.events import REPAIR_CODES
 
 Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
 
+_BRACE = r"(?=\{)"  # what stands behind the heads of many forms
 _ABBREVIATIONS = {
     "{ws}": r"[ \t\r\n]{0,64}+",
     "{name}": r"(?P<name>[^\W\d][\w.:/\-]{0,127}+)",
-    "{object}": r"(?=\{)",
+    "{object}": _BRACE,
     "{key}": r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+[^<> \t\r\n]{1,32}+){0,8}+)",
 }
 
@@ -50,9 +51,8 @@ _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, 
 _VALUE_TAG = f"</{_VALUE_TAGS}>"
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
-_BRACE = r"(?=\{)"  # what stands behind the heads of many forms
 _OBJECT = "{object}"
-_NO_OBJECT = r"(?=[^ \t\r\n{｛])"
+_NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
 
 
@@ -157,7 +157,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_heads patterns of heads that tolerant reading takes too, as a repair: `opener-spelling`; where a group `wide`
                 is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place;
                 where a group `escaped`, `markdown-escape`: the name holds backslashes before underscores; where a
-                group `null`, `null-arguments`, at the group `empty`
+                group `null`, `null-arguments`, at the group `empty`; where a group `told`, none, as its body tells
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
                 `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;
@@ -237,9 +237,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise DialectError(f"{field}: expected a pattern, as the body is `parameters`, found none")
         if self.body != "envelope" and "{name}" not in self.head and "(?P<name>" not in self.head:
             raise DialectError("head: expected the abbreviation {name} or a group `name`, found neither")
-        certain = any(_OBJECT in head for head in (self.head, *self.loose_heads))
-        if certain and self.body not in ("json", "braces"):
-            raise DialectError(f"head: expected {{object}} where the body is json or braces, found it in {self.body}")
+        for field, heads in (("head", (self.head,)), ("loose_heads", self.loose_heads)):
+            if self.body not in ("json", "braces") and any(_OBJECT in head for head in heads):
+                raise DialectError(f"{field}: expected {_OBJECT} only with the body json or braces, found {self.body}")
         if not self.alone and not self.opener:
             raise DialectError("opener: expected a pattern, as calls never stand alone (`alone`), found none")
 
@@ -265,15 +265,17 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         of a body which was written as a JSON string as a whole, or (group `null`) of none where a tail follows: else
         any text behind it would complete a call.
         """
-        named = self.head.endswith(_OBJECT)
         begin = self.head.removesuffix(_OBJECT).removesuffix(_BRACE)
-        told = self.body in ("json", "envelope") and begin != self.head and self.alone and not self.repairs
-        null = f"(?P<null>)(?P<empty>null{anonymous(self.tail)})" if named and self.tail else ""
-        return (*self.loose_heads, *([begin + _IN_STRING] if told else []), *([begin + null] if null else []))
+        ways = [*self.loose_heads]
+        if self.body in ("json", "envelope") and begin != self.head and self.alone and not self.repairs:
+            ways.append(begin + _IN_STRING)
+        if self.head.endswith(_OBJECT) and self.tail:
+            ways.append(f"{begin}(?P<null>)(?P<empty>null{anonymous(self.tail)})")
+        return tuple(ways)
 
     @property
     def refused_heads(self) -> tuple[str, ...]:
-        """The patterns of heads behind which no object stands, where no prose begins like that."""
+        """The patterns of the heads with {object}, where something else follows: a call begins there, and is wrong."""
         heads = [head.removesuffix(_OBJECT) for head in (self.head, *self.loose_heads) if head.endswith(_OBJECT)]
         return tuple(head + _NO_OBJECT for head in heads)
 
