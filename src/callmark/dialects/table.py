@@ -45,6 +45,7 @@ _PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+param(?:eter)?{_NAMED}[ \t]{{0,4}}+{_KEY}{_M
 _BEFORE_NAME = (  # other attributes, or a line break
     r"(?:[ \t\r\n]{1,8}+(?!name=)[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{1,8}+name="
 )
+_TYPE = "(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"  # as a tag says it
 _KEY_BEHIND = _BEFORE_NAME + r"\"(?P<key>[^<>\"\r\n]{1,256}+)\"" + _MORE
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _EMPTY = r"<tool_call>[ \t]{0,16}+\r?\n{ws}</tool_call>"  # nothing is in it; on one line it is spoken of
@@ -406,7 +407,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=(
                     rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
-                    r"(?:<ifm\|arg_type>(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
+                    rf"(?:<ifm\|arg_type>{_TYPE}"
                     rf"</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
                 ),
                 loose_parameters=(
@@ -563,7 +564,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"{_DS_CALL}(?=[^\W\d][\w.:/\-]{{0,127}}+{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                     r"(?:```(?:json)?{ws})?(?=\{)",
-                    rf"{_DS_CALL}function{{ws}}{_DS_SEP}{{name}}{{ws}}{{object}}",
+                    rf"{_DS_CALL}function{{ws}}{_DS_SEP}{{name}}{{ws}}{{object}}",  # whatever fence is there, or none
                     rf"{_DS_CALL}(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                     rf"(?P<missing>)(?P<empty><｜tool{_DS}call{_DS}end｜>)",
                 ),
@@ -1010,11 +1011,10 @@ _ROWS: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter=(
                     r"{ws}<\|open\|>argument key=\"(?P<key>[^<>\"\r\n]{1,256}+)\""
-                    r"(?:[ ]type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\")?<\|sep\|>"
+                    rf"(?:[ ]type=\"{_TYPE}\")?<\|sep\|>"
                 ),
                 loose_parameters=(
-                    r"{ws}<\|open\|>argument"
-                    r"[ ]type=\"(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))\""
+                    rf"{{ws}}<\|open\|>argument[ ]type=\"{_TYPE}\""
                     r"[ ]key=\"(?P<key>[^<>\"\r\n]{1,256}+)\"<\|sep\|>",
                 ),
                 value_end=r"<\|close\|>argument<\|sep\|>",
@@ -1229,11 +1229,11 @@ _ROWS: tuple[Dialect, ...] = (
             ),
             *(
                 Form(
-                    begins=begins, head=head + first, loose_heads=(head + _WRAPPED_FIRST,), body="envelope",
-                    line_start=not head, explicit=False,
+                    begins=begins, head=head + first, loose_heads=tuple(head + loose for loose in otherwise),
+                    body="envelope", line_start=not head, explicit=False,
                 )
                 for begins, head in (("{", ""), (";", r";{ws}"))
-                for first in (_NAMED_FIRST, _TYPED_FIRST)
+                for first, otherwise in ((_NAMED_FIRST, ()), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
             ),
         ),
         writing=Writing(
@@ -1448,6 +1448,7 @@ _ROWS: tuple[Dialect, ...] = (
                         rf"[ \t]{{0,16}}+{stars}(?i:action input):{stars}{{ws}}(?=\{{)"
                         for stars, word in (("", "Action"), ("", "action"), (r"\*\*", "(?i:action)"))
                     ),
+                    # For what is no object: a model that needs no tool may say so, or leave the line empty.
                     r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"
                     r"[ \t]{0,16}+Action Input:[ \t]{0,16}+{object}",
                     r"Action:[ \t]{0,16}+" + _MARKED_NAME + r"[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
