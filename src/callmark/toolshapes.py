@@ -152,6 +152,8 @@ def _anchored(name: str, root: Any) -> Any:
     return next((schema for schema in schemas if isinstance(schema, MAPPING) and schema.get("$anchor") == name), None)
 
 
+BRACKETS: Final = {"{": "object", "[": "array"}
+"""The types whose values begin with a bracket of JSON."""
 _BEFORE_TEXT: Final = frozenset(("null", "array", "object"))
 """Types that a plain text is read as where it can be, also where a string is allowed."""
 

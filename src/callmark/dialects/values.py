@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from callmark.dialects.model import Form, Writing, anonymous, expand
 from callmark.errors import UsageError
-from callmark.toolshapes import Types, type_of
+from callmark.toolshapes import BRACKETS, Types, type_of
 
 Declared: TypeAlias = Callable[[str], Types]
 """Gives the declared types of a parameter, none where nothing is declared."""
@@ -240,7 +240,7 @@ def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
         member = types.members.get(value) or types.members.get(word)
         kept = member == as_json(value) if member else "string" in types or not _NO_WORD.fullmatch(value)
         # Reading takes brackets for what they are before it looks for a member; where none is a string, it mends them.
-        brackets = {"{": "object", "[": "array"}.get(word[:1]) in types
+        brackets = BRACKETS.get(word[:1]) in types
         kept = kept and not (brackets and ("string" not in types or is_json(word)))
         if not kept or ("null" in types and word.lower() in ("null", "none")):
             raise Unwritable(f"expected for {key!r:.40} text that is read as text, found {value!r:.40}")

@@ -29,7 +29,7 @@ from callmark.reading.patterns import BLANKS_LIMIT, DATA, HOLD_LIMIT, Pattern, P
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
-from callmark.toolshapes import Types
+from callmark.toolshapes import BRACKETS, Types
 
 HOLD: Final = 4096
 """Characters of a value that are held back while its type is open."""
@@ -48,7 +48,6 @@ _TEXT: Final = Types({"string"})
 _ENTITY: Final = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
-_BRACKETS: Final = {"{": "object", "[": "array"}
 _WORDS: Final = frozenset({"true", "false", "null"})
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
 _JSON_FORM: Final = Form(head="{name}", body="json", explicit=False)
@@ -562,7 +561,7 @@ def empty_container(text: str, types: Types | None) -> str:
 
 def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
-    kind = _BRACKETS.get(text.lstrip(_BLANK)[:1])
+    kind = BRACKETS.get(text.lstrip(_BLANK)[:1])
     return kind is not None and (is_json or (types is not None and "string" not in types and kind in types))
 
 
@@ -587,7 +586,7 @@ def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[st
         or (plain[0] not in _QUOTED and plain not in _WORDS and NUMBER.fullmatch(plain) is None)
     ):
         return quoted(text), text
-    if not declared or _BRACKETS.get(plain[:1]) in declared:
+    if not declared or BRACKETS.get(plain[:1]) in declared:
         try:
             return plain, decode(plain, depth_limit)
         except Undecodable as error:
