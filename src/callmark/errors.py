@@ -1,22 +1,10 @@
-"""Exceptions: the caller's mistakes. What a model gets wrong is a value (`Malformed`, `Notice`), never an exception."""
+"""Exceptions: the caller's mistakes. What a model gets wrong is a value (`Malformed`, `Notice`), never an exception.
+
+And what messages about a wrong name say of the others, whether a caller wrote it or a model.
+"""
 
 from collections.abc import Iterable
 from itertools import islice
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return which of the known names is most like `name`, whatever the case of their letters; "" for none.
-
-    What a model wrote may be long, and there may be many: only the first 128 characters and 512 names are compared.
-
-    >>> nearest("Forcast", ["forecast", "search"])
-    'forecast'
-    """
-    import difflib  # only a wrong name needs it
-
-    folded = {other.casefold(): other for other in islice(known, 512)}
-    near = difflib.get_close_matches(name[:128].casefold(), folded, n=1)
-    return folded[near[0]] if near else ""
 
 
 class CallmarkError(Exception):
@@ -55,3 +43,18 @@ class ToolError(CallmarkError):
         self.code = code
         self.message = message or code
         self.hint = hint
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return which of the known names is most like `name`, whatever the case of their letters; "" for none.
+
+    What a model wrote may be long, and there may be many: only the first 128 characters and 512 names are compared.
+
+    >>> nearest("Forcast", ["forecast", "search"])
+    'forecast'
+    """
+    import difflib  # only a wrong name needs it
+
+    folded = {other.casefold(): other for other in islice(known, 512)}
+    near = difflib.get_close_matches(name[:128].casefold(), folded, n=1)
+    return folded[near[0]] if near else ""
