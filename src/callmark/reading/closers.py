@@ -4,8 +4,8 @@ Where a reader stands behind a value and finds neither a comma nor the closer th
 whole with all that is due: the brackets that are open, innermost first, and then the marker's tail. Only where one
 change gets that right, the change is the repair: the first closers are missing, one is too many, one has another shape,
 or a comma stands before them. Any bracket may be full-width besides. So none is supplied or dropped where more members
-may follow, and none at the end of the text: what decides must be there. `Form.tolerated_tail` says what may stand where
-nothing but the tail is due.
+may follow, but for the one before a bracket that ends the marker alone (`_ends_alone`), and none at the end of the
+text: what decides must be there. `Form.tolerated_tail` says what may stand where nothing but the tail is due.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ _WIDE: Final = re.compile("[）］】｝]")
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_BLANKS}[^\s,:=)\]}}，：＝）］】｝])"
 _LINE: Final = 200
-"""Characters of a line in which closers may still come: where all that are due do, a bracket before them is data."""
-
-
+"""Characters of a line in which the closers may still come that make a bracket before them data."""
 _STOPS: Final = (
     r"(?=[ \t\r\n]{0,64}+(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
     r"|<(?:end_of_turn|eos)>|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>))"
@@ -90,7 +88,7 @@ class Endings:
                 if not (inside and may_be_bracket and len(rest + end) == 1):
                     self._add("missing-closer", rest, tail, missing=missing)
                 elif bracket is not None:
-                    self._add("missing-closer", rest, _NO_MEMBERS + _alone(due, final), missing=missing)
+                    self._add("missing-closer", rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
             if only_tail:
                 for loose in filter(None, (form.tolerated_tail, _STOPS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
@@ -141,14 +139,18 @@ class Endings:
         return any(pattern.may_match(buffer, at) for _, _, pattern in self._ways)
 
 
-def _alone(due: str, final: bool) -> str:
-    """Return the pattern of a look-ahead to the rest of a line that neither goes on with a word nor closes a marker."""
-    first, last = (re.escape(_SPELLINGS[closer]) for closer in due[-2:])
-    openers = r"\r\n(\[（【［"
+def _ends_alone(due: str, final: bool) -> str:
+    """Return the pattern of a look-ahead behind a bracket that ends a marker, although closers are missing before it.
+
+    It is data instead where a word goes on behind it, or where the last two closers that are `due` stand on its line
+    before anything else opens, as in `path=/tmp/a]b, force=false)]`. `final`: no more text comes.
+    """
+    closer, last = (re.escape(_SPELLINGS[char]) for char in due[-2:])
+    stop = r"\r\n(\[（【［"  # the line ends, or something else opens
     end = r"|\Z" if final else ""
-    closes_less = rf"[{first}][ \t]{{0,4}}+(?:[^ \t{last}]{end})"
-    rest = rf"[^{openers}{first}0-9A-Za-z_][^{openers}{first}]{{0,{_LINE}}}+(?:[^{first}]|{closes_less}{end})"
-    return f"(?=[{openers}]|{closes_less}|{rest}{end})"
+    other = rf"[{closer}][ \t]{{0,4}}+(?:[^ \t{last}]{end})"  # a closer, but of something else
+    rest = rf"[^{stop}{closer}0-9A-Za-z_][^{stop}{closer}]{{0,{_LINE}}}+(?:[^{closer}]|{other}{end})"
+    return f"(?=[{stop}]|{other}|{rest}{end})"
 
 
 @lru_cache(maxsize=1024)

@@ -52,8 +52,8 @@ def stray(dialect: Dialect) -> Stray | None:
 class Entry:
     """A pattern with which something begins, and which groups it has.
 
-    kind      "opener" of a section; "head" of a call; "loose", a head that is a repair; "tag" of reasoning or markup;
-              "quoting", a tag of HTML around code
+    kind      "opener" of a section; "head" of a call; "loose", a head that is a repair; "refused", one behind which no
+              arguments stand; "tag" of reasoning or markup; "quoting", a tag of HTML around code
     section   what an opener opens
     stray     what may stand once too often behind what it begins
     guess     of a head, the literal that most likely ends its marker, `closing` characters long; "" for none
@@ -63,7 +63,7 @@ class Entry:
 
     def __init__(
         self,
-        kind: Literal["opener", "head", "loose", "tag", "quoting"],
+        kind: Literal["opener", "head", "loose", "refused", "tag", "quoting"],
         pattern: Pattern,
         dialect: Dialect,
         patterns: Patterns,
@@ -127,7 +127,7 @@ def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
     heads = opener.section.heads if opener.section is not None else ()
     strict = [Entry("loose" if head.form.repairs else "head", head.head, opener.dialect, head) for head in heads]
     loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
-    refused = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.refused]
+    refused = [Entry("refused", other, opener.dialect, head) for head in heads for other in head.refused]
     return (*strict, *loose, *refused)
 
 

@@ -308,12 +308,12 @@ class Patterns:
     """The patterns of one form. Those of its fields have the names of these: `head`, `tail`, `opener`, `loose_openers`.
 
     loose      the heads that tolerant reading takes beside `head`
-    refused    heads behind which something else stands than arguments: such a marker is read, and is wrong
+    refused    heads behind which something else stands than arguments: a call begins there, and is wrong
     begin      what leads to arguments that are a JSON object (group `name`: that of an envelope); None where none does
     blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
-    recovery   where a broken marker may end: the first of these that is found; where there are two, the first has a
-               look at the RECOVERY_MARGIN behind it
+    recovery   where a broken marker may end: the first of these that is found; of a bracket there are two, of which
+               the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is that's end
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments

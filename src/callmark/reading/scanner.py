@@ -86,7 +86,7 @@ class Plan:
                 if form.alone and tolerant:
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
                 if form.alone:
-                    refused += [Entry("loose", head, dialect, compiled) for head in compiled.refused]
+                    refused += [Entry("refused", head, dialect, compiled) for head in compiled.refused]
             for form in dialect.variants if tolerant else ():
                 compiled = patterns(form)
                 if form.salvage and tolerance != "salvage":
