@@ -146,9 +146,9 @@ def in_parameters(
     result = behind
     for key, value in reversed(arguments.items()):
         for text, kind in _typed_ways(value) if writing.typed else _ways(value, declared(key), key):
-            line_break = "\r" if form.trim and text.endswith("\r") else ""
             before, tag, after = around_value(form, writing, key, kind, fill)
-            begun = before + (escape(text, quote=False) if form.encoding == "xml" else text) + line_break
+            first, last = _line_breaks(text, before[tag:], after) if form.trim else ("", "")
+            begun = before + first + (escape(text, quote=False) if form.encoding == "xml" else text) + last
             written = begun + after + result
             closing = ended.search(after)
             if closing is None:
@@ -160,6 +160,17 @@ def in_parameters(
             raise Unwritable(f"expected no end of a value and no marker in the value of {key!r:.40}, found one")
         result = written
     return result[: len(result) - len(behind)]
+
+
+def _line_breaks(text: str, before: str, after: str) -> tuple[str, str]:
+    """Return what keeps the line breaks at the ends of a value from being taken for the markup's, which has one each.
+
+    `before` and `after` are what the template has at its two ends. A lone carriage return is no line break.
+    """
+    first = "\n" if not before and text.startswith(("\n", "\r\n")) else ""
+    if after.startswith("\n"):
+        return first, "\r" if text.endswith("\r") else ""
+    return first, "\n" if text.endswith("\n") and not after.startswith("\r\n") else ""
 
 
 def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callable[..., str]) -> tuple[str, int, str]:
