@@ -40,6 +40,7 @@ _MARKED_NAME = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
+_NUMBER = r"(?:[ ](?:id|index)=[\"'][\w.:\-]{1,64}+[\"'])?"
 _GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
 _PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+param(?:eter)?{_NAMED}[ \t]{{0,4}}+{_KEY}{_MORE}"
 _BEFORE_NAME = (  # other attributes, or a line break
@@ -78,6 +79,7 @@ _OBJECTS_END = r"</function_call>|<\|message_sep\|>"
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
+_COLON = "(?:[ ]?[0-9]{1,3}+)?[ \\t]{0,4}+[:：]"  # steps may be numbered
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
 _PRINT = r"print{ws}\({ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
 _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
@@ -1304,9 +1306,15 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
+                loose_openers=(r"<function_calls>{ws}(?=<function_call[ ]i)",),
                 head=r"<function_call>{ws}<tool>{ws}{name}{ws}</tool>",
+                loose_heads=(
+                    rf"<function_call{_NUMBER}>{{ws}}<tool>{{ws}}<!\[CDATA\[{{ws}}{{name}}{{ws}}\]\]>{{ws}}</tool>",
+                    rf"<function_call{_NUMBER}>{{ws}}<tool>{{ws}}{{name}}{{ws}}</tool>",
+                ),
                 body="parameters",
                 parameter=r"{ws}<args_json>",
+                loose_tail=r"{ws}<args_json[ ]?/>{ws}</function_call>",
                 value_end="</args_json>",
                 nested=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
                 unclosed="</function_call>",
@@ -1444,8 +1452,8 @@ _ROWS: tuple[Dialect, ...] = (
                 head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
                 loose_heads=(
                     *(
-                        rf"{stars}{word}:{stars}[ \t]{{0,16}}+{{name}}[ \t]{{0,16}}+\r?\n"
-                        rf"[ \t]{{0,16}}+{stars}(?i:action input):{stars}{{ws}}(?=\{{)"
+                        rf"{stars}{word}{_COLON}{stars}[ \t]{{0,16}}+`?{{name}}`?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
+                        rf"[ \t]{{0,16}}+{stars}(?i:action input){_COLON}{stars}{{ws}}(?=\{{)"
                         for stars, word in (("", "Action"), ("", "action"), (r"\*\*", "(?i:action)"))
                     ),
                     # For what is no object: a model that needs no tool may say so, or leave the line empty.
