@@ -495,6 +495,12 @@ _ROWS: tuple[Dialect, ...] = (
                 body="envelope",
                 repairs=("missing-opener", "missing-closer"),
             ),
+            Form(
+                begins="[",
+                head=r"\[TOOL_CALLS\]{ws}{name}\((?={ws}(?:[{)]|[^\W\d]\w{0,63}+{ws}=))",
+                body="arguments",
+                repairs=("neighbour-body",),
+            ),
         ),
         tags=(r"\[TOOL_CALLS\]\[\]",),
         writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
