@@ -49,11 +49,12 @@ from callmark import (
 )
 from callmark.dialects import select
 from callmark.dialects.prefixes import UnsupportedPatternError, literals, unfinished
+from callmark.reading import lookahead as lookahead_patterns
 from callmark.reading import scanner
 from callmark.reading.contexts import Contexts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
-from callmark.reading.patterns import Remembered
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Remembered
 from callmark.reading.pieces import TOGETHER
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
@@ -1261,6 +1262,34 @@ def test_every_marker_is_seen_in_a_string_that_may_have_swallowed_it(dialect):
     text = render_call("f", {"a": 1}, dialect)
     assert around.opener(f"x {text}", 0, len(text)) == (2, True)
     assert around.opener(f"x {text[:2]}", 0, 4) == (2, False)
+
+
+@pytest.mark.parametrize("quoted", ["[CALL: f({'a': 'it's\n", "<tool_call>{'name': 'it's\n", "%% f {'a': 'it's\n"])
+def test_a_marker_of_a_row_of_ones_own_is_seen_there_too(quoted):
+    tags = Form(head=r"<acme_call>{ws}(?=\{)", body="envelope", tail="{ws}</acme_call>")
+    signs = Form(head=r"%%{ws}{name}{ws}(?=\{)", body="json", tail="{ws}%%", begins="%")
+    forms = {"tags": tags, "signs": signs}
+    own = [Dialect(name=name, title="", models="", source="", forms=(form,)) for name, form in forms.items()]
+    for marker in ('<acme_call>{"name": "good", "arguments": {}}</acme_call>', "%% good {} %%"):
+        options = {"dialects": ["default", *own]}
+        check_chunking(quoted + marker, **options)
+        parsed = callmark.parse(quoted + marker, **options)
+        assert [call.name for call in parsed.calls] == ["good"]
+        assert [type(problem) for problem in parsed.problems] == [Malformed]
+
+
+@pytest.mark.parametrize("form", [form for row in dialects() for form in row.forms], ids=str)
+def test_nothing_is_looked_ahead_for_that_is_longer_than_what_is_held(form):
+    patterns = [*vars(lookahead_patterns).values(), *vars(lookahead(form)).values()]
+    widths = [re._parser.parse(found.text).getwidth()[1] for found in patterns if isinstance(found, Pattern)]
+    assert len(widths) > 20
+    assert max(widths) <= HOLD_LIMIT
+
+
+def test_a_key_is_as_long_wherever_the_text_is_cut():
+    for size in (31, 32, 33, 127):
+        for times in (1, 7, 8):
+            check_chunking('[CALL: f(a="x" ' + "a" * 128 + ("\\_" + "b" * size) * times + "=2)]")
 
 
 # MiniMax M3's opener ends with a bracket that stays text, which is a known gap: its calls follow no opener.

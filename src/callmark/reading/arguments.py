@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
-from callmark.dialects import Form
+from callmark.dialects import Dialect, Form
 from callmark.events import Span
 from callmark.reading.lookahead import (
     COLON_AND_ANY_WORD,
@@ -49,10 +49,11 @@ class ArgumentsReader(ValueReader):
 
     def __init__(
         self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
-        any_container: bool = False,
+        any_container: bool = False, others: tuple[Dialect, ...] = (),
     ) -> None:
         super().__init__(
-            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, any_container=any_container
+            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters,
+            any_container=any_container, others=others,
         )
         self._stack.append("R")
         self._state = FIRST_KEY
@@ -74,13 +75,16 @@ class ArgumentsReader(ValueReader):
     def behind_key(
         cls, form: Form, start: int, key: str, frames: Sequence[str], state: int, *, sound: int, depth_limit: int,
         tolerant: bool, parameters: Parameters | None = None, quote: str = "", is_key: bool = False, opened: str = "",
+        others: tuple[Dialect, ...] = (),
     ) -> Self:
         """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of `key`.
 
         `frames` are the brackets of the value that are open, `state` is what is expected there. In a string, `quote`
         began it, and `opened` is what was read of it.
         """
-        reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
+        reader = cls(
+            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, others=others
+        )
         reader._flavour = "python"
         reader._begun = True
         reader._bind = ()

@@ -197,6 +197,7 @@ class CallReading:
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
             parameters=self._parameters(),
+            others=self._plan.others,
         )
         if isinstance(reader, EnvelopeReader) and self._tools:
             reader.tools = self._tools
@@ -230,6 +231,7 @@ class CallReading:
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
             parameters=self._parameters(),
+            others=self._plan.others,
             name=self._name,
             opened=json[last + 1 :] if in_string else "",
         )
@@ -250,6 +252,7 @@ class CallReading:
             depth_limit=self._limits.nesting,
             tolerant=self._tolerant,
             parameters=self._parameters(),
+            others=self._plan.others,
             quote=reader.quote,
             is_key=reader.is_key,
             opened=self._so_far()[reader.opened - self._start :] if reader.quote else "",

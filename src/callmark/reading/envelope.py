@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring as quoted
 from typing import Final
 
-from callmark.dialects import Form
+from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
 from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
@@ -46,10 +46,11 @@ class EnvelopeReader(ValueReader):
 
     def __init__(
         self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
-        any_container: bool = False,
+        any_container: bool = False, others: tuple[Dialect, ...] = (),
     ) -> None:
         super().__init__(
-            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, any_container=any_container
+            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters,
+            any_container=any_container, others=others,
         )
         self.final = False  # whether no more text comes
         self.tools: Mapping[str, Parameters] = {}

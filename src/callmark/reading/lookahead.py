@@ -8,7 +8,7 @@ Where a quote was taken for a character, the string may as well have ended, with
 there on its text is watched for what can only be a marker's end or beginning: seeing one, the reader goes back to that
 quote and says what was wrong there. A broken call so never swallows a good one.
 
-All patterns are bounded: nothing waits for more than some 700 characters, most of them blanks.
+All patterns are bounded: nothing waits for more than HOLD_LIMIT characters, most of them blanks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
-from callmark.dialects import Form, dialects, expand
+from callmark.dialects import Dialect, Form, dialects, expand
 from callmark.dialects.model import anonymous
 from callmark.dialects.prefixes import literals, merged
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, begins
@@ -32,7 +32,7 @@ _FEW: Final = r"[ \t\r\n]{0,8}+"
 _QUOTE: Final = "[\"'“”„‘’]"
 KEY_PATTERN: Final = r"[^\W\d][\w.\-]{0,127}+"
 """What a key without quotes looks like."""
-MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,127}}+){{0,8}}+"
+MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,32}}+){{0,8}}+"
 """The same where tolerant reading takes it: backslashes before underscores are those of Markdown."""
 _QUOTED_KEY: Final = (
     r"""(?:"(?:[^"\\\r\n(){}\[\]<]|\\[^\r\n]){0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
@@ -92,9 +92,15 @@ WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
 COMMA: Final = Pattern(rf"{_BLANKS}[,，]")
 BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
 
-_SIGNS: Final = "`<[【［✿"
-"""What markers begin with; not those that begin as prose may: they are listened for by name."""
 _GAP: Final = "\0"
+
+
+@cache
+def _signs() -> str:
+    """Return what fences begin with, and the markers of registered dialects for which nobody has to ask by name."""
+    forms = [form for row in dialects() for form in (*row.forms, *row.variants)]
+    begins = (form.begins for form in forms if form.explicit and not (form.salvage or form.text_start))
+    return "".join(dict.fromkeys("`" + "".join(begins)))
 
 
 @cache
@@ -108,11 +114,16 @@ def openers() -> str:
         for form in (form for form in (*dialect.forms, *dialect.variants) if not form.salvage):
             patterns = [form.opener, *form.loose_openers, *([form.head, *form.loose_heads] if form.alone else ())]
             for text in (text for pattern in patterns for text in literals(expand(pattern), _GAP)):
-                words = re.match(rf"[{re.escape(_SIGNS)}]{_GAP}?[^{_GAP}]*[^\W\d]{{3}}\w*", text)
+                words = re.match(rf"[{re.escape(_signs())}]{_GAP}?[^{_GAP}]*[^\W\d]{{3}}\w*", text)
                 if words is not None:
                     found.add(words[0])
     least = sorted(text for text in found if not any(text != other and text.startswith(other) for other in found))
     return merged([re.escape(text).replace(re.escape(_GAP), _FEW) for text in least])
+
+
+def _begin(form: Form) -> str:
+    """Return the pattern with which a marker of `form` begins, "" where it is one only if it is asked for by name."""
+    return form.opener or (form.head if form.explicit and form.alone else "")
 
 
 def _shut(form: Form) -> str:
@@ -136,7 +147,7 @@ def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
 
 
 class Lookahead:
-    """The patterns of one form.
+    """The patterns of one form, and of `others`: rows that are listened for beside it and not registered.
 
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
@@ -152,8 +163,8 @@ class Lookahead:
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
     """
 
-    def __init__(self, form: Form) -> None:
-        """Put the patterns of `form` together."""
+    def __init__(self, form: Form, others: tuple[Dialect, ...]) -> None:
+        """Put the patterns together."""
         tail = anonymous(form.tail)
         least = 1 if form.body == "arguments" else 0
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
@@ -191,15 +202,16 @@ class Lookahead:
         last = rf"|(?:[)}}\]]{_FEW}){{1,8}}(?:{anonymous(form.closer)})" if form.closer and not form.tail else ""
         self.odd = Pattern(rf"{_BLANKS}(?:{more}|{_shut(form)}{last})")
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
-        own = form.opener or (form.head if form.explicit and form.alone else "")
-        first = "".join(map(re.escape, dict.fromkeys(_SIGNS + (form.begins if own else ""))))
+        own = {form: _begin(form)} | {other: _begin(other) for row in others for other in row.forms}
+        listened = "".join(other.begins for other, begin in own.items() if begin)
+        first = "".join(map(re.escape, dict.fromkeys(_signs() + listened)))
         signs = first + r"\\\x00-\x1f\ud800-\udfff"
         self.stops = re.compile(rf'["{signs}](?:(?<!\\)|(?!["\\/nrt]))').search
         self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._signs = signs
         self._remarks = not any(char.isalnum() for char in form.begins)
         self._form = form
-        self._own = anonymous(own)
+        self._own = [anonymous(begin) for begin in own.values() if begin]
         self._begins = re.compile(f"[{first}]").search
         letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
         shut = Pattern(tail or "(?!)")
@@ -245,7 +257,7 @@ class Lookahead:
 
     @cached_property
     def _opener(self) -> Watched:
-        return Watched(Pattern(f"{openers()}|{self._own}" if self._own else openers()))
+        return Watched(Pattern("|".join([openers(), *self._own])))
 
     @cached_property
     def _alarm(self) -> Watched:
@@ -297,6 +309,6 @@ class Alarm(NamedTuple):
 
 
 @cache
-def lookahead(form: Form) -> Lookahead:
-    """Return the look-ahead of `form`; compiled once."""
-    return Lookahead(form)
+def lookahead(form: Form, others: tuple[Dialect, ...] = ()) -> Lookahead:
+    """Return the look-ahead of `form` where `others` are listened for, too; compiled once."""
+    return Lookahead(form, others)

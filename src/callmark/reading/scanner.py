@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select
+from callmark.dialects import dialects as registered_dialects
 from callmark.dialects.model import QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
@@ -56,6 +57,7 @@ class Plan:
     searched    for each such character: it, the first entry, and its pattern; `searched_in_ascii`: those of ASCII
     signs       the two of ASCII, which are sooner looked for one by one; "" twice where there are more
     any         finds a character with which an entry may begin; without one, a chunk is plain text
+    others      rows that are not registered
     thoughts    the kind of thought that a tag opens or closes, by its pattern
     waits       tells of a short text whether only more text can tell what begins with it, None for no
     entries_at  gives the entries that can match a text that begins with so many characters, in their order
@@ -65,6 +67,8 @@ class Plan:
     def __init__(self, dialects: tuple[Dialect, ...], tolerance: Tolerance) -> None:
         """Make the plan for `dialects`; a tolerant one takes loose heads and variants too."""
         tolerant = tolerance != "strict"
+        registered = {form for row in registered_dialects() for form in row.forms}
+        self.others = tuple(row for row in dialects if not registered.issuperset(row.forms))
         strict: list[Entry] = []
         loose: list[Entry] = []
         salvaged: list[Entry] = []

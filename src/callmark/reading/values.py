@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final, Self
 
-from callmark.dialects import Form
+from callmark.dialects import Dialect, Form
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, HELD, OPEN, Embedded, Escaped, decoded
@@ -109,8 +109,12 @@ class ValueReader:
         tolerant: bool,
         parameters: Parameters | None = None,
         any_container: bool = False,
+        others: tuple[Dialect, ...] = (),
     ) -> None:
-        """Begin to read the body of `form` at position `start` of the stream; `any_container`: an array will do too."""
+        """Begin to read the body of `form` at position `start` of the stream; `any_container`: an array will do too.
+
+        `others` are as in `lookahead`.
+        """
         self.status = OPEN
         self.code = self.expected = ""
         self.name: str | None = None
@@ -122,7 +126,7 @@ class ValueReader:
         self._form = form
         self._depth_limit = depth_limit
         self._tolerant = tolerant
-        self._around = lookahead(form)
+        self._around = lookahead(form, others)
         self._parameters = parameters
         self._delimiter = form.quote
         self._flavour = "braces" if form.body == "braces" else "json"
@@ -154,14 +158,16 @@ class ValueReader:
     def behind(
         cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
         depth_limit: int, tolerant: bool, parameters: Parameters | None = None, name: str | None = None,
-        opened: str = "",
+        opened: str = "", others: tuple[Dialect, ...] = (),
     ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
 
         `frames` are the open brackets of the arguments, `state` and `in_string` what is expected there, `sound` is the
         position of the last token; `name` is that of an envelope; `opened` is what was read of an open string.
         """
-        reader = cls(form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters)
+        reader = cls(
+            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, others=others
+        )
         reader._enter(name, bool(frames))
         reader._stack += ("O" if frame == "{" else "A" for frame in frames)
         reader._state = state
