@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -255,14 +257,38 @@ def test_all_words_of_the_grammars_are_translated():
     assert _translated("a value", language_of("en").expected) == "a value"
 
 
+def phrases(node):
+    """Return what an argument of a call says: each way of a condition, a text that is filled in without its values."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.IfExp(body=one, orelse=other):
+            return [*phrases(one), *phrases(other)]
+        case ast.JoinedStr(values=parts):
+            return ["".join(part.value if isinstance(part, ast.Constant) else "" for part in parts)]
+    return []
+
+
 def test_all_words_of_the_readers_are_translated():
-    for name in ("values", "envelope", "arguments", "strings", "parameters", "embedded"):
-        source = Path(reading.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-        found = re.findall(r"""_die\(\s*"[a-z-]+", f?("[^"\\]+"|'[^'\\]+')|"unexpected-text", ("an [a-z ]+")""", source)
-        for phrase in ["".join(pair)[1:-1] for pair in found]:
-            plain = re.sub(r'"[^"]*"|\{[^}]*\}|JSON', "", _translated(phrase, language_of("zh-Hans").expected))
-            assert not re.search("[a-z]", plain), phrase
+    told = []
+    for name in ("values", "envelope", "arguments", "strings", "parameters"):
+        tree = ast.parse(Path(reading.__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("_die", "_break"):
+                told += phrases(node.args[1])
+    assert len(told) > 50
+    for phrase in told:
+        plain = re.sub(r'"[^"]*"|JSON|\\n', "", _translated(phrase, language_of("zh-Hans").expected))
+        assert not re.search("[a-z]", plain), phrase
     assert _translated("the end of the marker, as in", language_of("zh-Hant").expected) == "標記的結尾, 如"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\\b", "it's", "a' was given; did it mean 'b", '"', "'\""])
+def test_the_name_of_an_unknown_tool_is_said_as_it_is(name):
+    text = f'<tool_call>{{"name": {json.dumps(name)}, "arguments": {{}}}}</tool_call>'
+    assert unknown_tool(problem(text, tools=["cat"]).message) == (name, "")
+    assert unknown_tool(problem(text, tools=[name + "s"]).message) in [(name, name + "s"), (name, "")]
+    assert name in feedback(problem(text, tools=["cat"]), "hermes")
 
 
 def test_a_value_that_was_perhaps_never_closed_is_not_shown_as_one():

@@ -92,6 +92,29 @@ def test_the_name_of_a_tool_is_a_clue():
     assert findings("Now `f` and then (a=1), half(2).", tools=["f"]) == ()
 
 
+def test_options_that_can_be_read_once_are_read_as_often_as_they_are_wanted():
+    (found,) = findings("[CALL: 2 + 2]", dialects=iter(["call"]), tools=iter(["f"]))
+    assert found.expected == "a name"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ('[CALL: f({"it\'s": 1, "it\'s": 2})]', "it's\": 2"),
+        ('[CALL: f({"x": {"b": 1}, "b": 1, "b": 2})]', 'b": 2'),
+        ('[CALL: f({"x": [{"b": 1}, {"b": 3, "b": 2}]})]', 'b": 2'),
+        ('[CALL: f({"x": "b: (", "b": "} b", "b": 2})]', 'b": 2'),
+        ("<tool_call><function=f><parameter=a>1</parameter><parameter=a>2</parameter></function></tool_call>", "a>2"),
+        ('[CALL: f({"' + "k" * 99 + '": 1, "' + "k" * 99 + '": 2})]', "[CALL"),  # a name so long is not said whole
+        ("<tool_call><function=f><parameter=a>))</parameter><parameter=a>2</parameter></function></tool_call>", "a>2"),
+    ],
+)
+def test_where_a_key_stands_again_is_asked_between_the_same_brackets(text, seen):
+    (found,) = findings(text)
+    assert found.code == "duplicate-key"
+    assert text[found.column - 1 :].startswith(seen)
+
+
 def test_a_key_that_stands_twice_is_found_where_it_stands_again():
     (found,) = findings("x [CALL: f(a=1, a=2)]")
     assert (found.code, found.column) == ("duplicate-key", 17)
@@ -123,7 +146,7 @@ def test_a_notice_says_what_was_done():
     assert found.expected == "a call that is meant, outside of inline code"
     assert found.done == "left as text: a marker in inline code is not a call"
     (found,) = findings("[CALL: forcast()]", tools=["forecast"])
-    assert found.done == "read as a call: no tool 'forcast' was given; did it mean 'forecast'?"
+    assert found.done == 'read as a call: no tool "forcast" was given; did it mean "forecast"?'
     (found,) = findings("[CALL: f()])]")
     assert found.done.startswith("taken out of the text: a closer too many")
 

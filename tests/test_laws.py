@@ -1564,6 +1564,26 @@ def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, 
         Parser(dialects=row(**fields))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"closer": "</kalls>"}, r"forms\[1\].closer: expected '</calls>', as dialect own: forms\[0\] has"),
+        ({"separator": ";"}, r"forms\[1\].separator: expected ',', as .* has it with this opener, found ';'"),
+        ({"loose_openers": ("<kalls>",)}, r"forms\[1\].loose_openers: expected \('<callz>',\), as .*\('<kalls>'"),
+        ({"loose_openers": ()}, ""),
+    ],
+)
+def test_what_forms_of_one_opener_say_of_their_section_is_the_same(fields, message):
+    parts = {"body": "json", "begins": "<", "opener": "<calls>", "closer": "</calls>", "separator": ",", "alone": False}
+    first = Form(head=r"{name} (?=\{)", loose_openers=("<callz>",), **parts)
+    own = replace(row(), forms=(first, replace(first, **{"head": r"{name}=(?=\{)", **fields})))
+    if not message:
+        assert [call.name for call in parse('<callz>f {},g={}</calls>', dialects=own).calls] == ["f", "g"]
+        return
+    with pytest.raises(DialectError, match=message):
+        Parser(dialects=own)
+
+
 def test_a_repair_that_is_none_is_refused():
     variant = Form(head=r"=> {name} (?=\{)", body="json", begins="=", repairs=("missing-opener", "mended"))
     with pytest.raises(DialectError, match=r"dialect own: variants\[0\].repairs: expected codes .*, found 'mended'"):

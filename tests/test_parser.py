@@ -592,8 +592,8 @@ def test_a_tool_that_was_not_given_is_still_a_call_and_a_notice():
     assert parsed.calls[0].arguments == {"city": "Oslo"}
     (notice,) = parsed.problems
     assert (notice.code, notice.span) == ("unknown-tool", parsed.calls[0].span)
-    assert notice.message == "no tool 'get_wether' was given; did it mean 'get_weather'?"
-    assert parse("[CALL: f()]", tools=[]).problems[0].message == "no tool 'f' was given"
+    assert notice.message == 'no tool "get_wether" was given; did it mean "get_weather"?'
+    assert parse("[CALL: f()]", tools=[]).problems[0].message == 'no tool "f" was given'
     assert parse("[CALL: f()]").problems == ()
 
 
@@ -666,6 +666,8 @@ def test_events_cannot_be_changed():
         ("```\n> `[CALL: f()]`", ("call",)),
         ("[CALL: f(", ("call",)),
         ("[CALL: f( " + HERMES, ("hermes", "call")),
+        ('<tool_call>{"name" "f"}</tool_call>\n' * 1001 + "[CALL: f()]", ("call", "hermes")),
+        ("[CALL: f(] " * 2 + "[CALL: f()]" + HERMES, ("call", "hermes")),
     ],
 )
 def test_dialects_are_detected_wherever_their_markers_stand(text, names):
@@ -1037,7 +1039,8 @@ def test_paths_keep_their_backslashes(written, meant):
 def test_a_key_that_is_there_twice_is_named(text, key):
     for events in (whole(text), by_characters(text)):
         (broken,) = [event for event in events if isinstance(event, Malformed)]
-        assert (broken.code, broken.message) == ("duplicate-key", f"expected each key once, found {key!r} twice")
+        message = f"expected each key once, found {json.dumps(key)} twice"
+        assert (broken.code, broken.message) == ("duplicate-key", message)
 
 
 @pytest.mark.parametrize(
@@ -1246,6 +1249,14 @@ def test_what_a_variant_repairs_is_told_at_its_place(text, repairs):
     """An opener is missing before the call, another repair is of the head."""
     (call,) = callmark.parse(text).calls
     assert [(repair.code, repair.span.start, repair.span.end) for repair in call.repairs] == repairs
+
+
+@pytest.mark.parametrize(("tag", "size"), [("<pre>", 4096), ("<code>", 256), ("<code class='x'>", 256)])
+def test_an_open_tag_of_code_reaches_as_far_as_the_readme_says(tag, size):
+    for characters, calls in ((size - 1, 0), (size, 1)):
+        text = tag + "x" * characters + "[CALL: f()]"
+        check_chunking(text)
+        assert len(callmark.parse(text).calls) == calls
 
 
 def test_a_run_of_backticks_is_one_where_pieces_are_read_together():

@@ -1,4 +1,4 @@
-"""What a dialect is: a row of data. No code of this package knows the name of any dialect.
+"""What a dialect is: a row of data. No code that reads or writes knows the name of any dialect.
 
 A marker is read in three steps, and a `Form` gives the pattern of each: the *head* up to the arguments (with the
 tool's name), the *body* (the arguments, in one of five body languages), the *tail* that closes the marker. Several

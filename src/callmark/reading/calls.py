@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from json.encoder import encode_basestring as quoted
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -502,7 +503,7 @@ class CallReading:
         except Undecodable as error:
             expected = MALFORMED_CODES[error.code]
             if error.key is not None:
-                expected = f"expected each key once, found {error.key!r:.80} twice"
+                expected = f"expected each key once, found {quoted(error.key[:80])} twice"
             self._malformed(end, error.code, expected, "", raw)
             self._leave(end)
             return
@@ -529,7 +530,7 @@ class CallReading:
 
     def _unknown(self, span: Span, name: str) -> None:
         near = nearest(name, self._tools or {})
-        message = f"no tool {name!r} was given" + (f"; did it mean {near!r}?" if near else "")
+        message = f"no tool {quoted(name)} was given" + (f"; did it mean {quoted(near)}?" if near else "")
         self._events.append(Notice(span, "unknown-tool", message))
 
     def _over_limit(self) -> Remark:

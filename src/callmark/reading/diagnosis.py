@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -18,6 +19,7 @@ _VALUES = frozenset(
     ('"["', '"{"', '"("', '"true"', '"false"', '"null"', '"True"', '"False"', '"None"', "a number", "a string")
 )
 _UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line break"}
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
 _FEW = 2  # keys that are named one by one
 
 
@@ -118,8 +120,8 @@ def place_said(problem: Malformed) -> int | None:
 def unknown_tool(message: str) -> tuple[str, str]:
     """Return the name in the message of a Notice `unknown-tool` and the nearest known name, "" for none.
 
-    >>> unknown_tool("no tool 'forcast' was given; did it mean 'forecast'?")
+    >>> unknown_tool('no tool "forcast" was given; did it mean "forecast"?')
     ('forcast', 'forecast')
     """
-    found = re.fullmatch(r"no tool (['\"])(.*)\1 was given(?:; did it mean (['\"])(.*)\3\?)?", message, re.DOTALL)
-    return (found[2], found[4] or "") if found else ("", "")
+    found = re.fullmatch(f"no tool ({_QUOTED}) was given(?:; did it mean ({_QUOTED})[?])?", message)
+    return (json.loads(found[1]), json.loads(found[2] or '""')) if found else ("", "")

@@ -157,7 +157,15 @@ def check_row(dialect: Dialect) -> None:
         if not beginnings(tag_form(text)) <= set(tag_form(text).begins):
             expected = r"expected a pattern that begins with a sign, such as `<` or `\[`"
             raise DialectError(f"dialect {dialect.name}: tags: {expected}, found {text!r:.80}")
+    sections: dict[str, tuple[str, Form]] = {}
     for where, form in dialect.placed_forms():
+        place, first = sections.setdefault(form.opener, (where, form)) if form.opener else (where, form)
+        for field in ("separator", "closer", *(("loose_openers",) if form.loose_openers else ())):
+            wanted, other = getattr(first, field), getattr(form, field)
+            if wanted != other:  # what only one of them says would mean nothing
+                raise DialectError(
+                    f"{where}.{field}: expected {wanted!r:.80}, as {place} has it with this opener, found {other!r:.80}"
+                )
         found = beginnings(form)
         if not found <= set(form.begins):
             raise DialectError(f"{where}.begins: expected {in_words(found)}, found {form.begins!r}")

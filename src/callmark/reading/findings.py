@@ -7,6 +7,7 @@ the text furthest. What has no opener at all is found by CLUES.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
 from callmark.reading.codes import WANTED
 from callmark.reading.diagnosis import message_parts, place_said, said, string_begin
+from callmark.reading.options import wanted_again
 from callmark.reading.schemas import known_tools
 from callmark.reading.whole import Parsed, parse
 
@@ -116,7 +118,8 @@ _DONE: Final = {
     "extra-separator": "taken out of the text",
 }
 """What was done with what a notice tells of; what is not here was left as text."""
-_TWICE = re.compile("expected each key once, found ('.*') twice")
+_TWICE = re.compile("expected each key once, found (.*) twice")
+_behind_key: Final = re.compile(r"[\"'”’>]?[ \t\r\n]{0,64}[:=：＝>\n<]").match
 
 
 class _Lines:
@@ -140,6 +143,7 @@ def findings(text: str, **options: Any) -> tuple[Finding, ...]:
     Nothing for a text whose calls are all well-formed. Loads lark; some milliseconds, and for a text without calls up
     to a second.
     """
+    options = wanted_again(options)
     parsed = parse(text, **options)
     lines = _Lines(text)
     found = [*_problems(text, parsed, lines), *_repairs(text, parsed, lines)]
@@ -163,11 +167,9 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             at = place_said(problem) or at
             twice = _TWICE.fullmatch(problem.message)
             if twice is not None:
-                key = twice[1][1:-1]
+                key = json.loads(twice[1])
                 seen = f"the key {key} a second time"
-                behind = r"[\"'”’>]?[ \t\r\n]{0,64}[:=：＝>\n<]"
-                places = re.finditer(rf"(?<![\w.\-]){re.escape(key)}(?={behind})", problem.raw)
-                at += ([place.start() for place in places] + [0, 0])[1]
+                at += _second(problem.raw, key)
             after, _ = lines.place(problem.span.end)
             done = f"not read as a call; reading went on in line {after}, behind {len(problem.raw)} characters"
             if problem.code == "unclosed-marker":
@@ -188,6 +190,23 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             expected=expected,
             done=done,
         )
+
+
+def _second(raw: str, key: str) -> int:
+    """Return the index of a marker at which a key stands for the second time between the same brackets, 0 for none."""
+    within, seen, opened = [0], set(), 0
+    for token in re.finditer(rf"""(?<![\w.\-]){re.escape(key)}|"(?:[^"\\]|\\.)*+"|[\[{{(\])}}]""", raw):
+        text = token[0]
+        if text in ("[", "{", "("):
+            opened += 1
+            within.append(opened)
+        elif text in ("]", "}", ")"):
+            within = within[:-1] or [0]
+        elif text.strip('"') == key and _behind_key(raw, token.end()):
+            if within[-1] in seen:
+                return token.start() + text.startswith('"')
+            seen.add(within[-1])
+    return 0
 
 
 def _repairs(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -58,6 +58,11 @@ NOTICES: Final = {
     "quote": ("marker-in-quote", "a marker in a block quote is not a call"),
     "reasoning": ("marker-in-reasoning", "a marker in reasoning is not a call"),
 }
+
+
+def wanted_again(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options that can be handed over more than once: what can be read only once becomes a list."""
+    return {name: [*value] if isinstance(value, Iterator) else value for name, value in options.items()}
 
 
 def checked_limits(limits: object) -> Limits:

@@ -510,7 +510,7 @@ class Parser(SectionReading):
             return self._tag(entry, found, context)
         if entry.kind == "quoting":
             if context is None and self._channel == "content":
-                self._quote(self._base + found.start(), found["tag"], opens=found["closes"] is None)
+                self._quote(self._base + found.end(), found["tag"], opens=found["closes"] is None)
             return False
         if entry.text_start and self._base + found.start():
             return False
@@ -570,7 +570,7 @@ class Parser(SectionReading):
         return True
 
     def _quote(self, place: int, tag: str, *, opens: bool) -> None:
-        """A tag of HTML at position `place` opens or closes code: what it opens has an end, as it may stay open."""
+        """A tag of HTML before position `place` opens or closes code: what it opens has an end, as it may stay open."""
         if place >= self._quoted_end:
             self._quoted = self._quoted_end = 0
         self._quoted = max(0, self._quoted + (1 if opens else -1))

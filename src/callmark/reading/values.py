@@ -480,8 +480,10 @@ class ValueReader:
             self._repair("python-literal", base + at, base + at + 1)
         if frame == "":
             new = self._outer if char == "{" else "A" if char == "[" and self._any_container else None
+        if new is None and frame:
+            return self._die("unexpected-text", "a value", at)
         if new is None:
-            return self._die("unexpected-text" if frame else "bad-arguments", "a value" if frame else "an object", at)
+            return self._die("bad-arguments", "a JSON object", at)
         stop = self._open(new, char, frame, at, base)
         if new in "OA" and self._live and self.status == OPEN and base + at >= self._no_json:
             end = self._end_of_json(buffer, at, base)

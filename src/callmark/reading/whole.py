@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from callmark.dialects import dialects as registered
 from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Notice, Span, Text
-from callmark.reading.options import EVERYWHERE, ContextPolicy, Dialects, Limits, Tolerance
+from callmark.reading.options import EVERYWHERE, ContextPolicy, Dialects, Limits, Tolerance, wanted_again
 from callmark.reading.parser import Parser
 
 
@@ -89,8 +89,8 @@ def parse(
 def detect(text: str) -> tuple[str, ...]:
     """Return the names of the dialects whose markers stand in `text`, those with most calls first.
 
-    Every registered dialect is tried, those without an explicit opener too, wherever the marker stands. A marker that
-    is broken counts less than a call.
+    Every registered dialect is tried, those without an explicit opener too, wherever the marker stands. Where two have
+    as many calls, the markers that are broken are counted.
 
     >>> detect('<tool_call>{"name": "f", "arguments": {}}</tool_call>')
     ('hermes',)
@@ -99,13 +99,9 @@ def detect(text: str) -> tuple[str, ...]:
         raise UsageError(f"detect: expected a str, found {type(text).__name__}")
     names = [dialect.name for dialect in registered()]
     parsed = parse(text, dialects=names, contexts=EVERYWHERE, limits=Limits(calls=1000))
-    found: Counter[str] = Counter()
-    for event in parsed.events:
-        if isinstance(event, Call):
-            found[event.dialect] += 1000
-        elif isinstance(event, Malformed):
-            found[event.dialect] += 1
-    return tuple(name for name, _ in found.most_common())
+    calls = Counter(event.dialect for event in parsed.events if isinstance(event, Call))
+    broken = Counter(event.dialect for event in parsed.events if isinstance(event, Malformed))
+    return tuple(sorted(calls | broken, key=lambda name: (-calls[name], -broken[name])))
 
 
 class SnapshotFeeder:
@@ -126,9 +122,7 @@ class SnapshotFeeder:
     """
 
     def __init__(self, **options: Any) -> None:
-        self._options: dict[str, Any] = {  # what can be read once is wanted again
-            name: [*value] if isinstance(value, Iterator) else value for name, value in options.items()
-        }
+        self._options = wanted_again(options)
         self._parser = Parser(**self._options)
         self._text = ""
         self._finished = False
