@@ -54,6 +54,9 @@ _QWEN_SECTION: dict[str, Any] = {
     "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
     "closer": r"</(?:seed:)?tool_call>",
 }
+_FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
+_QWEN_NESTED = r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)"
+_QWEN_BEHIND = rf"(?:{{ws}}</(?:seed:)?tool_call>|(?:{{ws}})?(?:{_QWEN_NESTED}))"  # a call whose own closer is missing
 _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
     "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
@@ -69,6 +72,7 @@ _COFL_CALLS: dict[str, Any] = {
     "loose_tail": r"(?={ws}(?:</cofl:tool_calls>|(?P<next><cofl:tool_call[ ])))",
     "closer": r"</cofl:tool_calls>",
 }
+_COFL_BEHIND = r"{ws}(?:</cofl:tool_calls>|<cofl:tool_call[ ])"
 _DS = r"(?:▁|\\?_|[ ])"  # between the words of a token, as distilled models spell it
 _DS_CALL = rf"<｜tool{_DS}call(?:s(?:{_DS}begin)?|{_DS}begin)｜>{{ws}}"  # the first stand for the section's opener too
 _DS_SEP = rf"<｜tool{_DS}sep｜>{{ws}}"
@@ -134,6 +138,18 @@ def _unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> s
     return rf"\r?\n(?=<{found})|<(?={found})"
 
 
+def _misspelt(name: str) -> str:
+    """Return the pattern of a closing tag in any case, with something behind its name or not."""
+    return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,64}}+)?[ \t]{{0,4}}+>"
+
+
+def _swapped(tail: str, value_end: str, behind: str) -> str:
+    """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
+    over: neither belongs to the value, to which the last of them would be the end.
+    """
+    return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
+
+
 def _keyed(prefix: str) -> Form:
     """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names."""
     call, key, value = f"{prefix}tool_call>", f"{prefix}arg_key>", f"{prefix}arg_value>"
@@ -185,6 +201,9 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
                 r"name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
             ),
             value_end=rf"</{sign}parameter>",
+            loose_value_end=_swapped(
+                rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
+            ),
             unclosed=_unclosed(
                 rf"{sign}parameter name=\"[^<>\"\r\n]{{1,256}}+\"(?:[ ]string=\"(?:true|false)\")?>",
                 rf"{sign}parameter name=",
@@ -344,7 +363,8 @@ _ROWS: tuple[Dialect, ...] = (
                     r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
                 ),
                 value_end="</parameter>",
-                nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
+                loose_value_end=_swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
+                nested=_QWEN_NESTED,
                 unclosed=(
                     r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
                     r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
@@ -669,6 +689,9 @@ _ROWS: tuple[Dialect, ...] = (
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
                 loose_parameters=(_PARAMETER, "{ws}<param(?:eter)?" + _KEY_BEHIND),
                 value_end="</parameter>",
+                loose_value_end=_swapped(
+                    _misspelt("invokes?"), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
+                ),
                 nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
                 unclosed=(
                     rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
@@ -878,6 +901,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter="{ws}<cofl:tool_param" + _COFL_KEY + r"[ ]string=\"(?:(?P<text>true)|(?P<json>false))\">",
                 value_end="</cofl:tool_param>",
+                loose_value_end=_swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
                 unclosed=_unclosed(
                     r"cofl:tool_param[ ]name=\"[^<>\"\r\n]{1,256}+\"[ ]string=\"(?:true|false)\">",
                     "cofl:tool_param[ ]",
@@ -895,6 +919,7 @@ _ROWS: tuple[Dialect, ...] = (
                 member="{ws}<cofl:value" + _COFL_TYPE,
                 loose_parameters=(r"{ws}<cofl:value[ ]type=\"(?:(?P<text>raw)|(?P<json>json))\"" + _COFL_KEY + ">",),
                 value_end="</cofl:value>",
+                loose_value_end=_swapped("</cofl:tool_call>", "</cofl:value>", _COFL_BEHIND),
                 unclosed=_unclosed(
                     r"cofl:value(?:[ ]name=\"[^<>\"\r\n]{1,256}+\")?[ ]type=\"(?:raw|json|dict|list)\">",
                     "cofl:value[ ]",
