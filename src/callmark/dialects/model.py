@@ -44,7 +44,8 @@ ID_KEYS: Final = frozenset(("id", "tool_call_id"))
 
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
-    r"</[ \t]{0,4}+(?i:tools?|calls?|functions?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))[ \t]{0,4}+>"
+    r"</[ \t]{0,4}+(?i:tools?|calls?|func(?:tion)?s?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))"
+    r"(?:=[\w.:/\-]{1,128}+)?[ \t]{0,4}+>"
     r"|<\\/(?i:tool_calls?)>|</?\|/?(?i:tool_calls?)\|>|\[/(?i:tool_calls?)\]|</(?i:tool_calls?)(?=[ \t]{0,64}+\r?\n)"
 )
 _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another

@@ -143,6 +143,11 @@ def _misspelt(name: str) -> str:
     return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,64}}+)?[ \t]{{0,4}}+>"
 
 
+def _wrong_tail(name: str) -> str:
+    """Return the pattern of such a tag in place of the tail."""
+    return rf"{{ws}}(?P<wrong>{_misspelt(name)})"
+
+
 def _swapped(tail: str, value_end: str, behind: str) -> str:
     """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
     over: neither belongs to the value, to which the last of them would be the end.
@@ -175,6 +180,7 @@ def _keyed(prefix: str) -> Form:
         # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
         nested=rf"<{call}{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
+        loose_tail=_wrong_tail(prefix + r"tool[_\- ]?calls?"),
     )
 
 
@@ -371,7 +377,7 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 trim=True,
                 tail=r"{ws}</function>",
-                loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
+                loose_tail=r"(?={ws}</(?:seed:)?tool_call>)|" + _wrong_tail(_FUNCTION),
             ),
         ),
         tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", _EMPTY),
@@ -699,7 +705,7 @@ _ROWS: tuple[Dialect, ...] = (
                     r"(?:<parameter name=|</invoke>))"
                 ),
                 tail=r"{ws}</invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))",
+                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))|" + _wrong_tail("invokes?"),
                 closer=rf"</{_INVOKES}>",
             ),
             Form(
@@ -809,6 +815,7 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 encoding="xml",
                 tail=r"{ws}</function>",
+                loose_tail=_wrong_tail(_FUNCTION),
             ),
         ),
         writing=Writing(
