@@ -358,7 +358,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
-                    r"<function={name}(?=\r?\n{ws}<parameter=)",
+                    r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>)",
                 ),
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
@@ -690,6 +690,7 @@ _ROWS: tuple[Dialect, ...] = (
                     # A word as the value, no text: else any text could go on with what is cut in it.
                     r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
                     rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
+                    rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>))",
                 ),
                 body="parameters",
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
@@ -799,6 +800,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
+                    r"<function name=[\"']{name}[\"']?(?={ws}(?:<param name=[\"']|</function>))",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
                 loose_parameters=(
