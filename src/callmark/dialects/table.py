@@ -148,6 +148,11 @@ def _wrong_tail(name: str) -> str:
     return rf"{{ws}}(?P<wrong>{_misspelt(name)})"
 
 
+def _twice(opener: str, begin: str) -> str:
+    """Return the pattern of an opener that stands before the same again, behind which a call begins."""
+    return rf"{opener}{{ws}}(?={opener}{{ws}}{begin})"
+
+
 def _swapped(tail: str, value_end: str, behind: str) -> str:
     """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
     over: neither belongs to the value, to which the last of them would be the end.
@@ -332,7 +337,7 @@ _ROWS: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
-        tags=(_EMPTY,),
+        tags=(_EMPTY, _twice("<tool_call>", r"\{")),
         writing=Writing(
             call='<tool_call>\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n</tool_call>',
             id=', "id": {quoted_id}',
@@ -380,7 +385,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_tail=r"(?={ws}</(?:seed:)?tool_call>)|" + _wrong_tail(_FUNCTION),
             ),
         ),
-        tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", _EMPTY),
+        tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", _EMPTY, _twice("<tool_call>", "<function=")),
         writing=Writing(
             form=1,
             opener="<tool_call>\n",
@@ -408,7 +413,7 @@ _ROWS: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
-        tags=(_EMPTY,),
+        tags=(_EMPTY, _twice("<tool_call>", r"[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)")),
         writing=Writing(
             call="<tool_call>{name}\n{arguments}</tool_call>",
             parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
@@ -520,7 +525,10 @@ _ROWS: tuple[Dialect, ...] = (
                 repairs=("missing-opener", "missing-closer"),
             ),
         ),
-        tags=(r"\[TOOL_CALLS\]\[\]",),
+        tags=(
+            r"\[TOOL_CALLS\]\[\]",
+            _twice(r"\[TOOL_CALLS\]", r"(?:\[{ws}\{|[^\W\d][\w.:/\-]{0,127}+{ws}(?:\[(?:ARGS|CALL_ID)\]|\{))"),
+        ),
         writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
     ),
     Dialect(
@@ -747,6 +755,7 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         tags=(
             rf"<{_INVOKES}>[ \t]{{0,16}}+\r?\n{{ws}}</{_INVOKES}>",
+            _twice(f"<{_INVOKES}>", "<invoke name="),
             r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
             r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+<\|message\|>",
             r"<\|eo[mt](?P<closes>)\|>",
