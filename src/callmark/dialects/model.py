@@ -44,7 +44,8 @@ ID_KEYS: Final = frozenset(("id", "tool_call_id"))
 
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
-    r"</[ \t]{0,4}+(?i:tools?|calls?|functions?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))[ \t]{0,4}+>"
+    r"</[ \t]{0,4}+(?i:tools?|calls?|func(?:tion)?s?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))"
+    r"(?:=[\w.:/\-]{1,128}+)?[ \t]{0,4}+>"
     r"|<\\/(?i:tool_calls?)>|</?\|/?(?i:tool_calls?)\|>|\[/(?i:tool_calls?)\]|</(?i:tool_calls?)(?=[ \t]{0,64}+\r?\n)"
 )
 _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
@@ -174,6 +175,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_parameters    patterns of the same that tolerant reading takes too, as a repair: `opener-spelling`; where a
                 group `missing` is there, `missing-opener` at its place; where a group `unclosed`, `missing-closer`
     value_end   pattern of what ends such a value, where structure follows it (the next parameter or the tail)
+    loose_value_end     pattern of what tolerant reading takes for it too: `wrong-closer`. It says itself what must
+                stand behind it, and takes nothing that the grammar has for data; what `misspelt_end` knows is left out
     nested      pattern that cannot stand in such a value: the value was never closed; default: the head; with
                 an opener that, and the head where structure follows it
     member      pattern of what opens an element of a list, which has no key, where tags say what is one (`array`); with
@@ -212,6 +215,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     parameter: str = ""
     loose_parameters: tuple[str, ...] = ()
     value_end: str = ""
+    loose_value_end: str = ""
     nested: str = ""
     member: str = ""
     item: str = ""
@@ -285,6 +289,17 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return respelled(_VALUE_TAG if re.fullmatch(_VALUE_TAG, self.value_end) else self.value_end)
 
     @property
+    def misspelt_end(self) -> str:
+        """The pattern of what was meant as `value_end`: with a name in its tag, or without its bracket or slash,
+        directly before what shows that the value was never closed (`unclosed`). "" where it is no tag.
+        """
+        name = re.fullmatch("</([^<>]+)>", self.value_end)
+        if name is None or not self.unclosed:
+            return ""
+        tags = rf"</{name[1]}(?:[ =][^<>\r\n]{{1,64}}+>|(?=\r?\n))|<{name[1]}>"
+        return f"(?:{tags})(?={self.unclosed})"
+
+    @property
     def foreign(self) -> str:
         """The pattern of an opener that a neighbour's closer may belong to: behind it, none ends a value of ours."""
         return rf"<{_VALUE_TAGS}(?:[ \t=][^<>\r\n]{{0,256}}+)?>" if re.fullmatch(_VALUE_TAG, self.value_end) else ""
@@ -328,7 +343,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise DialectError(f"{where}.repairs: expected codes of `events.REPAIR_CODES`, found {unknown[0]!r:.80}")
         for field in (
             "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed", "member",
-            "loose_heads", "loose_openers", "loose_parameters", "loose_tail",
+            "loose_heads", "loose_openers", "loose_parameters", "loose_tail", "loose_value_end",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:

@@ -55,6 +55,9 @@ _QWEN_SECTION: dict[str, Any] = {
     "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
     "closer": r"</(?:seed:)?tool_call>",
 }
+_FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
+_QWEN_NESTED = r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)"
+_QWEN_BEHIND = rf"(?:{{ws}}</(?:seed:)?tool_call>|(?:{{ws}})?(?:{_QWEN_NESTED}))"  # a call whose own closer is missing
 _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
     "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
@@ -70,6 +73,7 @@ _COFL_CALLS: dict[str, Any] = {
     "loose_tail": r"(?={ws}(?:</cofl:tool_calls>|(?P<next><cofl:tool_call[ ])))",
     "closer": r"</cofl:tool_calls>",
 }
+_COFL_BEHIND = r"{ws}(?:</cofl:tool_calls>|<cofl:tool_call[ ])"
 _DS = r"(?:▁|\\?_|[ ])"  # between the words of a token, as distilled models spell it
 _DS_CALL = rf"<｜tool{_DS}call(?:s(?:{_DS}begin)?|{_DS}begin)｜>{{ws}}"  # the first stand for the section's opener too
 _DS_SEP = rf"<｜tool{_DS}sep｜>{{ws}}"
@@ -136,6 +140,28 @@ def _unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> s
     return rf"\r?\n(?=<{found})|<(?={found})"
 
 
+def _misspelt(name: str) -> str:
+    """Return the pattern of a closing tag in any case, with something behind its name or not."""
+    return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,64}}+)?[ \t]{{0,4}}+>"
+
+
+def _wrong_tail(name: str) -> str:
+    """Return the pattern of such a tag in place of the tail."""
+    return rf"{{ws}}(?P<wrong>{_misspelt(name)})"
+
+
+def _twice(opener: str, begin: str) -> str:
+    """Return the pattern of an opener that stands before the same again, behind which a call begins."""
+    return rf"{opener}{{ws}}(?={opener}{{ws}}{begin})"
+
+
+def _swapped(tail: str, value_end: str, behind: str) -> str:
+    """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
+    over: neither belongs to the value, to which the last of them would be the end.
+    """
+    return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
+
+
 def _keyed(prefix: str) -> Form:
     """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names."""
     call, key, value = f"{prefix}tool_call>", f"{prefix}arg_key>", f"{prefix}arg_value>"
@@ -161,6 +187,7 @@ def _keyed(prefix: str) -> Form:
         # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
         nested=rf"<{call}{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
+        loose_tail=_wrong_tail(prefix + r"tool[_\- ]?calls?"),
     )
 
 
@@ -187,6 +214,9 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
                 r"name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
             ),
             value_end=rf"</{sign}parameter>",
+            loose_value_end=_swapped(
+                rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
+            ),
             unclosed=_unclosed(
                 rf"{sign}parameter name=\"[^<>\"\r\n]{{1,256}}+\"(?:[ ]string=\"(?:true|false)\")?>",
                 rf"{sign}parameter name=",
@@ -309,7 +339,7 @@ _ROWS: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
-        tags=(_EMPTY,),
+        tags=(_EMPTY, _twice("<tool_call>", r"\{")),
         writing=Writing(
             call='<tool_call>\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n</tool_call>',
             id=', "id": {quoted_id}',
@@ -335,7 +365,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
-                    r"<function={name}(?=\r?\n{ws}<parameter=)",
+                    r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>)",
                 ),
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
@@ -346,17 +376,18 @@ _ROWS: tuple[Dialect, ...] = (
                     r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
                 ),
                 value_end="</parameter>",
-                nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
+                loose_value_end=_swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
+                nested=_QWEN_NESTED,
                 unclosed=(
                     r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
                     r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
                 ),
                 trim=True,
                 tail=r"{ws}</function>",
-                loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
+                loose_tail=r"(?={ws}</(?:seed:)?tool_call>)|" + _wrong_tail(_FUNCTION),
             ),
         ),
-        tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", _EMPTY),
+        tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", _EMPTY, _twice("<tool_call>", "<function=")),
         writing=Writing(
             form=1,
             opener="<tool_call>\n",
@@ -384,7 +415,7 @@ _ROWS: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
-        tags=(_EMPTY,),
+        tags=(_EMPTY, _twice("<tool_call>", r"[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)")),
         writing=Writing(
             call="<tool_call>{name}\n{arguments}</tool_call>",
             parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
@@ -502,7 +533,10 @@ _ROWS: tuple[Dialect, ...] = (
                 repairs=("neighbour-body",),
             ),
         ),
-        tags=(r"\[TOOL_CALLS\]\[\]",),
+        tags=(
+            r"\[TOOL_CALLS\]\[\]",
+            _twice(r"\[TOOL_CALLS\]", r"(?:\[{ws}\{|[^\W\d][\w.:/\-]{0,127}+{ws}(?:\[(?:ARGS|CALL_ID)\]|\{))"),
+        ),
         writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
     ),
     Dialect(
@@ -672,11 +706,15 @@ _ROWS: tuple[Dialect, ...] = (
                     # A word as the value, no text: else any text could go on with what is cut in it.
                     r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
                     rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
+                    rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>))",
                 ),
                 body="parameters",
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
                 loose_parameters=(_PARAMETER, "{ws}<param(?:eter)?" + _KEY_BEHIND),
                 value_end="</parameter>",
+                loose_value_end=_swapped(
+                    _misspelt("invokes?"), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
+                ),
                 nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
                 unclosed=(
                     rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
@@ -684,7 +722,7 @@ _ROWS: tuple[Dialect, ...] = (
                     r"(?:<parameter name=|</invoke>))"
                 ),
                 tail=r"{ws}</invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))",
+                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))|" + _wrong_tail("invokes?"),
                 closer=rf"</{_INVOKES}>",
             ),
             Form(
@@ -725,6 +763,7 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         tags=(
             rf"<{_INVOKES}>[ \t]{{0,16}}+\r?\n{{ws}}</{_INVOKES}>",
+            _twice(f"<{_INVOKES}>", "<invoke name="),
             r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
             r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+<\|message\|>",
             r"<\|eo[mt](?P<closes>)\|>",
@@ -778,6 +817,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
+                    r"<function name=[\"']{name}[\"']?(?={ws}(?:<param name=[\"']|</function>))",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
                 loose_parameters=(
@@ -794,6 +834,7 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 encoding="xml",
                 tail=r"{ws}</function>",
+                loose_tail=_wrong_tail(_FUNCTION),
             ),
         ),
         writing=Writing(
@@ -886,6 +927,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="parameters",
                 parameter="{ws}<cofl:tool_param" + _COFL_KEY + r"[ ]string=\"(?:(?P<text>true)|(?P<json>false))\">",
                 value_end="</cofl:tool_param>",
+                loose_value_end=_swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
                 unclosed=_unclosed(
                     r"cofl:tool_param[ ]name=\"[^<>\"\r\n]{1,256}+\"[ ]string=\"(?:true|false)\">",
                     "cofl:tool_param[ ]",
@@ -903,6 +945,7 @@ _ROWS: tuple[Dialect, ...] = (
                 member="{ws}<cofl:value" + _COFL_TYPE,
                 loose_parameters=(r"{ws}<cofl:value[ ]type=\"(?:(?P<text>raw)|(?P<json>json))\"" + _COFL_KEY + ">",),
                 value_end="</cofl:value>",
+                loose_value_end=_swapped("</cofl:tool_call>", "</cofl:value>", _COFL_BEHIND),
                 unclosed=_unclosed(
                     r"cofl:value(?:[ ]name=\"[^<>\"\r\n]{1,256}+\")?[ ]type=\"(?:raw|json|dict|list)\">",
                     "cofl:value[ ]",

@@ -291,7 +291,7 @@ class ParametersReader:
         if kind == "kept" or (kind == "unclosed" and data):
             self._kept = True
             return self._take(found[0], end)
-        if kind == "unclosed" and self._kept and not self._whole:
+        if kind in ("unclosed", "wrong") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
         if kind == "unclosed" and self._tolerant:
@@ -310,7 +310,7 @@ class ParametersReader:
         if kind in ("nested", "unclosed", "broken"):
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
-        if kind == "respelled":
+        if kind in ("respelled", "wrong"):
             if not self._tolerant:
                 self.sound = base + end
                 return self._die("unexpected-text", self._patterns.value_end, end)

@@ -554,10 +554,13 @@ class Parser(SectionReading):
         return False
 
     def _tag(self, entry: Entry, found: re.Match[str], context: Context | None) -> bool:
-        """Read a tag, which opens or closes reasoning, or neither; return whether it is one: in code it is text."""
-        if context is not None and self._channel == "content":
-            return False
+        """Read a tag, which opens or closes reasoning, or neither; return whether it is one: in code it is text.
+
+        In code within reasoning only what opens or closes is one: else what follows it would stand in code no more.
+        """
         thoughts, way = self._thoughts, found.lastgroup
+        if context is not None and (self._channel == "content" or way is None):
+            return False
         if way is not None:
             change = open_thought if way == "opens" else close_thought
             change(thoughts, self._plan.thoughts[entry.form.head])

@@ -388,6 +388,9 @@ class Patterns:
                 behind = "|".join(map(anonymous, [*form.behind_values, *loose]))
                 other = f"</(?!{stop[2:]}){form.tolerated_end[2:]}"  # else one of the others; it begins with a literal
                 ends.append(f"(?P<respelled>{other}(?={behind}))")
+            wrong = [text for text in (form.loose_value_end, "" if self.whole else form.misspelt_end) if text]
+            if wrong:
+                ends.append(f"(?P<wrong>{'|'.join(map(anonymous, wrong))})")
             rest = [f"(?P<nested>{nested})"]
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")

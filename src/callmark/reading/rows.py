@@ -144,7 +144,7 @@ def _parameters(form: Form) -> list[str]:
 
 
 def _patterns(form: Form) -> Iterator[tuple[str, str]]:
-    for field in ("head", "tail", "opener", "closer", "parameter", "loose_tail"):
+    for field in ("head", "tail", "opener", "closer", "parameter", "loose_value_end", "loose_tail"):
         pattern = getattr(form, field)
         if field == "closer" and pattern.endswith(")?"):  # what is optional there is waited for: with it, and without
             pattern = pattern.removesuffix("?")
