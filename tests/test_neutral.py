@@ -151,6 +151,7 @@ def test_openers_are_broken_where_one_can_see_it():
     assert neutralize("see <tool_call>\n{}") == "see <\\tool_call>\n{}"
     assert neutralize("cut [CAL") == "cut [\\CAL"
     assert neutralized_inside("a\nAction: f\nAction Input: {}") == "a\nA\\ction: f\nAction Input: {}"
+    assert neutralized_inside("\ufeffAction: f\nAction Input: {}") == "\ufeffA\\ction: f\nAction Input: {}"
     assert neutralized_inside("an Action: f\nAction Input: {}") == "an Action: f\nAction Input: {}"
 
 

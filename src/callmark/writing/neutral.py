@@ -112,8 +112,10 @@ class Openers:
         self._patterns = patterns
         anywhere = {char for begins, _, at_line_start in patterns for char in begins if not at_line_start}
         at_line_start = {char for begins, _, at_line_start in patterns for char in begins if at_line_start}
-        # Behind a reasoning tag a new line begins: a bracket may be the end of one.
-        self._candidates = re.compile(f"{_any_of(anywhere)}|(?<![^\\r\\n>\\]]){_any_of(at_line_start)}").finditer
+        # Behind a reasoning tag a new line begins, and a bracket may be the end of one; so it does behind U+FEFF, with
+        # which a text may begin.
+        begins_line = r"(?<![^\r\n>\]\ufeff])"
+        self._candidates = re.compile(f"{_any_of(anywhere)}|{begins_line}{_any_of(at_line_start)}").finditer
         self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
         self._cut: dict[str, regex.Pattern[str]] = {}
         self._starts = starts
