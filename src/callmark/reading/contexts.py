@@ -110,11 +110,10 @@ class Contexts:
                 return "fence"
         return "code" if self._code else None
 
-    @property
-    def at_line_start(self) -> bool:
-        """Whether the place is the beginning of a line."""
+    def at_line_start(self, indent: int) -> bool:
+        """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it."""
         self.read()
-        return not self._line
+        return len(self._line) <= indent and not self._line.strip(" ")
 
     @property
     def sole_fence(self) -> str:

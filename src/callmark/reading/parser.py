@@ -525,9 +525,9 @@ class Parser(SectionReading):
             return False
         if entry.text_start and self._base + found.start() != self._text_start:
             return False
-        if (entry.line_start and not self._contexts.at_line_start) or (entry.salvage and not self._known(found)):
+        if entry.line_start and not self._contexts.at_line_start(entry.form.indent):
             return False
-        return None
+        return False if entry.salvage and not self._known(found) else None
 
     def _refuse(
         self, entry: Entry, found: re.Match[str], context: Context | None, refusal: Remark, final: bool
