@@ -291,7 +291,7 @@ _FENCE: Final = re.compile("```|~~~")
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
-    r'"(?P<name>[^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
+    r'"(?P<name>[^ "\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
     r'[ \t\r\n]{0,64}+"(?:arguments|parameters)"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
 )
 _ENVELOPE_KEYS: Final = frozenset({"name", "arguments", "parameters"})
