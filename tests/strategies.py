@@ -190,6 +190,8 @@ MARKERS: dict[str, tuple[str, ...]] = {
         '```tool_call\n{"name": "f", "arguments": {"a": "```"}}\n```',
         '```json\n{"name": "f", "parameters": {"a": 1}}\n```',
         '```tool_code\n{"name": "f", "arguments": {"a": 1}}\n```',
+        '````json\n[{"name": "f", "arguments": {"a": 1}}]\n````',
+        '~~~json\n{"name": "f", "arguments": {"a": 1}}\n~~~',
     ),
     "react": ('Action: f\nAction Input: {"a": [1, {"b": "x"}]}',),
 }

@@ -201,6 +201,7 @@ BARE = '{"name": "f", "arguments": {}}'
         ("so <calls>" + BARE, "hermes", (1, 4), "<calls>" + BARE, CLUES[1][2]),
         ("<TOOLS>\n" + BARE, "hermes", (1, 1), "<TOOLS>", CLUES[1][2]),
         ("ok\n```tool_code\nx = f(a=1)\n```", "fenced", (2, 1), "```tool_code", CLUES[8][2]),
+        ("ok\n  ~~~~ tool_call\nx\n~~~~", "fenced", (2, 3), "~~~~ tool_call", CLUES[8][2]),
         ("```tool_code\nf(a=1)\n```", "pythonic", (2, 1), "f(a=1)", "the dialect pythonic among those listened for"),
         ("Action: f\nAction Input: sea", "react", (1, 1), "Action: f", CLUES[9][2]),
         ("**Action:** f(a=1)", "react", (1, 1), "**Action:** f(a=1)", CLUES[9][2]),

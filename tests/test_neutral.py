@@ -151,6 +151,14 @@ def test_openers_are_broken_where_one_can_see_it():
     assert neutralize("see <tool_call>\n{}") == "see <\\tool_call>\n{}"
     assert neutralize("cut [CAL") == "cut [\\CAL"
     assert neutralized_inside("a\nAction: f\nAction Input: {}") == "a\nA\\ction: f\nAction Input: {}"
+    assert neutralized_inside("\ufeffAction: f\nAction Input: {}") == "\ufeffA\\ction: f\nAction Input: {}"
+    for fence in ("```", "````", "~~~"):
+        fenced = fence + 'tool_call\n{}\n'
+        broken = f"{fenced[0]}\\{fenced[1:]}"
+        assert neutralized_inside(f"a\n   {fenced}") == f"a\n   {broken}"
+        assert neutralized_inside(f" {fenced}") == f" {broken}"
+        for before in ("a   ", "    "):
+            assert neutralized_inside(before + fenced) == before + fenced
     assert neutralized_inside("an Action: f\nAction Input: {}") == "an Action: f\nAction Input: {}"
 
 

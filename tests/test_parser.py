@@ -10,6 +10,7 @@ import sys
 import tokenize
 from enum import Enum
 from importlib.metadata import EntryPoint
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -58,6 +59,7 @@ from callmark.reading.patterns import HOLD_LIMIT, Pattern, Remembered
 from callmark.reading.pieces import TOGETHER
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
+from test_cases import CASES
 
 HERMES = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
 
@@ -912,6 +914,32 @@ def test_long_values_of_pairs_are_read_as_short_ones_are():
     check_previews(text)
     (call,) = parse(text, tolerance="strict").calls
     assert call.arguments == {"a": code, "b": [1.5] * 600, "c": 2}
+
+
+def test_a_mark_of_the_byte_order_changes_nothing_but_positions():
+    seen = set()
+    for case in (case for case in CASES.values() if len(case["input"]) < 200 and case["input"][:1] != "\ufeff"):
+        bare, marked = parse(case["input"], **case["options"]), parse("\ufeff" + case["input"], **case["options"])
+        assert [(call.name, call.raw, call.arguments) for call in marked.calls] == [
+            (call.name, call.raw, call.arguments) for call in bare.calls
+        ]
+        assert [(it.span.start - 1, it.code) for it in marked.problems] == [
+            (it.span.start, it.code) for it in bare.problems
+        ]
+        seen.update(it.code for it in bare.problems)
+    assert "marker-in-quote" in seen
+
+
+def test_lines_that_end_with_cr_are_those_that_end_with_lf():
+    lines = ["> ", "```", "~~~", "   ```", "    ```", "- ```", "`a", "", "  ", "x"]
+    for count in (1, 2, 3):
+        for chosen in product(lines, repeat=count):
+            text = "\n".join([*chosen, "[CALL: f()]"])
+            wanted = [problem.code for problem in parse(text).problems]
+            for end in ("\r", "\r\n"):
+                assert [problem.code for problem in parse(text.replace("\n", end)).problems] == wanted, text
+                if count == 2:
+                    check_chunking(text.replace("\n", end))
 
 
 def test_tildes_before_a_marker_on_its_line_are_a_fence():

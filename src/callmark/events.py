@@ -64,7 +64,7 @@ REPAIR_CODES: dict[str, str] = {
     "missing-comma": "a comma was supplied",
     "extra-comma": "a comma too many was dropped",
     "comment": "a comment was dropped",
-    "odd-blank": "a blank that JSON does not know was dropped",
+    "odd-blank": "a blank that JSON does not know, or one at an end of a name in quotes, was dropped",
     "raw-control-character": "a raw control character in a string was kept as its escape",
     "literal-backslash": "a backslash that begins no escape was kept as a backslash",
     "markdown-escape": "a backslash that Markdown wants before an underscore was dropped from a name or key",

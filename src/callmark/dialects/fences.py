@@ -4,6 +4,7 @@
 - A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
   which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than INDENT
   columns more than the fence: that one is quoted in it.
+- A line ends with LF, CR or CRLF. A mark of the byte order is no part of the first one.
 - Both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
   indented by more than INDENT columns ends before the first line that is not: with its list item, or, where no list
   is, with the indented code that it is.
@@ -13,6 +14,9 @@ from __future__ import annotations
 
 import re
 from typing import Final
+
+BYTE_ORDER_MARK: Final = "\ufeff"
+"""What may stand before the first line of a text."""
 
 INDENT: Final = 3
 """Columns by which a line may be indented, and a closing fence more than the one that it closes."""

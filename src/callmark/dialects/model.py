@@ -149,6 +149,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line
+    indent      spaces that may stand before it there, at most; they stay text
     text_start  whether it begins only where the text begins, as the prompt has written what stands before it
     repairs     of a variant (see Dialect): what its calls are recorded with. `missing-closer` stands behind the marker,
                 `missing-opener` before it, any other code for its head
@@ -204,6 +205,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone: bool = True
     explicit: bool = True
     line_start: bool = False
+    indent: int = 0
     text_start: bool = False
     repairs: tuple[str, ...] = ()
     salvage: bool = False

@@ -103,14 +103,16 @@ def _written(
             return before + body + after
     if form.body != "envelope" and _WORD.fullmatch(call.name):
         raise Unwritable(f"expected a template of calls that begins with the form's head, found {before!r:.80}")
-    allowed = "1 to 128 characters" if form.body == "envelope" else "a letter or `_`, then letters, digits and `_-./:`"
+    allowed = "a letter or `_`, then letters, digits and `_-./:`"
+    if form.body == "envelope":
+        allowed = "1 to 128 characters, with no spaces around them"
     raise Unwritable(f"expected a name that is read as it is ({allowed}), found one that is not")
 
 
 def _is_named(form: Form, before: str, behind: str, name: str, nonce: str) -> bool:
     """Whether the form's head is read in `before`, the text up to the arguments, with this name and this nonce."""
     if form.body == "envelope":
-        return 1 <= len(name) <= 128 and not _LONE.search(name)
+        return 1 <= len(name) <= 128 and name == name.strip(" ") and not _LONE.search(name)
     found = _head(form).match(before + behind)
     if found is None or found["name"] != name or (nonce and found["nonce"] != nonce):
         return False

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from callmark.dialects.fences import INDENT
 from callmark.dialects.model import Dialect, Form, Writing
 
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
@@ -226,6 +227,50 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
             ),
             **section,
         ),
+    )
+
+
+_FENCES = ("```", "````", "~~~")
+_FENCED: dict[str, Any] = {"body": "envelope", "line_start": True, "indent": INDENT, "explicit": False}
+
+
+def _fenced(fence: str) -> tuple[Form, ...]:
+    """Return the forms of calls in a code fence, which as much of the same closes."""
+    one: dict[str, Any] = {"begins": fence[0], "tail": rf"{{ws}}{fence}", **_FENCED}
+    json = rf"{fence}json[ \t]{{0,16}}+\r?\n{{ws}}"
+    return (
+        Form(
+            head=rf"{fence}(?:tool_call|tool_code)[ \t]{{0,16}}+\r?\n{{ws}}(?=\{{)",
+            loose_heads=(
+                rf"{fence}[ \t]{{0,4}}+(?i:tool_calls?|tool_code|function_calls?)[ \t]{{0,16}}+\r?\n{{ws}}(?=\{{)",
+            ),
+            loose_tail=_FURTHER,
+            **one,
+        ),
+        Form(
+            head=json + _FENCED_FIRST,
+            loose_heads=(json + _WRAPPED_FIRST, _json_otherwise(fence) + _FENCED_FIRST),
+            **one,
+        ),
+        _fenced_list(fence, json),
+    )
+
+
+def _json_otherwise(fence: str) -> str:
+    return rf"{fence}[ \t]{{0,4}}+(?i:json)[ \t]{{0,16}}+\r?\n{{ws}}"
+
+
+def _fenced_list(fence: str, json: str, **more: Any) -> Form:
+    """Return the form of a list of calls in a code fence that the pattern `json` opens."""
+    return Form(
+        opener=rf"(?:Action:[ \t]{{0,16}}+)?{json}\[{{ws}}{_FENCED_FIRST}",
+        head=r"(?=\{)",
+        begins=f"A{fence[0]}",
+        separator=r"{ws},{ws}",
+        closer=rf"{{ws}}\]{{ws}}{fence}",
+        alone=False,
+        **_FENCED,
+        **more,
     )
 
 
@@ -1406,37 +1451,9 @@ _ROWS: tuple[Dialect, ...] = (
         title='```tool_call or ```json, then {"name": "f", "arguments": {...}}',
         models="models that fence their calls; a fallback of many",
         source="recorded outputs of small models",
-        forms=(
-            Form(
-                head=r"```(?:tool_call|tool_code)[ \t]{0,16}+\r?\n{ws}(?=\{)",
-                loose_heads=(r"```[ \t]{0,4}+(?:tool_calls?|tool_code|function_calls?)[ \t]{0,16}+\r?\n{ws}(?=\{)",),
-                body="envelope",
-                begins="`",
-                tail=r"{ws}```",
-                loose_tail=_FURTHER,
-                line_start=True,
-                explicit=False,
-            ),
-            Form(
-                head=r"```json[ \t]{0,16}+\r?\n{ws}" + _FENCED_FIRST,
-                loose_heads=(r"```json[ \t]{0,16}+\r?\n{ws}" + _WRAPPED_FIRST,),
-                body="envelope",
-                begins="`",
-                tail=r"{ws}```",
-                line_start=True,
-                explicit=False,
-            ),
-            Form(
-                opener=r"(?:Action:[ \t]{0,16}+)?```json[ \t]{0,16}+\r?\n{ws}\[{ws}" + _FENCED_FIRST,
-                head=r"(?=\{)",
-                body="envelope",
-                begins="A`",
-                separator=r"{ws},{ws}",
-                closer=r"{ws}\]{ws}```",
-                alone=False,
-                line_start=True,
-                explicit=False,
-            ),
+        forms=tuple(form for fence in _FENCES for form in _fenced(fence)),
+        variants=tuple(
+            _fenced_list(fence, _json_otherwise(fence), repairs=("opener-spelling",)) for fence in _FENCES
         ),
         writing=Writing(
             call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from callmark.dialects.model import Dialect
 
 THOUGHT_TAGS: Final = (
-    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)>",
+    r"<[ \t]{0,4}+(?:(?P<closes>/)[ \t]{0,4}+|(?P<opens>))(?i:think|thinking|thought|reasoning)[ \t]{0,4}+>",
     r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
 )
 """What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""

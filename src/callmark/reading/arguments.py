@@ -297,7 +297,7 @@ class ArgumentsReader(ValueReader):
             sink = self.out
         sink.append(piece)
 
-    def _end_captured(self, sink: list[str], at: int) -> int:
+    def _end_captured(self, sink: list[str], at: int, base: int) -> int:
         sink.append('"')
         return at
 

@@ -95,7 +95,7 @@ class CallReading:
         self._channel: Channel = "content"
         self._events: list[Event] = []
         self._finished = False
-        self._mode = IN_TEXT if plan.leads is None else IN_LEAD
+        self._mode = IN_LEAD
         self._buffer = ""  # what was not decided about
         self._base = 0  # position of the buffer's first character
         self._at = 0  # index of the buffer up to which it was read
@@ -113,8 +113,7 @@ class CallReading:
         # The call that is read:
         self._entry: Entry = plan.first
         self._reader: Reader | None = None
-        # Finds in a chunk what does not pass as it is.
-        self._stops: Callable[[str], object] | None = plan.any if plan.leads is None else None
+        self._stops: Callable[[str], object] | None = None  # finds in a chunk what does not pass as it is
         self._waits: Callable[[str], object] | None = None  # tells of the buffer that it is still too short
         self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character

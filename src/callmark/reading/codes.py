@@ -251,7 +251,7 @@ WANTED: Final[Mapping[str, str]] = {
     "missing-comma": '","',
     "extra-comma": "no comma",
     "comment": "no comment",
-    "odd-blank": "a space",
+    "odd-blank": "a space, or none at an end of a name",
     "raw-control-character": r"an escape, such as \n",
     "literal-backslash": r"a backslash that is doubled: \\",
     "markdown-escape": "the name without backslashes",

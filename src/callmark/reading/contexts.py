@@ -2,7 +2,8 @@
 
 The rules are CommonMark's, without looking ahead, because what was read must not wait for what comes: those of fences
 and quotes stand in `dialects.fences`; and a run of backticks opens inline code, which the next run of the same length
-closes, or the end of the line: a stray backtick hides nothing on later lines.
+closes, or the end of the line: a stray backtick hides nothing on later lines. A CR ends a line as a LF does, and CRLF
+so ends an empty one besides, which changes nothing: no CR need wait for the LF that may follow.
 
 The answer is wanted only where a marker may begin, so text is kept as it comes (up to BATCH characters) and read in
 one go when somebody asks. Every character is read once.
@@ -20,7 +21,7 @@ Context = Literal["fence", "code", "quote"]
 BATCH: Final = 1024
 """Characters that are kept before they are read: long enough to make the cost per chunk vanish."""
 
-_BLANK: Final = " \t\r\n"
+_BLANK: Final = " \t\n"
 _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 
@@ -65,6 +66,8 @@ class Contexts:
             text = "".join(self.kept)
             self.kept.clear()
             self._kept_size = 0
+        if "\r" in text:
+            text = text.replace("\r", "\n")
         last = text.rfind("\n") + 1
         if self._special or "~" in text or ("`" in text and (text.find("`", last) >= 0 or _LONG_RUN(text))):
             self.pass_text(text)
@@ -80,11 +83,11 @@ class Contexts:
         if self._ticks:
             self._end_run()
         self._sole = False
-        if "\n" in raw:
+        if "\n" in raw or "\r" in raw:
             if self._special:
                 self._end_line()
             self._line = ""
-            if raw.endswith("\n"):
+            if raw.endswith(("\n", "\r")):
                 return
         if not self._line or "~" in self._line:  # tildes on both sides of a marker are no fence
             self._line += "."
@@ -107,11 +110,10 @@ class Contexts:
                 return "fence"
         return "code" if self._code else None
 
-    @property
-    def at_line_start(self) -> bool:
-        """Whether the place is the beginning of a line."""
+    def at_line_start(self, indent: int) -> bool:
+        """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it."""
         self.read()
-        return not self._line
+        return len(self._line) <= indent and not self._line.strip(" ")
 
     @property
     def sole_fence(self) -> str:
@@ -126,6 +128,8 @@ class Contexts:
         text = self.kept[0] if len(self.kept) == 1 else "".join(self.kept)
         self.kept.clear()
         self._kept_size = 0
+        if "\r" in text:
+            text = text.replace("\r", "\n")
         if not (self._fence or self._ticks or self._may_fence(text)):
             last = text.rfind("\n") + 1
             if last:

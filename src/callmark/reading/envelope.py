@@ -157,7 +157,8 @@ class EnvelopeReader(ValueReader):
 
     def _die_in_role(self, at: int) -> int:
         if self._role == "name":
-            return self._die("missing-name", "a string of 1 to 128 characters, the name of the tool", at)
+            named = "a string of 1 to 128 characters, the name of the tool, with no spaces around it"
+            return self._die("missing-name", named, at)
         return self._die("bad-arguments", "an object, the arguments", at)
 
     # Brackets.
@@ -224,8 +225,11 @@ class EnvelopeReader(ValueReader):
         """The envelope ends: what stood under other keys is its name and its arguments where nothing else is."""
         if self._other_name is not None:
             if self.name is None:
-                self.name, key = self._other_name
+                name, key = self._other_name
                 self._insert("key-spelling", key)
+                self.name = name.strip(" ") or None
+                if self.name != name:
+                    self._insert("odd-blank", key)
             else:
                 self._beside = True
         if self._other is not None and self._others == 1 and "arguments" not in self._roles:
@@ -290,7 +294,7 @@ class EnvelopeReader(ValueReader):
         if self._size <= _CAPTURE_LIMIT:
             sink.append(piece)
 
-    def _end_captured(self, sink: list[str], at: int) -> int:
+    def _end_captured(self, sink: list[str], at: int, base: int) -> int:
         text = "".join(sink) if self._size <= _CAPTURE_LIMIT else ""
         if self._is_key:
             self._key = text
@@ -301,10 +305,13 @@ class EnvelopeReader(ValueReader):
             self._other_name = (text, self._key_span) if 0 < len(text) <= 128 else None
         elif self._role == "id":
             self.id = text if self._size <= KEY_LIMIT else None
-        elif 0 < len(text) <= 128:
-            self.name = text
         else:
-            return self._die_in_role(at - 1)
+            name = text.strip(" ") if self._tolerant else text
+            if name != text:
+                self._insert("odd-blank", Span(self.sound, base + at))
+            if not 0 < len(name) <= 128 or name[0] == " " or name[-1] == " ":
+                return self._die_in_role(at - 1)
+            self.name = name
         return at
 
     def _unmarked(self, text: str) -> str:

@@ -74,7 +74,7 @@ CLUES: Final[tuple[_Clue, ...]] = (
         "a dialect's own opener, such as <tool_call>, and a body that belongs to it",
     ),
     (
-        r"^```[ \t]{0,16}(?:tool_call|tool_code)[ \t]{0,16}$",
+        r"^[ \t]*(?:```+|~~~+)[ \t]{0,16}(?:tool_call|tool_code)[ \t]{0,16}$",
         "fenced",
         'the dialect fenced among those listened for, and an object in the fence: {"name": ..., "arguments": {...}}',
     ),

@@ -86,8 +86,12 @@ _WORDS: Final = {
     "_INDEX": '":" and a number',
     "_INPUT": 'a line break and "Action Input:"',
     "_JSON_TYPE": '"object"',
+    "_LONG_FENCE_JSON": '"````json" and a line break',
+    "_LONG_FENCE_TOOL": '"````tool_call" and a line break',
     "_NONCE": '"#" and a nonce',
     "_QUOTE": "a quote",
+    "_TILDES_JSON": '"~~~json" and a line break',
+    "_TILDES_TOOL": '"~~~tool_call" and a line break',
     "_TRIGGER": "a trigger line",
     "_WS": "white space",
 }

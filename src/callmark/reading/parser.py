@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from callmark.dialects.fences import BYTE_ORDER_MARK
 from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
@@ -104,6 +105,7 @@ class Parser(SectionReading):
         "_quoted",
         "_quoted_end",
         "_sign",
+        "_text_start",
         "_thoughts",
     )  # fmt: skip
 
@@ -138,6 +140,7 @@ class Parser(SectionReading):
         self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
         self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
         self._left_place = -1
+        self._text_start = 0  # position behind a mark of the byte order
         self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._sign, self._other_sign = self._plan.signs  # two `in` cost a third of a search
 
@@ -200,7 +203,9 @@ class Parser(SectionReading):
         if mode == IN_BEHIND and self._stray is not None and self._stray.may_follow(chunk) is None:
             self._mode = mode = IN_TEXT
         if mode == IN_LEAD and chunk[0] not in self._plan.leading:
-            self._mode = mode = IN_TEXT
+            self._mode = IN_TEXT
+            self._stops = self._plan.any
+            return self.feed(chunk)  # the short way above, as from now on
         if mode == IN_TEXT:
             plan = self._plan
             stop, cut = -1, True
@@ -400,11 +405,17 @@ class Parser(SectionReading):
     # In text: looking for an entry.
 
     def _in_lead(self, final: bool) -> bool:
-        """Where the text begins, a marker may of which the prompt holds the beginning."""
+        """Where the text begins, behind a mark of the byte order, a marker may begin that the prompt has begun."""
         leads, buffer = self._plan.leads, self._buffer
-        if leads is not None and leads.match(buffer, 0) is not None:
-            self._hit = 0
-        elif leads is not None and not final and leads.may_match(buffer, 0):
+        if not self._base and not self._at and buffer[0] == BYTE_ORDER_MARK:
+            self._text_start = self._at = 1
+            self._show(1)
+            if len(buffer) == 1 and not final:
+                return False
+        at = self._at
+        if leads is not None and leads.match(buffer, at) is not None:
+            self._hit = at
+        elif leads is not None and not final and leads.may_match(buffer, at):
             return False
         self._mode = IN_TEXT
         return True
@@ -512,11 +523,11 @@ class Parser(SectionReading):
             if context is None and self._channel == "content":
                 self._quote(self._base + found.end(), found["tag"], opens=found["closes"] is None)
             return False
-        if entry.text_start and self._base + found.start():
+        if entry.text_start and self._base + found.start() != self._text_start:
             return False
-        if (entry.line_start and not self._contexts.at_line_start) or (entry.salvage and not self._known(found)):
+        if entry.line_start and not self._contexts.at_line_start(entry.form.indent):
             return False
-        return None
+        return False if entry.salvage and not self._known(found) else None
 
     def _refuse(
         self, entry: Entry, found: re.Match[str], context: Context | None, refusal: Remark, final: bool

@@ -287,11 +287,11 @@ RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
-_FENCE_END: Final = r"```(?=[ \t]{0,16}+\r?\n)"
+_FENCE: Final = re.compile("```|~~~")
 _OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
 _ENVELOPE = Pattern(
     r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
-    r'"(?P<name>[^"\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
+    r'"(?P<name>[^ "\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
     r'[ \t\r\n]{0,64}+"(?:arguments|parameters)"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
 )
 _ENVELOPE_KEYS: Final = frozenset({"name", "arguments", "parameters"})
@@ -344,8 +344,9 @@ class Patterns:
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
         if recovery and re.search(r"\\[)}\]]\Z", tail):
             recovery.insert(0, recovery[0] + _NO_CLOSER)
-        if recovery and "```" in tail:  # a fence that is left open would hide what follows
-            recovery.append(expand("{ws}") + _FENCE_END)
+        fence = _FENCE.search(tail)
+        if recovery and fence is not None:  # one that is left open would hide what follows
+            recovery.append(expand("{ws}") + rf"{fence[0]}(?=[ \t]{{0,16}}+\r?\n)")
         self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")

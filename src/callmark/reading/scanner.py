@@ -19,6 +19,7 @@ from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select
 from callmark.dialects import dialects as registered_dialects
+from callmark.dialects.fences import BYTE_ORDER_MARK
 from callmark.dialects.model import QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
@@ -53,7 +54,8 @@ class Plan:
     first       an entry, whichever: there always is one
     entries     those that may begin with a character, in the order in which they are tried; `starts`: the pattern
                 that matches where any of them does that is not only looked for where the text begins
-    leads       matches where one begins that is looked for only there, None for no such; `leading`: its characters
+    leads       matches where one begins that is looked for only there, None for no such; `leading`: its characters, and
+                a mark of the byte order
     searched    for each such character: it, the first entry, and its pattern; `searched_in_ascii`: those of ASCII
     signs       the two of ASCII, which are sooner looked for one by one; "" twice where there are more
     any         finds a character with which an entry may begin; without one, a chunk is plain text
@@ -115,7 +117,7 @@ class Plan:
         begun = _by_character(anywhere)
         self.entries = _by_character([*anywhere, *leads])
         self.leads = AnyOf([entry.pattern.text for entry in leads]) if leads else None
-        self.leading = frozenset(_by_character(leads))
+        self.leading = frozenset((BYTE_ORDER_MARK, *_by_character(leads)))
         begins = "".join(map(re.escape, begun))
         self.any = re.compile(f"[{begins}]").search
         self.starts = {char: AnyOf([entry.pattern.text for entry in found]) for char, found in begun.items()}

@@ -776,10 +776,10 @@ class ValueReader:
         if self._sink is self.out:
             self.out.append('"')
         elif self._sink is not None:
-            return self._end_captured(self._sink, at)
+            return self._end_captured(self._sink, at, base)
         return at
 
-    def _end_captured(self, sink: list[str], at: int) -> int:
+    def _end_captured(self, sink: list[str], at: int, base: int) -> int:
         """A string that was written elsewhere ends before index `at`."""
         raise AssertionError("only arguments are read here")
 

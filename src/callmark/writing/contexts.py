@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from callmark.dialects import Dialect, dialects, expand
-from callmark.dialects.fences import FENCE, QUOTE, fence_behind, leaves_item
+from callmark.dialects.fences import BYTE_ORDER_MARK, FENCE, QUOTE, fence_behind, leaves_item
 from callmark.dialects.model import QUOTING_TAG
 from callmark.dialects.thoughts import THOUGHT_TAGS, Thoughts, close_thought, kinds_of_thoughts, open_thought
 from callmark.dialects.values import is_json
@@ -30,24 +30,25 @@ def closed(text: str, row: Dialect) -> str:
     tags = known.any
     text = _tags(dialects()).any.sub(lambda tag: tag[0] if tags.fullmatch(tag[0]) else _broken(tag), text)
     text = _QUOTING.sub(lambda tag: tag[0] if _ends(tag) else _broken(tag), text)
+    lines = text.replace("\r", "\n")  # as reading takes it
     opened: Thoughts = {}
     mirrored: dict[str, list[str]] = {}  # by kind, the tags that opened them, as closers
     fence = _Fence()
-    at = 0  # where the current line begins; `looked` is how far it was looked at, `done` how far the text is written
-    looked = 0
+    # `at` is where the current line begins, `looked` how far it was looked at, `done` how far the text is written.
+    at = looked = int(text.startswith(BYTE_ORDER_MARK))
     is_code = False  # whether that line is a quote, or holds what may be code
     pieces = []
     done = 0
     for tag in tags.finditer(text):
         start, end = tag.span()
         if not opened:
-            line = text.rfind("\n", looked, start) + 1
+            line = lines.rfind("\n", looked, start) + 1
             if line:
-                fence.read(text[at : line - 1])
-                fence.begin(f"{text[line:start]}.")
+                fence.read(lines[at : line - 1])
+                fence.begin(f"{lines[line:start]}.")
                 at = looked = line
                 is_code = False
-            is_code = is_code or _CODE.search(text, looked, start) is not None or QUOTE.match(text, at) is not None
+            is_code = is_code or _CODE.search(text, looked, start) is not None or QUOTE.match(lines, at) is not None
             looked = start
             if fence.run or is_code:  # there it is text, or would be if not for this backslash
                 pieces += [text[done:start], tag[0] if fence.run else _broken(tag)]
@@ -63,7 +64,7 @@ def closed(text: str, row: Dialect) -> str:
     closers = [closer for kind in reversed(opened) for closer in reversed(mirrored[kind][: opened[kind]])]
     if not all((found := tags.fullmatch(closer)) and known.way(found)[0] == "c" for closer in closers):
         return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
-    fence.read(f"{text[at:]}\n.")  # behind which a line that is not indented follows
+    fence.read(f"{lines[at:]}\n.")  # behind which a line that is not indented follows
     text = "".join([*pieces, text[done:]])
     if closers:
         return "\n".join([text, *closers])

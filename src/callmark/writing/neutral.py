@@ -104,16 +104,23 @@ def set_apart(
 class Openers:
     """What markers of some dialects begin with."""
 
-    def __init__(self, patterns: tuple[tuple[str, str, bool], ...], starts: tuple[str, ...]) -> None:
-        """Take what is broken: the characters that may come first, a pattern, whether only the start of a line counts.
+    def __init__(self, patterns: tuple[tuple[str, str, int | None], ...], starts: tuple[str, ...]) -> None:
+        """Take what is broken: the characters that may come first, a pattern, and how many spaces may stand before it
+        where only the start of a line counts.
 
         `starts` are patterns of the same up to where a call has begun, with which a text must not go on.
         """
         self._patterns = patterns
-        anywhere = {char for begins, _, at_line_start in patterns for char in begins if not at_line_start}
-        at_line_start = {char for begins, _, at_line_start in patterns for char in begins if at_line_start}
-        # Behind a reasoning tag a new line begins: a bracket may be the end of one.
-        self._candidates = re.compile(f"{_any_of(anywhere)}|(?<![^\\r\\n>\\]]){_any_of(at_line_start)}").finditer
+        chars: dict[int | None, set[str]] = {}
+        for begins, _, indent in patterns:
+            chars.setdefault(indent, set()).update(begins)
+        candidates = [_any_of(chars.pop(None, set()))]
+        for indent, some in chars.items():
+            # Behind a reasoning tag a new line begins, and a bracket may be the end of one; so it does behind U+FEFF,
+            # with which a text may begin.
+            places = [rf"(?<=(?<![^\r\n>\]\ufeff])[ ]{{{size}}})" for size in range((indent or 0) + 1)]
+            candidates.append(f"(?={_any_of(some)})(?:{'|'.join(places)})(?s:.)")
+        self._candidates = re.compile("|".join(candidates)).finditer
         self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
         self._cut: dict[str, regex.Pattern[str]] = {}
         self._starts = starts
@@ -212,16 +219,16 @@ def _registered_openers(special_tokens: bool) -> Openers:
 
 @lru_cache(maxsize=16)
 def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
-    patterns = []
+    patterns: list[tuple[str, str, int | None]] = []
     starts = []
     for form in (form for row in rows for form in (*row.forms, *row.variants)):
         openers = [form.opener, *form.loose_openers] if form.opener else []
         heads = [form.head, *form.tolerated_heads]
-        starts_line = form.line_start or form.text_start
-        patterns += [(form.begins, anonymous(pattern), starts_line) for pattern in openers]
+        indent = form.indent if form.line_start or form.text_start else None
+        patterns += [(form.begins, anonymous(pattern), indent) for pattern in openers]
         if form.alone:
             begin = (*heads, *form.refused_heads)
-            patterns += [(form.begins, anonymous(pattern), starts_line) for pattern in begin]
+            patterns += [(form.begins, anonymous(pattern), indent) for pattern in begin]
             starts += heads
         else:
             starts += [opener + "{ws}" + head for opener in openers for head in heads]
@@ -230,6 +237,6 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         behind = r"\]"
         for pattern in SPECIAL_TOKENS:
             second = f"(?<={behind}){pattern.removeprefix(behind)}"
-            patterns.append(("~", second, False) if pattern.startswith(behind) else ("<[", pattern, False))
+            patterns.append(("~", second, None) if pattern.startswith(behind) else ("<[", pattern, None))
         starts += SPECIAL_TOKENS
     return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
