@@ -298,7 +298,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         name = re.fullmatch("</([^<>]+)>", self.value_end)
         if name is None or not self.unclosed:
             return ""
-        tags = rf"</{name[1]}(?:[ =][^<>\r\n]{{1,64}}+>|(?=\r?\n))|<{name[1]}>"
+        tags = rf"</{name[1]}(?:[ =][^<>\r\n]{{1,32}}+>|(?=\r?\n))|<{name[1]}>"
         return f"(?:{tags})(?={self.unclosed})"
 
     @property

@@ -16,17 +16,18 @@ _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
+_FEW = r"[ \t\r\n]{0,24}+"  # where so many blanks may stand that with {ws} a head would be longer than what is held
 _WRAPPED_FIRST = (  # as an API for native calls has them
     r"(?P<told>)(?=\{{ws}\"type\"{ws}:{ws}\"function\"{ws},{ws}\"function\"{ws}:{ws}\{{ws}\"name\"{ws}:{ws}"
     + _TOOL + r"{ws},{ws}\"arguments\"{ws}:)"  # behind `parameters` a definition has its schema
-)  # fmt: skip
+).replace("{ws}", _FEW)  # fmt: skip
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{ws}:{ws}\[{ws}(?=\{{ws}"
     r"(?:\"(?:id|type|index)\"{ws}:{ws}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){ws},{ws}){0,3}+"
     r"(?:\"function\"{ws}:{ws}\{{ws})?\"name\"{ws}:{ws}" + _TOOL + r"{ws},)"
-)
+).replace("{ws}", _FEW)
 _BARE_CALLS = r"\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()"
 _BARE: dict[str, Any] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
 _DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
@@ -143,7 +144,7 @@ def _unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> s
 
 def _misspelt(name: str) -> str:
     """Return the pattern of a closing tag in any case, with something behind its name or not."""
-    return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,64}}+)?[ \t]{{0,4}}+>"
+    return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,32}}+)?[ \t]{{0,4}}+>"
 
 
 def _wrong_tail(name: str) -> str:
@@ -177,7 +178,7 @@ def _keyed(prefix: str) -> Form:
         loose_parameters=(
             rf"{{ws}}<{key}{{ws}}{_KEY}{{ws}}</{key}{{ws}}<{value}",
             # On one line, and without any opener in it: a call behind a key is no value.
-            rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,256}}+</{value})",
+            rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,200}}+</{value})",
             rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
         ),
         value_end=f"</{value}",
@@ -494,7 +495,7 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
                 unclosed=_unclosed(
-                    rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                    rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,128}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
                     rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>",
                     rf"(?:ifm\|arg_key|arg_key){_SFX}>",
                     rf"/(?:ifm\|)?arg_value{_SFX}>",

@@ -22,7 +22,7 @@ from callmark.reading.diagnosis import message_parts
 from callmark.reading.entries import beginnings, check_row, in_words
 from callmark.reading.grammar import load
 from callmark.reading.options import EVERYWHERE
-from callmark.reading.patterns import HOLD_LIMIT
+from callmark.reading.patterns import HOLD_LIMIT, Pattern, Stop, patterns
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {
@@ -31,6 +31,9 @@ _OF_EVERY_TYPE: Final = {
 _CALLS: Final = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 _UP_TO: Final = re.compile(r"(?<!\\)\{([0-9]++),[0-9]++\}\+")  # the same, so many times at most
+
+_NOT_WAITED_FOR: Final = frozenset({"simple", "closing"})
+"""Parts of `Patterns` for which nothing is held: where they do not match at once, another reads on."""
 
 
 def check_row_alone(row: Dialect) -> None:
@@ -44,6 +47,9 @@ def check_row_alone(row: Dialect) -> None:
         for field, pattern in _patterns(form):
             _check_end(f"{where}.{field}", pattern)
             _check_length(f"{where}.{field}", pattern)
+        for name, part in vars(patterns(form)).items():
+            for pattern in _parts(part) if name not in _NOT_WAITED_FOR else ():
+                _check_length(f"{where}, its patterns together ({name})", pattern)
         _check_begins(where, form)
         _check_parameter(where, form)
         if form.opener and (first_characters(expand(form.head)) or set()) & set(" \t\r\n"):
@@ -143,6 +149,18 @@ def _parameters(form: Form) -> list[str]:
     ]
 
 
+def _parts(part: object) -> list[str]:
+    """Return the patterns that a part of `Patterns` consists of, each of which may be waited for by itself."""
+    match part:
+        case Pattern():
+            return [part.text]
+        case Stop():
+            return [*part.alternatives]
+        case list():
+            return [text for item in part for text in _parts(item)]
+    return []
+
+
 def _patterns(form: Form) -> Iterator[tuple[str, str]]:
     for field in ("head", "tail", "opener", "closer", "parameter", "loose_value_end", "loose_tail"):
         pattern = getattr(form, field)
@@ -186,10 +204,43 @@ def _check_end(where: str, pattern: str) -> None:
 
 
 def _check_length(where: str, pattern: str) -> None:
-    longest = _parser.parse(pattern).getwidth()[1]
+    longest = reach(pattern)
     if longest > HOLD_LIMIT:
         found = "any number" if longest >= sre.MAXREPEAT else longest
-        raise AssertionError(f"{where}: expected a pattern of at most {HOLD_LIMIT} characters, found one of {found}")
+        raise AssertionError(
+            f"{where}: expected a pattern that looks at {HOLD_LIMIT} characters at most, found one of {found}"
+        )
+
+
+def reach(pattern: str) -> int:
+    """Return how many characters a pattern looks at, at most: those of its look-aheads too."""
+    return _widths(_parser.parse(pattern))[1]
+
+
+def _widths(items: Any) -> tuple[int, int]:
+    """Return how many characters a parsed pattern matches at most, and how many it looks at."""
+    width = looks = 0
+    for op, value in items:
+        if op in (sre.ASSERT, sre.ASSERT_NOT):
+            inside, times = [value[1]], 0
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            inside, times = [value[2]], int(value[1])
+        elif op is sre.SUBPATTERN:
+            inside, times = [value[3]], 1
+        elif op is sre.ATOMIC_GROUP:
+            inside, times = [value], 1
+        elif op is sre.BRANCH:
+            inside, times = value[1], 1
+        elif op is sre.GROUPREF_EXISTS:
+            inside, times = [way for way in value[1:] if way is not None], 1
+        else:
+            inside, times = [], int(op in (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY))
+        found = [_widths(way) for way in inside] or [(1, 1)]
+        widest, furthest = max(one for one, _ in found), max(other for _, other in found)
+        if inside:
+            looks = max(looks, width + widest * max(times - 1, 0) + furthest)
+        width = min(width + widest * times, sre.MAXREPEAT)
+    return width, max(width, looks)
 
 
 def _growing(text: str, endings: list[str]) -> Iterator[tuple[str, str]]:
