@@ -1500,9 +1500,10 @@ def _quoted(form: Form) -> Form:
     return replace(form, broken_by=_MARKERS) if form.value_end in ('"', "'") else form
 
 
-_STANDING = [form for row in _ROWS for form in row.forms if form.explicit and not (form.line_start or form.text_start)]
+_OTHERS = [form for row in _ROWS if row.name != "call" for form in row.forms]
+_STANDING = [form for form in _OTHERS if form.explicit and not (form.line_start or form.text_start)]
 _BEGINS = [begin for form in _STANDING for begin in (form.opener, form.head if form.alone else "") if begin]
-_MARKERS = tuple(dict.fromkeys([rf"\[{_CALL}:{{ws}}{{name}}{{ws}}[(\]]", *_BEGINS]))
+_MARKERS = (rf"\[{_CALL}:{{ws}}{{name}}{{ws}}[(\]]", *dict.fromkeys(_BEGINS))
 """What begins a marker of a dialect that is listened for by default, wherever on a line; of `call` in any spelling."""
 
 BUILTIN: tuple[Dialect, ...] = tuple(map(_beside_others, _ROWS))
