@@ -33,6 +33,11 @@ _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
+_K2_CALL = (
+    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
+    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
+    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}"
+)
 _K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
 _KEY = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"  # in any quotes
 _NAME = r"[\"']?{name}[\"']?"
@@ -614,16 +619,10 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<\|tool_calls?_section_begin\|>",
-                head=(
-                    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
-                    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
-                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}{object}"
-                ),
+                head=_K2_CALL + "{object}",
                 body="json",
                 loose_heads=(
-                    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
-                    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
-                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}(?P<missing>)(?P<empty><\|tool_call_end\|>)",
+                    _K2_CALL + r"(?P<missing>)(?P<empty><\|tool_call_end\|>)",
                     r"<\|tool_call_begin\|>{ws}(?P<id>functions\.(?P<name>[^\W\d][\w./\-]{0,127}+):[0-9]{1,9}+){ws}(?P<missing>)(?=\{)",
                 ),
                 tail=r"{ws}<\|tool_call_end\|>",
