@@ -9,8 +9,8 @@ Where a form names an `item`, or tags say so, a value may hold elements instead 
 what ends one, stands for a bracket of JSON, in any depth within the limit.
 
 A value whose declared type is a string is previewed as it comes. One that is not declared, or that may be an object or
-an array as well, may turn out to be JSON, so it is held until it ends, but never longer than HOLD characters: what is
-longer is text. The interface is that of `values.ValueReader`, and so are the invariants.
+an array as well, may turn out to be JSON, so it is held until it ends, but never longer than PLAIN_LIMIT characters:
+what is longer is text. The interface is that of `values.ValueReader`, and so are the invariants.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects import Form
+from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
@@ -31,8 +32,6 @@ from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
 from callmark.toolshapes import BRACKETS, Types
 
-HOLD: Final = 4096
-"""Characters of a value that are held back while its type is open."""
 CONTAINERS: Final = frozenset({"object", "array", "null"})
 """Types of which a value that is longer is still read as JSON."""
 
@@ -122,7 +121,7 @@ class ParametersReader:
         return self._between.waits if self._state == _BETWEEN else None
 
     def _hold(self, chunk: str) -> object:
-        if self._breaks(chunk) is not None or self._held_size + len(chunk) > HOLD:
+        if self._breaks(chunk) is not None or self._held_size + len(chunk) > PLAIN_LIMIT:
             return chunk
         self._held.append(chunk)
         self._held_size += len(chunk)
@@ -393,7 +392,7 @@ class ParametersReader:
             return stop
         self._held.append(piece)
         self._held_size += len(piece)
-        if self._held_size > HOLD:
+        if self._held_size > PLAIN_LIMIT:
             held = "".join(self._held)
             self._held = []
             if is_long_json(held, self._declared, self._is_json):
@@ -547,7 +546,7 @@ def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> t
 def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value that begins with `text` and is too long to be held is read as JSON, as a container may be."""
     if is_json:
-        return text[:HOLD].lstrip(_BLANK)[:1] in ("{", "[")
+        return text[:PLAIN_LIMIT].lstrip(_BLANK)[:1] in ("{", "[")
     return types is not None and types <= CONTAINERS
 
 
