@@ -26,7 +26,7 @@ from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, DATA, HOLD_LIMIT, Pattern, Patterns
+from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
@@ -44,7 +44,7 @@ _BLANK: Final = " \t\r\n"
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})
-_ENTITY: Final = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
+_ENTITY: Final = re.compile(ENTITY)
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
@@ -317,7 +317,7 @@ class ParametersReader:
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":
-            stopped = self._take(_character(found["entity"][1:-1]), end)
+            stopped = self._take(_character(found["entity"]), end)
             if self.status == DEAD:
                 return stopped
         else:
@@ -501,7 +501,7 @@ def key_of(found: re.Match[str], form: Form) -> str:
     key: str = found["key"] if not form.member or "key" in found.re.groupindex else ""
     if form.key_encoding == "raw" or "&" not in key:
         return key
-    return _ENTITY.sub(lambda entity: _character(entity[1]), key)
+    return _ENTITY.sub(lambda entity: _character(entity[0]), key)
 
 
 def may_wrap(key: str, form: Form, parameters: Parameters | None) -> bool:
@@ -566,10 +566,11 @@ def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
 
 def _character(entity: str) -> str:
     """Return the character that an entity of XML stands for; one that XML does not allow stands for itself."""
-    if entity[0] != "#":
-        return {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}[entity]
-    code = int(entity[2:], 16) if entity[1] == "x" else int(entity[1:])
-    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else f"&{entity};"
+    name = entity[1:-1]
+    if name[0] != "#":
+        return {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}[name]
+    code = int(name[2:], 16) if name[1] == "x" else int(name[1:])
+    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else entity
 
 
 def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[str, JsonValue]:
