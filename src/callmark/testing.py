@@ -31,7 +31,7 @@ from callmark.dialects import Dialect, dialects, expand, select, selected
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
-from callmark.reading.grammar import GrammarCall, Mismatch, Place, load
+from callmark.reading.grammar import GrammarCall, Mismatch, Place, Start, load
 from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parameters import plain_value
 from callmark.reading.parser import Parser
@@ -399,9 +399,10 @@ def check_grammar(dialect: str | Dialect, text: str) -> None:
     heads = [head for form in row.forms for head in [Pattern(expand(form.head)).match(text)] if head and form.alone]
     for head in heads[:1]:
         options["nonce"] = head["nonce"] if "nonce" in head.re.groupindex else None
-    for start in ("marker", "call"):
+    starts: tuple[Start, ...] = ("marker", "call")
+    for start in starts:
         try:
-            expected = load(row).read(text, "marker" if start == "marker" else "call")
+            expected = load(row).read(text, start)
         except Mismatch:
             continue
         if start == "marker" or heads:
