@@ -227,15 +227,15 @@ def check_little_is_withheld(text: str, *, bound: int = HOLD_LIMIT, **options: A
     emitted = 0
     begun: int | None = None  # the call that is open
     pending: list[tuple[int, int]] = []  # where the text that is withheld begins, how much has come
-    late: set[int] = set()  # calls whose arguments may stand before their name
+    named: set[int] = set()  # how much had come where a name was known: arguments that stood before it come with it
     tiles: dict[int, Event] = {}
     for position, char in [*enumerate(text, 1), (len(text), "")]:
         for event in parser.feed(char) if char else parser.finish():
             if isinstance(event, CallStart):
                 begun = event.index
-                late.add(position)
+                named.add(position)
             elif isinstance(event, ArgumentsDelta):
-                if len(event.json) > _DELTA_LIMIT and position not in late:
+                if len(event.json) > _DELTA_LIMIT and position not in named:
                     raise AssertionError(
                         f"law 4, little is withheld: expected at most {_DELTA_LIMIT} characters of arguments at once, "
                         f"found {len(event.json)} of call {event.index} at {position}\ntext: {text!r}"

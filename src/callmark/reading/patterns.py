@@ -313,7 +313,7 @@ class Patterns:
     blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
     recovery   where a broken marker may end: the first of these that is found; of a bracket there are two, of which
-               the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is that's end
+               the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is its end
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments
