@@ -11,19 +11,9 @@ from typing import Any
 import pytest
 
 from callmark import dialects
-from callmark.events import (
-    MALFORMED_CODES,
-    NOTICE_CODES,
-    REPAIR_CODES,
-    ArgumentsDelta,
-    Call,
-    Malformed,
-    Markup,
-    Notice,
-    Span,
-    Text,
-)
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Call, Malformed, Notice, Text
 from callmark.reading.grammar import load as grammar
+from callmark.testing import check_nothing_is_lost, check_previews
 from feeding import by_characters, every_single_cut, joined, random_cuts, whole
 
 FOLDER = Path(__file__).parent / "cases"
@@ -135,24 +125,9 @@ def test_chunking_is_invisible(case):
 
 @each_case
 def test_nothing_is_lost(case):
-    end = 0
-    pieces = []
-    for event in whole(case["input"], **case["options"]):
-        if isinstance(event, Text | Call | Malformed | Markup):
-            piece = event.text if isinstance(event, Text) else event.raw
-            assert event.span == Span(end, end + len(piece))
-            assert piece
-            end = event.span.end
-            pieces.append(piece)
-    assert "".join(pieces) == case["input"]
+    check_nothing_is_lost(case["input"], **case["options"])
 
 
 @each_case
 def test_previews_tell_the_truth(case):
-    events = whole(case["input"], **case["options"])
-    previews: dict[int, str] = {}
-    for event in events:
-        if isinstance(event, ArgumentsDelta):
-            previews[event.index] = previews.get(event.index, "") + event.json
-        elif isinstance(event, Call):
-            assert same_json(json.loads(previews[event.index])) == same_json(event.arguments)
+    check_previews(case["input"], **case["options"])
