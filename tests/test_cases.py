@@ -29,6 +29,7 @@ MALFORMED_KEYS = {"code", "name", "raw"}
 def load() -> dict[str, dict[str, Any]]:
     """Return the cases by `file:name`, with `input`, `text` and `options` filled in."""
     cases = {}
+    told: dict[str, str] = {}  # by what is read and how, the case that says what comes out
     for path in sorted(FOLDER.glob("*.toml")):
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         assert content.keys() <= {"dialect", "case"}, path
@@ -43,6 +44,9 @@ def load() -> dict[str, dict[str, Any]]:
             case.setdefault("options", {})
             if "dialect" in content:
                 case["options"].setdefault("dialects", [content["dialect"]])
+            read = json.dumps([case["input"], sorted(case["options"].items())])
+            assert read not in told, f"{key}: has input and options of {told[read]}"
+            told[read] = key
             cases[key] = case
     return cases
 
