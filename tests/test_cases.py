@@ -11,19 +11,9 @@ from typing import Any
 import pytest
 
 from callmark import dialects
-from callmark.events import (
-    MALFORMED_CODES,
-    NOTICE_CODES,
-    REPAIR_CODES,
-    ArgumentsDelta,
-    Call,
-    Malformed,
-    Markup,
-    Notice,
-    Span,
-    Text,
-)
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Call, Malformed, Notice, Text
 from callmark.reading.grammar import load as grammar
+from callmark.testing import check_nothing_is_lost, check_previews
 from feeding import by_characters, every_single_cut, joined, random_cuts, whole
 
 FOLDER = Path(__file__).parent / "cases"
@@ -39,6 +29,7 @@ MALFORMED_KEYS = {"code", "name", "raw"}
 def load() -> dict[str, dict[str, Any]]:
     """Return the cases by `file:name`, with `input`, `text` and `options` filled in."""
     cases = {}
+    told: dict[str, str] = {}  # by what is read and how, the case that says what comes out
     for path in sorted(FOLDER.glob("*.toml")):
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         assert content.keys() <= {"dialect", "case"}, path
@@ -53,6 +44,9 @@ def load() -> dict[str, dict[str, Any]]:
             case.setdefault("options", {})
             if "dialect" in content:
                 case["options"].setdefault("dialects", [content["dialect"]])
+            read = json.dumps([case["input"], sorted(case["options"].items())])
+            assert read not in told, f"{key}: has input and options of {told[read]}"
+            told[read] = key
             cases[key] = case
     return cases
 
@@ -135,24 +129,9 @@ def test_chunking_is_invisible(case):
 
 @each_case
 def test_nothing_is_lost(case):
-    end = 0
-    pieces = []
-    for event in whole(case["input"], **case["options"]):
-        if isinstance(event, Text | Call | Malformed | Markup):
-            piece = event.text if isinstance(event, Text) else event.raw
-            assert event.span == Span(end, end + len(piece))
-            assert piece
-            end = event.span.end
-            pieces.append(piece)
-    assert "".join(pieces) == case["input"]
+    check_nothing_is_lost(case["input"], **case["options"])
 
 
 @each_case
 def test_previews_tell_the_truth(case):
-    events = whole(case["input"], **case["options"])
-    previews: dict[int, str] = {}
-    for event in events:
-        if isinstance(event, ArgumentsDelta):
-            previews[event.index] = previews.get(event.index, "") + event.json
-        elif isinstance(event, Call):
-            assert same_json(json.loads(previews[event.index])) == same_json(event.arguments)
+    check_previews(case["input"], **case["options"])

@@ -110,6 +110,17 @@ def test_render_takes_what_parse_prints(tools):
         assert expected in failed.stderr
 
 
+@pytest.mark.parametrize("char", ["\u2028", "\x85"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_render_cuts_at_line_breaks_alone(char, end):
+    """Others stand in strings of JSON as they are, whatever Python's `splitlines` takes for the end of a line."""
+    calls = [f'[CALL: f({{"a": "x{char}y"}})]', "[CALL: g({})]"]
+    printed = run("parse", "--calls", text=" ".join(calls)).stdout.decode()
+    assert char in printed
+    text = printed.replace("\n", end)
+    assert run("render", text=text).stdout.decode() == "\n".join([*calls, ""])
+
+
 @pytest.mark.parametrize(
     "call",
     [

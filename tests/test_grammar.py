@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import logging
 import re
@@ -19,7 +18,6 @@ from lark.exceptions import UnexpectedInput
 from callmark import parse
 from callmark.dialects import Dialect, Form, dialects, expand, select
 from callmark.errors import DialectError
-from callmark.reading import grammar as module
 from callmark.reading.grammar import _WORDS, Grammar, Mismatch, _begins, _kind, flatten, load
 from callmark.testing import check_dialect, check_grammar
 from strategies import NASTY, calls, members, texts
@@ -538,10 +536,6 @@ def test_an_error_is_explained(name, text, position, message):
 def test_a_member_needs_no_explanation():
     assert named("call").explain("[CALL: f]") is None
     assert named("call").accepts("[CALL: f]", "marker")
-
-
-def test_the_example_in_the_docstring_holds():
-    assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ from callmark import (
 )
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, dialects, expand, select
+from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.model import QUOTING_TAG
 from callmark.dialects.prefixes import apart, merged, unfinished
 from callmark.dialects.rendering import fill
@@ -46,7 +47,7 @@ from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Argumen
 from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
-from callmark.reading.parameters import HOLD, plain_value
+from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
 from callmark.reading.rows import check_row_alone, sample_texts
 from callmark.reading.schemas import known_tools, scalar
@@ -921,7 +922,7 @@ PLAIN = ["x", "1", "01", "true", "null", "None", "[1, 2]", "['x', None]", '{"a":
 def test_a_typed_value_between_tags_is_read_alike_however_it_comes(row, data):
     """With blanks around it, and too long to be held or not: whole, where there is a fast path, and in chunks."""
     blanks = st.sampled_from(["", "", " ", "\n", " \n\t", "\r"])
-    size = data.draw(st.sampled_from([1, 1, 1, HOLD // 6, HOLD]), label="size")
+    size = data.draw(st.sampled_from([1, 1, 1, PLAIN_LIMIT // 6, PLAIN_LIMIT]), label="size")
     value = data.draw(st.tuples(blanks, st.sampled_from(PLAIN), blanks).map("".join), label="value") * size
     writing = row.writing
     places = {"key": "a", "value": value, "type": "object", "is_text": writing.is_text[1]}
@@ -931,7 +932,8 @@ def test_a_typed_value_between_tags_is_read_alike_however_it_comes(row, data):
     text = f"So: {text} and on"
     laws.check_nothing_is_lost(text, dialects=row, tools=tools)
     laws.check_previews(text, dialects=row, tools=tools)
-    laws.check_chunking(text, [*range(0, 80, 9), *range(HOLD, len(text), HOLD // 3)], dialects=row, tools=tools)
+    cuts = [*range(0, 80, 9), *range(PLAIN_LIMIT, len(text), PLAIN_LIMIT // 3)]
+    laws.check_chunking(text, cuts, dialects=row, tools=tools)
 
 
 TYPED = {"f": {"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {"type": ["object", "null"]}}}}

@@ -981,17 +981,15 @@ def cut(text, sizes):
     return pieces
 
 
-@given(TEXTS)
-def test_texts_are_nasty(text):
-    """The property above would say little if its texts were harmless; this counts what they hold."""
-    SEEN.append((bool(read(text)["tool_calls"]), "result" in text.lower()))
+def test_texts_are_nasty():
+    """The property above would say little if its texts were harmless."""
+    seen: list[tuple[bool, bool]] = []
 
+    @given(TEXTS)
+    def collect(text):
+        seen.append((bool(read(text)["tool_calls"]), "result" in text.lower()))
 
-SEEN: list[tuple[bool, bool]] = []
-
-
-def test_texts_were_nasty():
-    test_texts_are_nasty()
-    called, results = (sum(column) for column in zip(*SEEN, strict=True))
-    assert called > len(SEEN) / 20
-    assert results > len(SEEN) / 20
+    collect()
+    called, results = (sum(column) for column in zip(*seen, strict=True))
+    assert called > len(seen) / 20
+    assert results > len(seen) / 20

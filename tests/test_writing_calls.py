@@ -23,9 +23,8 @@ from callmark import (
     render_call,
     render_calls,
 )
-from callmark.dialects import values
+from callmark.dialects.limits import LENGTH_LIMIT, PLAIN_LIMIT
 from callmark.dialects.rendering import WrittenCall
-from callmark.reading.parameters import HOLD
 from callmark.reading.schemas import Parameters
 from callmark.testing import check_grammar, check_inverse
 from callmark.toolshapes import declared_types
@@ -147,24 +146,18 @@ def test_nesting_stops_where_reading_does(dialect, inner):
         render_call("f", nested(Limits().nesting), dialect)
 
 
-def test_limits_are_those_of_reading():
-    assert Limits().nesting == values.NESTING_LIMIT
-    assert Limits().arguments == values.LENGTH_LIMIT
-    assert values._PLAIN_LIMIT == HOLD
-
-
 @each_dialect
 def test_arguments_that_are_too_long_are_refused(dialect):
     with pytest.raises(UsageError, match="at most 1048576 characters"):
-        render_call("f", {"a": "x" * (values.LENGTH_LIMIT + 1)}, dialect)
+        render_call("f", {"a": "x" * (LENGTH_LIMIT + 1)}, dialect)
     check_inverse("f", {"a": "x" * 100_000, "b": "y"}, dialect, refusals=False)
 
 
-@pytest.mark.parametrize("length", [values._PLAIN_LIMIT - 3, values._PLAIN_LIMIT, values._PLAIN_LIMIT + 1])
+@pytest.mark.parametrize("length", [PLAIN_LIMIT - 3, PLAIN_LIMIT, PLAIN_LIMIT + 1])
 @pytest.mark.parametrize("dialect", ["qwen_xml", "glm"])
 @pytest.mark.parametrize("text", ["x", "1", '"', "\n"])
 def test_strings_around_the_length_up_to_which_types_are_found_out(dialect, length, text):
-    if text == "1" and length == values._PLAIN_LIMIT:  # raw it is a number, and in quotes it is too long
+    if text == "1" and length == PLAIN_LIMIT:  # raw it is a number, and in quotes it is too long
         with pytest.raises(UsageError, match="cannot express"):
             render_call("f", {"a": text * length}, dialect)
         return
@@ -173,7 +166,7 @@ def test_strings_around_the_length_up_to_which_types_are_found_out(dialect, leng
 
 @pytest.mark.parametrize("dialect", [row.name for row in dialects() if row.writing.typed])
 def test_a_number_whose_kind_is_told_is_as_long_as_reading_takes_it(dialect):
-    longest = 10 ** (values._PLAIN_LIMIT - 1)
+    longest = 10 ** (PLAIN_LIMIT - 1)
     check_inverse("f", {"a": longest}, dialect, refusals=False)
     with pytest.raises(UsageError, match="expected a number of at most 4096 characters, found 4097"):
         render_call("f", {"a": longest * 10}, dialect)

@@ -4,12 +4,13 @@
 `raw` in order gives the text back exactly. `CallStart` and `ArgumentsDelta` are previews for eyes, `Notice` is a
 remark; they own no text. Only a `Call` may be run.
 
-Everything here is a frozen `msgspec.Struct`, tagged by the key `type`; `msgspec.json.encode(event)` is the wire form
-everywhere (command line, stdio, HTTP, cases), and `event.to_dict()` gives the same as builtins. What a model wrote may
-hold half of a surrogate pair, which UTF-8 cannot: such a `text` or `raw` stays as it is, `msgspec.json.encode` raises
-UnicodeEncodeError, and `json.dumps(event.to_dict())` writes an escape. Never so `Call.arguments`. Positions are code
-points from the start of the stream, half-open. An event's `repr` shows names, places and codes, but `...` for what a
-model wrote or would be told, as it stands in logs and tracebacks in the end; `to_dict` gives all of it.
+Everything here is a frozen `msgspec.Struct`, and each event is tagged by the key `type` (a `Span` and a `Repair`, which
+stand in events, are not); `msgspec.json.encode(event)` is the wire form everywhere (command line, stdio, HTTP, cases),
+and `event.to_dict()` gives the same as builtins. What a model wrote may hold half of a surrogate pair, which UTF-8
+cannot: such a `text` or `raw` stays as it is, `msgspec.json.encode` raises UnicodeEncodeError, and
+`json.dumps(event.to_dict())` writes an escape. Never so `Call.arguments`. Positions are code points from the start of
+the stream, half-open. An event's `repr` shows names, places and codes, but `...` for what a model wrote or would be
+told, as it stands in logs and tracebacks in the end; `to_dict` gives all of it.
 
 `gc=False` keeps the cycle collector from tracking events (80 ns to build one instead of 400 for a frozen dataclass);
 it is safe because an event never refers to itself.
@@ -189,7 +190,9 @@ class Malformed(_Event, frozen=True, gc=False, tag="malformed"):
 
 
 class Markup(_Event, frozen=True, gc=False, tag="markup"):
-    """Markup that belongs to no single call: a section's opener and closer, a trigger line, a reasoning tag."""
+    """What is no part of a call: a section's opener and closer, a trigger line, a reasoning tag. A `SnapshotFeeder`
+    gives a whole call so which it has reported before.
+    """
 
     span: Span
     raw: str

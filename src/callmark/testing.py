@@ -28,11 +28,12 @@ from types import TracebackType
 from typing import Any, Final
 
 from callmark.dialects import Dialect, dialects, expand, select, selected
+from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
-from callmark.reading.grammar import GrammarCall, Mismatch, Place, load
+from callmark.reading.grammar import GrammarCall, Mismatch, Place, Start, load
 from callmark.reading.options import EVERYWHERE, Limits
-from callmark.reading.parameters import HOLD, plain_value
+from callmark.reading.parameters import plain_value
 from callmark.reading.parser import Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
 from callmark.reading.rows import check_row_alone, sample_texts
@@ -66,10 +67,10 @@ STEPS_PER_CHUNK: Final = HOLD_LIMIT
 
 _CUT_EVERYWHERE: Final = 300  # characters of a text that is cut at every place: the work grows with the square
 _CHUNK_LENGTHS: Final = (1, 2, 3, 7, 64)
-_DELTA_LIMIT: Final = 7 * HOLD  # JSON characters: the longest stretch that is held, each character as \uXXXX
+_DELTA_LIMIT: Final = 7 * PLAIN_LIMIT  # JSON characters: the longest stretch that is held, each character as \uXXXX
 _DETOUR: Final = 2 * RECOVERY  # characters behind an error that are wanted before going on is decided
-_ONCE: Final = 3 * HOLD  # steps that a text takes once, however long it is: a word that goes beyond its limit
-_ONCE_IN_CHUNKS: Final = 40 * HOLD  # what is held behind that is looked at again some thirty times
+_ONCE: Final = 3 * PLAIN_LIMIT  # steps that a text takes once, however long it is: a word that goes beyond its limit
+_ONCE_IN_CHUNKS: Final = 40 * PLAIN_LIMIT  # what is held behind that is looked at again some thirty times
 _BRACKETS: Final = "[{("
 
 
@@ -226,15 +227,15 @@ def check_little_is_withheld(text: str, *, bound: int = HOLD_LIMIT, **options: A
     emitted = 0
     begun: int | None = None  # the call that is open
     pending: list[tuple[int, int]] = []  # where the text that is withheld begins, how much has come
-    late: set[int] = set()  # calls whose arguments may stand before their name
+    named: set[int] = set()  # how much had come where a name was known: arguments that stood before it come with it
     tiles: dict[int, Event] = {}
     for position, char in [*enumerate(text, 1), (len(text), "")]:
         for event in parser.feed(char) if char else parser.finish():
             if isinstance(event, CallStart):
                 begun = event.index
-                late.add(position)
+                named.add(position)
             elif isinstance(event, ArgumentsDelta):
-                if len(event.json) > _DELTA_LIMIT and position not in late:
+                if len(event.json) > _DELTA_LIMIT and position not in named:
                     raise AssertionError(
                         f"law 4, little is withheld: expected at most {_DELTA_LIMIT} characters of arguments at once, "
                         f"found {len(event.json)} of call {event.index} at {position}\ntext: {text!r}"
@@ -398,9 +399,10 @@ def check_grammar(dialect: str | Dialect, text: str) -> None:
     heads = [head for form in row.forms for head in [Pattern(expand(form.head)).match(text)] if head and form.alone]
     for head in heads[:1]:
         options["nonce"] = head["nonce"] if "nonce" in head.re.groupindex else None
-    for start in ("marker", "call"):
+    starts: tuple[Start, ...] = ("marker", "call")
+    for start in starts:
         try:
-            expected = load(row).read(text, "marker" if start == "marker" else "call")
+            expected = load(row).read(text, start)
         except Mismatch:
             continue
         if start == "marker" or heads:
@@ -490,7 +492,7 @@ def _typed(value: JsonValue, read: JsonValue, nesting: int, texts: Collection[Pl
         items = read if isinstance(read, list) and len(read) == len(value) else [None] * len(value)
         both = enumerate(zip(value, items, strict=True))
         return [_typed(item, other, nesting - 1, texts, (*place, at)) for at, (item, other) in both]
-    if place in texts or (len(value) > HOLD and read == value):
+    if place in texts or (len(value) > PLAIN_LIMIT and read == value):
         return value
     return plain_value(value, None, nesting)[1]
 

@@ -35,7 +35,8 @@ MAPPING: Final = (dict, Mapping)
 _ESCAPED = re.compile("(?:%[0-9A-Fa-f]{2})+")  # of a URI: references are URIs
 UNIONS: Final = ("anyOf", "oneOf", "allOf")
 """The keywords that put schemas together."""
-_LONGEST: Final = 10**4300  # from here on CPython refuses to write an integer; no float is there but infinity
+DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
+_LONGEST: Final = 10**DIGITS_LIMIT  # from here on CPython refuses to write an integer; no float is there but infinity
 _DEPTH_LIMIT: Final = 8  # references and unions inside of each other that are followed for a type
 
 

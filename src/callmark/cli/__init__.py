@@ -1,9 +1,10 @@
 """The command line: read model output from a file or a pipe, write what goes to a model, and look things up.
 
 Thin: each command calls one function of a room, and the commands of a room are in a module of its name. What is done
-here is input, output and exit codes, which are those of grep: 0 where calls were found, 1 where none were, 2 for misuse
-and for what cannot be read or written. A reader that goes away (`| head -1`) ends the command quietly with 141, Ctrl-C
-with 130.
+here is input, output and exit codes. `parse`, `detect` and `explain` have those of grep: 0 where calls, dialects or
+findings were found, 1 where none were; `lint`, which looks for what is wrong, the other two ways round; the others end
+with 0 whatever they found. 2 is for misuse and for what cannot be read or written. A reader that goes away
+(`| head -1`) ends the command quietly with 141, Ctrl-C with 130.
 
 Output is written and flushed after each piece of input. Into a pipe, or with `--json`, it is the wire form of the
 events, one JSON text on a line; on a terminal it is made for eyes (`callmark.display`).

@@ -91,7 +91,7 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
     try:
         rows = [(1, msgspec.json.decode(text))]
     except (ValueError, RecursionError):
-        lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         rows = [(number, decode_json(line.encode(), f"line {number}: expected a call as JSON"))
                 for number, line in lines]  # fmt: skip
     calls = [

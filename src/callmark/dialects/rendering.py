@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT
 from callmark.dialects.model import PLACE, Dialect, Form, Writing, expand
 from callmark.dialects.values import (
-    LENGTH_LIMIT,
-    NESTING_LIMIT,
     Declared,
     Unwritable,
     as_json,

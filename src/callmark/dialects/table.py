@@ -35,6 +35,11 @@ _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
+_K2_CALL = (
+    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
+    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+{ws}<)[\w./\-]{1,127}+){0,3}+)"
+    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}"
+)
 _K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
 _KEY = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"  # in any quotes
 _NAME = r"[\"']?{name}[\"']?"
@@ -694,16 +699,10 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=r"<\|tool_calls?_section_begin\|>",
-                head=(
-                    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
-                    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
-                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}{object}"
-                ),
+                head=_K2_CALL + "{object}",
                 body="json",
                 loose_heads=(
-                    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
-                    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+[ \t\r\n]*+<)[\w./\-]{1,127}+){0,3}+)"
-                    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}(?P<missing>)(?P<empty><\|tool_call_end\|>)",
+                    _K2_CALL + r"(?P<missing>)(?P<empty><\|tool_call_end\|>)",
                     r"<\|tool_call_begin\|>{ws}(?P<id>functions\.(?P<name>[^\W\d][\w./\-]{0,127}+):[0-9]{1,9}+){ws}(?P<missing>)(?=\{)",
                 ),
                 tail=r"{ws}<\|tool_call_end\|>",
@@ -1561,9 +1560,10 @@ def _quoted(form: Form) -> Form:
     return replace(form, broken_by=_MARKERS) if form.value_end in ('"', "'") else form
 
 
-_STANDING = [form for row in _ROWS for form in row.forms if form.explicit and not (form.line_start or form.text_start)]
+_OTHERS = [form for row in _ROWS if row.name != "call" for form in row.forms]
+_STANDING = [form for form in _OTHERS if form.explicit and not (form.line_start or form.text_start)]
 _BEGINS = [begin for form in _STANDING for begin in (form.opener, form.head if form.alone else "") if begin]
-_MARKERS = tuple(dict.fromkeys([rf"\[{_CALL}:{{ws}}{{name}}{{ws}}[(\]]", *_BEGINS]))
+_MARKERS = (rf"\[{_CALL}:{{ws}}{{name}}{{ws}}[(\]]", *dict.fromkeys(_BEGINS))
 """What begins a marker of a dialect that is listened for by default, wherever on a line; of `call` in any spelling."""
 
 BUILTIN: tuple[Dialect, ...] = tuple(map(_beside_others, _ROWS))

@@ -12,20 +12,15 @@ import re
 from collections.abc import Callable
 from html import escape
 from math import isfinite
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
+from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, PLAIN_LIMIT
 from callmark.dialects.model import Form, Writing, anonymous, expand
 from callmark.errors import UsageError
-from callmark.toolshapes import BRACKETS, Types, type_of
+from callmark.toolshapes import BRACKETS, DIGITS_LIMIT, Types, type_of
 
 Declared: TypeAlias = Callable[[str], Types]
 """Gives the declared types of a parameter, none where nothing is declared."""
-
-NESTING_LIMIT: Final = 64  # of reading's Limits, as the next one: what is written must be read
-LENGTH_LIMIT: Final = 1_048_576
-_DIGITS: Final = 4300
-_PLAIN_LIMIT: Final = 4096
-"""Characters of a raw value up to which reading finds out what it is; what is longer is a string."""
 
 _LONE = re.compile(r"[\ud800-\udfff]")
 PYTHON_NAME = re.compile(r"[^\W\d]\w{0,127}")
@@ -46,8 +41,8 @@ def checked(value: Any, depth: int = NESTING_LIMIT, where: str = "arguments") ->
             raise UsageError(f"{where}: expected text that UTF-8 can hold, found half of a surrogate pair")
         return value
     if isinstance(value, int):
-        if abs(value) >= 10**_DIGITS:
-            raise UsageError(f"{where}: expected an integer of at most {_DIGITS} digits, found one that is longer")
+        if abs(value) >= 10**DIGITS_LIMIT:
+            raise UsageError(f"{where}: expected an integer of at most {DIGITS_LIMIT} digits, found one that is longer")
         return value
     if isinstance(value, float):
         if not isfinite(value):
@@ -193,10 +188,10 @@ def _typed_ways(value: Any) -> list[tuple[str, str]]:
     """Return the texts of a value whose kind is told, each with the kind: JSON can say a string that ends early."""
     if isinstance(value, str):
         quoted = _without_tags(as_json(value))
-        return [(value, "string"), *([(quoted, "null")] if len(quoted) <= _PLAIN_LIMIT else [])]
+        return [(value, "string"), *([(quoted, "null")] if len(quoted) <= PLAIN_LIMIT else [])]
     text = as_json(value)
-    if len(text) > _PLAIN_LIMIT and not isinstance(value, dict | list):
-        raise Unwritable(f"expected a number of at most {_PLAIN_LIMIT} characters, found {len(text)}")
+    if len(text) > PLAIN_LIMIT and not isinstance(value, dict | list):
+        raise Unwritable(f"expected a number of at most {PLAIN_LIMIT} characters, found {len(text)}")
     return [(way, type_of(value).replace("integer", "number")) for way in (text, _without_tags(text))]
 
 
@@ -227,7 +222,7 @@ def _ways(value: Any, types: Types, key: str) -> list[tuple[str, str]]:
 def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
     if not isinstance(value, str):
         text = as_json(value)
-        longest = _PLAIN_LIMIT
+        longest = PLAIN_LIMIT
         if isinstance(value, dict | list):
             kept = not types or type_of(value) in types
             if types and types <= {"object", "array", "null"}:
@@ -237,12 +232,12 @@ def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
             kept = kept or (value is not None and "string" not in types and text not in types.members)
         ways = [way for way in (text, _without_tags(text)) if len(way) <= longest]
         if not kept or not ways:
-            found = " or ".join(sorted(types)) or f"text, as it is longer than {_PLAIN_LIMIT} characters"
+            found = " or ".join(sorted(types)) or f"text, as it is longer than {PLAIN_LIMIT} characters"
             raise Unwritable(
                 f"expected for {key!r:.40} a value that is read as it is, found one that is read as {found}"
             )
         return ways
-    if len(value) > _PLAIN_LIMIT:
+    if len(value) > PLAIN_LIMIT:
         if types and types <= {"object", "array", "null"}:
             raise Unwritable(f"expected {' or '.join(sorted(types))} for {key!r:.40}, found a string")
         return [value]
@@ -258,7 +253,7 @@ def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
         return [value]
     quoted = _without_tags(as_json(value))
     plain = [] if is_json(value) else [value]
-    return plain + ([quoted] if len(quoted) <= _PLAIN_LIMIT else [])
+    return plain + ([quoted] if len(quoted) <= PLAIN_LIMIT else [])
 
 
 def is_json(text: str) -> bool:

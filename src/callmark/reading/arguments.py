@@ -27,10 +27,10 @@ from callmark.reading.lookahead import (
     follows,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.schemas import DIGITS_LIMIT, Parameters, scalar
+from callmark.reading.schemas import Parameters, scalar
 from callmark.reading.strings import CURLY, RAW_PREFIX
 from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
-from callmark.toolshapes import Types
+from callmark.toolshapes import DIGITS_LIMIT, Types
 
 BARE_LIMIT: Final = DIGITS_LIMIT + 1
 """Characters of a bare word, which is held until it ends: as many as an integer with its sign may have."""

@@ -22,7 +22,7 @@ from callmark.reading.patterns import Pattern, Section
 DEPTH: Final = 8
 """Open brackets up to which closers are repaired: with the blanks between them they fit into patterns.HOLD_LIMIT."""
 
-_BLANKS: Final = r"[ \t\r\n]{0,64}+"
+_BLANKS: Final = expand("{ws}")
 _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
 _WIDE: Final = re.compile("[）］】｝]")
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
@@ -30,7 +30,7 @@ _NO_MEMBERS: Final = rf"(?={_BLANKS}[^\s,:=)\]}}，：＝）］】｝])"
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
 _STOPS: Final = (
-    r"(?=[ \t\r\n]{0,64}+(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
+    rf"(?={_BLANKS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
     r"|<(?:end_of_turn|eos)>|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>))"
 )
 """The end of a model's turn, as the token that says it: hosts leave it in the text, and nothing can follow it."""

@@ -7,6 +7,7 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING, Final
 
+from callmark.dialects import expand
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.patterns import Pattern
@@ -22,8 +23,8 @@ HELD: Final = True
 
 
 _X: Final = "[0-9a-fA-F]"
-_FENCE: Final = Pattern(r"[ \t\r\n]{0,64}+(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)")
-_FENCE_END: Final = Pattern(r"[ \t\r\n]{0,64}+```")
+_FENCE: Final = Pattern(expand(r"{ws}(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)"))
+_FENCE_END: Final = Pattern(expand("{ws}```"))
 _BACKSLASHES: Final = (
     re.compile(r'[^\\"}]++|}'),  # a brace for itself: with it, the value may be over
     re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),

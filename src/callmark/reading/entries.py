@@ -19,7 +19,7 @@ from callmark.errors import DialectError
 from callmark.events import Repair, Span
 from callmark.reading.patterns import Pattern, Patterns, Section, patterns
 
-_tag_follows: Final = re.compile(r"[ \t\r\n]{0,64}+(?:[<\[]|\Z)").match
+_tag_follows: Final = re.compile(expand(r"{ws}(?:[<\[]|\Z)")).match
 _bracket_follows: Final = re.compile(r"\)|\Z").match
 
 

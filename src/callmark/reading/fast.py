@@ -12,11 +12,11 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Final, TypeAlias
 
+from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.parameters import (
-    HOLD,
     declared,
     elements_in,
     empty_container,
@@ -211,7 +211,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
         types, is_json = declared(found, key, parameters) if told else (None, False)
         if form.item and empty_container(text, types):
             return at
-        if len(text) <= HOLD:
+        if len(text) <= PLAIN_LIMIT:
             json, values[key] = plain_value(text, types, depth_limit - 1)
             if told and json[0] == '"' and is_sloppy(text, types, is_json):
                 return at

@@ -148,7 +148,7 @@ class ObjectReader:
     """Reader of one JSON object, which begins with the brace at position `start` of the stream.
 
     `status` is OPEN, DONE or STUCK. Cost: each character once, some 40 nanoseconds, long strings 2; what is held back
-    (at most HOLD characters) once more for each chunk.
+    (at most _HOLD characters) once more for each chunk.
     """
 
     waits = None  # as of `pairs.PairsReader`

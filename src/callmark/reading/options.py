@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from callmark.dialects import Dialect
+from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT
 from callmark.errors import UsageError
 
 Tolerance: TypeAlias = Literal["strict", "lenient", "salvage"]
@@ -24,8 +25,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     calls       64 per stream: what a model can mean; later markers are left as text, and a Notice says so
     """
 
-    nesting: int = 64
-    arguments: int = 1_048_576
+    nesting: int = NESTING_LIMIT
+    arguments: int = LENGTH_LIMIT
     calls: int = 64
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from callmark.dialects import expand
 from callmark.events import Repair
 from callmark.reading.embedded import DONE, OPEN
 from callmark.reading.lookahead import KEY_PATTERN
@@ -26,7 +27,7 @@ from callmark.reading.values import FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALU
 
 _HOLD: Final = 200  # characters that are waited for: a value and the next key
 
-_BLANKS: Final = r"[ \t\r\n]{0,64}+"
+_BLANKS: Final = expand("{ws}")
 _NEXT: Final = rf"(?P<key>{KEY_PATTERN}){_BLANKS}(?P<equals>=)"
 _END: Final = rf"{_BLANKS}(?:,{_BLANKS}{_NEXT}|\))"
 _FIRST_KEY: Final = Pattern(_BLANKS + _NEXT)

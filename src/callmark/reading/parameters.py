@@ -9,8 +9,8 @@ Where a form names an `item`, or tags say so, a value may hold elements instead 
 what ends one, stands for a bracket of JSON, in any depth within the limit.
 
 A value whose declared type is a string is previewed as it comes. One that is not declared, or that may be an object or
-an array as well, may turn out to be JSON, so it is held until it ends, but never longer than HOLD characters: what is
-longer is text. The interface is that of `values.ValueReader`, and so are the invariants.
+an array as well, may turn out to be JSON, so it is held until it ends, but never longer than PLAIN_LIMIT characters:
+what is longer is text. The interface is that of `values.ValueReader`, and so are the invariants.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects import Form
+from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, DATA, HOLD_LIMIT, Pattern, Patterns
+from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import ValueReader
 from callmark.toolshapes import BRACKETS, Types
 
-HOLD: Final = 4096
-"""Characters of a value that are held back while its type is open."""
 CONTAINERS: Final = frozenset({"object", "array", "null"})
 """Types of which a value that is longer is still read as JSON."""
 
@@ -45,7 +44,7 @@ _BLANK: Final = " \t\r\n"
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})
-_ENTITY: Final = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);")
+_ENTITY: Final = re.compile(ENTITY)
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
@@ -122,7 +121,7 @@ class ParametersReader:
         return self._between.waits if self._state == _BETWEEN else None
 
     def _hold(self, chunk: str) -> object:
-        if self._breaks(chunk) is not None or self._held_size + len(chunk) > HOLD:
+        if self._breaks(chunk) is not None or self._held_size + len(chunk) > PLAIN_LIMIT:
             return chunk
         self._held.append(chunk)
         self._held_size += len(chunk)
@@ -318,7 +317,7 @@ class ParametersReader:
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":
-            stopped = self._take(_character(found["entity"][1:-1]), end)
+            stopped = self._take(_character(found["entity"]), end)
             if self.status == DEAD:
                 return stopped
         else:
@@ -393,7 +392,7 @@ class ParametersReader:
             return stop
         self._held.append(piece)
         self._held_size += len(piece)
-        if self._held_size > HOLD:
+        if self._held_size > PLAIN_LIMIT:
             held = "".join(self._held)
             self._held = []
             if is_long_json(held, self._declared, self._is_json):
@@ -502,7 +501,7 @@ def key_of(found: re.Match[str], form: Form) -> str:
     key: str = found["key"] if not form.member or "key" in found.re.groupindex else ""
     if form.key_encoding == "raw" or "&" not in key:
         return key
-    return _ENTITY.sub(lambda entity: _character(entity[1]), key)
+    return _ENTITY.sub(lambda entity: _character(entity[0]), key)
 
 
 def may_wrap(key: str, form: Form, parameters: Parameters | None) -> bool:
@@ -547,7 +546,7 @@ def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> t
 def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value that begins with `text` and is too long to be held is read as JSON, as a container may be."""
     if is_json:
-        return text[:HOLD].lstrip(_BLANK)[:1] in ("{", "[")
+        return text[:PLAIN_LIMIT].lstrip(_BLANK)[:1] in ("{", "[")
     return types is not None and types <= CONTAINERS
 
 
@@ -567,10 +566,11 @@ def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
 
 def _character(entity: str) -> str:
     """Return the character that an entity of XML stands for; one that XML does not allow stands for itself."""
-    if entity[0] != "#":
-        return {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}[entity]
-    code = int(entity[2:], 16) if entity[1] == "x" else int(entity[1:])
-    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else f"&{entity};"
+    name = entity[1:-1]
+    if name[0] != "#":
+        return {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}[name]
+    code = int(name[2:], 16) if name[1] == "x" else int(name[1:])
+    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else entity
 
 
 def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[str, JsonValue]:

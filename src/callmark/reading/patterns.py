@@ -288,19 +288,19 @@ RECOVERY_MARGIN: Final = 9
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
 _FENCE: Final = re.compile("```|~~~")
-_OBJECT = Pattern(r"[ \t\r\n]{0,64}+(?=\{)")
+_OBJECT = Pattern(expand(r"{ws}(?=\{)"))
 _ENVELOPE = Pattern(
-    r'[ \t\r\n]{0,64}+\{[ \t\r\n]{0,64}+"name"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+'
-    r'"(?P<name>[^ "\\\x00-\x1f\ud800-\udfff]{1,128}+)"[ \t\r\n]{0,64}+,'
-    r'[ \t\r\n]{0,64}+"(?:arguments|parameters)"[ \t\r\n]{0,64}+:[ \t\r\n]{0,64}+(?=\{)'
+    expand(
+        r'{ws}\{{ws}"name"{ws}:{ws}"(?P<name>[^ "\\\x00-\x1f\ud800-\udfff]{1,128}+)"{ws},'
+        r'{ws}"(?:arguments|parameters)"{ws}:{ws}(?=\{)'
+    )
 )
 _ENVELOPE_KEYS: Final = frozenset({"name", "arguments", "parameters"})
 DATA: Final = frozenset({"kept", "foreign"})
 """What looks like the end of a value, and is none of it: the two groups of the last alternative of a `Stop`."""
-_XML: Final = (
-    r"(?P<cdata><!\[CDATA\[)",
-    "(?P<entity>&(?:lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);)",
-)
+ENTITY: Final = "&(?:lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);"
+"""What XML writes for a character."""
+_XML: Final = (r"(?P<cdata><!\[CDATA\[)", f"(?P<entity>{ENTITY})")
 _BEGIN: Final = {"json": _OBJECT, "arguments": _OBJECT, "envelope": _ENVELOPE}
 
 
@@ -313,7 +313,7 @@ class Patterns:
     blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
     recovery   where a broken marker may end: the first of these that is found; of a bracket there are two, of which
-               the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is that's end
+               the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is its end
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
     whole      of `parameters`: the value is the whole of the arguments

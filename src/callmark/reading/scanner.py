@@ -89,9 +89,7 @@ class Plan:
                         loose += [Entry("opener", other, dialect, compiled, shared) for other in compiled.loose_openers]
                 if form.alone:
                     strict.append(Entry("head", compiled.head, dialect, compiled))
-                if form.alone and tolerant:
-                    loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose]
-                if form.alone:
+                    loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose if tolerant]
                     refused += [Entry("refused", head, dialect, compiled) for head in compiled.refused]
             for form in dialect.variants if tolerant else ():
                 compiled = patterns(form)

@@ -30,11 +30,10 @@ from typing import Any, Final
 
 from callmark.errors import ToolsError
 from callmark.reading.patterns import Remembered
-from callmark.toolshapes import MAPPING, UNIONS, Types, branches, declared_types, listed, parts
+from callmark.toolshapes import DIGITS_LIMIT, MAPPING, UNIONS, Types, branches, declared_types, listed, parts
 
 ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
-DIGITS_LIMIT: Final = 4300  # CPython's own limit for the digits of an int, which bounds a quadratic conversion
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null", **PYTHON_LITERALS}

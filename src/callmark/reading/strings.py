@@ -157,7 +157,7 @@ class StringReader:
         python: bool = False, path: bool = False, key: bool = False, direct: bool = False, delimited: bool = False,
         opened: str = "",
     ) -> None:
-        """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to go no on.
+        """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to stop.
 
         ends      what stands behind a quote that ends it; None where every quote does
         refuses   what shows behind a quote that it ended the string, and that something is wrong
