@@ -344,7 +344,7 @@ def test_what_was_said_before_native_calls_is_guarded():
     assert said("<pre>\n<code>x</code>") == "<\\pre>\n<code>x</code>\n[CALL: f({})]"
     assert said("<pre>x</pre> a </code>") == "<pre>x</pre> a </code>\n[CALL: f({})]"
     assert said("I write [CALL: g()].") == "I write [\\CALL: g()].\n[CALL: f({})]"
-    assert said("< think >a") == "< think >a\n</ think >\n[CALL: f({})]"
+    assert said("<think >a") == "<think >a\n</think >\n[CALL: f({})]"
     assert said("x\r```") == "x\r```\n```\n[CALL: f({})]"
     assert said("\ufeff~~~\n<think>") == "\ufeff~~~\n<think>\n~~~\n[CALL: f({})]"
     assert said("x\r> a <think>") == "x\r> a <\\think>\n[CALL: f({})]"

@@ -77,17 +77,17 @@ class Contexts:
         return "quote" if ">" in line and QUOTE.match(line) else None
 
     def pass_marker(self, raw: str) -> None:
-        """Take a marker that has been passed over: what it holds opens and closes nothing, its line breaks count."""
+        """Take a marker that has been passed over: what it holds opens and closes nothing, but each LF ends a line."""
         if self.kept:
             self.read()
         if self._ticks:
             self._end_run()
         self._sole = False
-        if "\n" in raw or "\r" in raw:
+        if "\n" in raw:
             if self._special:
                 self._end_line()
             self._line = ""
-            if raw.endswith(("\n", "\r")):
+            if raw.endswith("\n"):
                 return
         if not self._line or "~" in self._line:  # tildes on both sides of a marker are no fence
             self._line += "."
