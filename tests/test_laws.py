@@ -1487,6 +1487,12 @@ def test_what_a_pattern_looks_at_is_counted(pattern, most):
     assert reach(f"(?=(?:{pattern})*)") > HOLD_LIMIT
 
 
+def test_a_text_that_no_json_reader_takes_may_be_a_declared_string():
+    anything = {"type": "object", "additionalProperties": {"type": ["object", "string"]}}
+    text = '<function=f><parameter=d>{"x": 1, "x": 2}</parameter></function>'
+    laws.check_all(text, tools=[{"name": "f", "parameters": anything}])
+
+
 @pytest.mark.parametrize("blanks", [1, 24, 25, 64, 65])
 def test_blanks_wherever_a_head_has_room_for_them_make_it_no_longer_than_what_is_held(blanks):
     aside = [*('"type"', ":", '"' + "x" * 60 + '"', ",")]

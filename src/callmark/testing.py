@@ -31,6 +31,7 @@ from callmark.dialects import Dialect, dialects, expand, select, selected
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
+from callmark.reading.decoder import Undecodable
 from callmark.reading.grammar import GrammarCall, Mismatch, Place, Start, load
 from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parameters import plain_value
@@ -494,7 +495,10 @@ def _typed(value: JsonValue, read: JsonValue, nesting: int, texts: Collection[Pl
         return [_typed(item, other, nesting - 1, texts, (*place, at)) for at, (item, other) in both]
     if place in texts or (len(value) > PLAIN_LIMIT and read == value):
         return value
-    return plain_value(value, None, nesting)[1]
+    try:
+        return plain_value(value, None, nesting)[1]
+    except Undecodable:  # a schema that knows strings as well lets such a text be one
+        return value
 
 
 # Writing.
