@@ -251,6 +251,14 @@ def test_an_opener_of_one_character_is_made_another_one():
     assert neutralized_inside("a\n@{} é{}", dialects=own) == "a\n＠{} \ufffd{}"
 
 
+@pytest.mark.parametrize("text", ['{"name":"f","arguments":{}}\n ', '{"a":1}\n ', '"x"\n \n ', " [1] \r\n   "])
+def test_json_with_blanks_behind_it_stays_json(text):
+    """An opener may begin with a blank where a line begins."""
+    written = neutralize(text)
+    assert json.loads(written) == json.loads(text)
+    check_neutral(text)
+
+
 def test_json_whose_own_structure_is_an_opener_is_written_as_prose():
     own = row("own", Form(head=r"\[(?P<name>null)(?=,)", body="json", begins="["))
     assert neutralized_inside('[null, "[null,"]', dialects=own) == '[\\null, "[\\null,"]'

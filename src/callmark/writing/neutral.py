@@ -176,7 +176,11 @@ class Openers:
             pieces += [text[done:place], *(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))]
             done = place + 1
         written = "".join([*pieces, text[done:]])
-        return None if next(self._found(written), None) is not None else written
+        cut = next(self._found(written), -1)
+        if cut >= len(written.rstrip(" \t\r\n")):  # blanks behind the value, with which an opener may begin
+            written += "\n"
+            cut = next(self._found(written), -1)
+        return written if cut < 0 else None
 
     def _found(self, text: str) -> Iterator[int]:
         """Yield where each opener begins, one that the end of the text cuts among them."""
