@@ -1326,6 +1326,18 @@ def test_nothing_is_looked_ahead_for_that_is_longer_than_what_is_held(form):
     assert max(looked_at) <= HOLD_LIMIT
 
 
+@pytest.mark.parametrize("blanks", [0, 1, 63, 64, 65, 66, 129])
+def test_so_many_blanks_are_as_many_wherever_the_text_is_cut(blanks):
+    some = " " * blanks
+    for text in (
+        f'[CALL: f({{"a":"",{some}"b"{some}',
+        f'[CALL: f({{"a":"x"{some},{some}"b"{some}:{some}1}}{some})]',
+        f'<function_call><tool>f</tool><args_json>```\n{{"a":1}}\n{some}```{some}</args_json></function_call>',
+        f'<function_call><tool>f</tool><args_json>```\n{{"a":1}}{some}``',
+    ):
+        check_chunking(text)
+
+
 def test_a_key_is_as_long_wherever_the_text_is_cut():
     for size in (31, 32, 33, 127):
         for times in (1, 7, 8):

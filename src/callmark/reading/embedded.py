@@ -24,7 +24,7 @@ HELD: Final = True
 
 _X: Final = "[0-9a-fA-F]"
 _FENCE: Final = Pattern(expand(r"{ws}(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)"))
-_FENCE_END: Final = Pattern(expand("{ws}```"))
+_FENCE_END: Final = "```"
 _BACKSLASHES: Final = (
     re.compile(r'[^\\"}]++|}'),  # a brace for itself: with it, the value may be over
     re.compile(rf'\\(?:["\\/bfnrt]|u[dD][89abAB]{_X}{{2}}\\u[dD][c-fC-F]{_X}{{2}}|u{_X}{{4}})'),
@@ -98,13 +98,14 @@ class Embedded:
                 return base + done
         rest = text[done:]
         if self._fence == "open" and reader.status == DONE:
-            closing = _FENCE_END.match(rest)
-            if closing is None and _FENCE_END.may_match(rest, 0):
-                self._held = rest
+            run = rest.lstrip(" \t\r\n")  # blanks are counted nowhere: else it would matter in which pieces they come
+            if _FENCE_END.startswith(run):
+                self._held = run if run != _FENCE_END else ""
+                self._fence = "open" if run != _FENCE_END else ""
                 return end
-            if closing is not None:
+            if run.startswith(_FENCE_END):
                 self._fence = ""
-                done, rest = done + closing.end(), rest[closing.end() :]
+                done, rest = end - base - len(run) + len(_FENCE_END), run[len(_FENCE_END) :]
         self._held = rest if reader.status == OPEN else ""
         if reader.status == DONE and rest.strip(" \t\r\n"):
             return base + done + len(rest) - len(rest.lstrip(" \t\r\n"))

@@ -286,8 +286,8 @@ class ObjectReader:
             held = comma = -1
             row = _AFTER[stack[-1]]
             at = end
-        if held >= 0 and at - held <= _HOLD:
-            at = held  # a quote that stands longer ago is certain: it ends the string
+        if held >= 0 and at - held - 1 <= _HOLD:
+            at = held  # a quote with more blanks behind it is certain: it ends the string, as in `values`
             row = held_row
         elif comma >= 0:
             status = STUCK if at - comma > _HOLD else status
