@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from callmark.dialects.fences import INDENT
-from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.model import Dialect, Form, Writing, respelled
 
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
@@ -16,18 +16,18 @@ _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
-_FEW = r"[ \t\r\n]{0,24}+"  # where so many blanks may stand that with {ws} a head would be longer than what is held
-_WRAPPED_FIRST = (  # as an API for native calls has them
-    r"(?P<told>)(?=\{{ws}\"type\"{ws}:{ws}\"function\"{ws},{ws}\"function\"{ws}:{ws}\{{ws}\"name\"{ws}:{ws}"
-    + _TOOL + r"{ws},{ws}\"arguments\"{ws}:)"  # behind `parameters` a definition has its schema
-).replace("{ws}", _FEW)  # fmt: skip
+_FEW = "[ \\t\\r\\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
+_WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
+    r"(?P<told>)(?=\{{ws}\"type\"{few}:{few}\"function\"{few},{ws}\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
+    + _TOOL + r"{few},{ws}\"arguments\"{few}:)"
+).replace("{few}", _FEW)  # fmt: skip
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
-    r"\{{ws}\"tool_calls\"{ws}:{ws}\[{ws}(?=\{{ws}"
-    r"(?:\"(?:id|type|index)\"{ws}:{ws}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){ws},{ws}){0,3}+"
-    r"(?:\"function\"{ws}:{ws}\{{ws})?\"name\"{ws}:{ws}" + _TOOL + r"{ws},)"
-).replace("{ws}", _FEW)
+    r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
+    r"(?:\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}){0,3}+"
+    r"(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + _TOOL + r"{few},)"
+).replace("{few}", _FEW)
 _BARE_CALLS = r"\[{ws}(?=(?P<tool>[^\W\d][\w.:/\-]{0,127}+){ws}\()"
 _BARE: dict[str, Any] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
 _DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
@@ -64,7 +64,9 @@ _QWEN_SECTION: dict[str, Any] = {
 }
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
 _QWEN_NESTED = r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)"
-_QWEN_BEHIND = rf"(?:{{ws}}</(?:seed:)?tool_call>|(?:{{ws}})?(?:{_QWEN_NESTED}))"  # a call whose own closer is missing
+_QWEN_BEHIND = (  # a call whose own closer is missing
+    r"(?:{ws}(?:</(?:seed:)?tool_call>|<tool_call>{ws}<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>\r?\n)"
+)
 _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
     "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
@@ -142,7 +144,7 @@ def _unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> s
     That is another parameter, whose value is long, or ends where structure follows (`begin` of a parameter, or the
     tail): elsewhere it is text about the format. Or it is the tail, where the next call or a section's end is `behind`.
     """
-    value = rf"(?:[^<]{{400}}|[^<]{{0,399}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
+    value = rf"(?:[^<]{{300}}|[^<]{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
     found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
     return rf"\r?\n(?=<{found})|<(?={found})"
 
@@ -152,9 +154,11 @@ def _misspelt(name: str) -> str:
     return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,32}}+)?[ \t]{{0,4}}+>"
 
 
-def _wrong_tail(name: str) -> str:
-    """Return the pattern of such a tag in place of the tail."""
-    return rf"{{ws}}(?P<wrong>{_misspelt(name)})"
+def _wrong_tail(tail: str, name: str, behind: str, certain: str = "") -> str:
+    """Return the pattern of what stands in place of a `tail`: it with blanks in it, or such a tag, where what is
+    `behind` shows that the call is over. `certain` is one that shows it by itself, with a bar behind it.
+    """
+    return rf"{{ws}}(?P<wrong>{respelled(tail)}|{certain}{_misspelt(name)}(?={behind}))"
 
 
 def _twice(opener: str, begin: str) -> str:
@@ -183,7 +187,7 @@ def _keyed(prefix: str) -> Form:
         loose_parameters=(
             rf"{{ws}}<{key}{{ws}}{_KEY}{{ws}}</{key}{{ws}}<{value}",
             # On one line, and without any opener in it: a call behind a key is no value.
-            rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,200}}+</{value})",
+            rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,232}}+</{value})",
             rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
         ),
         value_end=f"</{value}",
@@ -194,7 +198,6 @@ def _keyed(prefix: str) -> Form:
         # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
         nested=rf"<{call}{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
-        loose_tail=_wrong_tail(prefix + r"tool[_\- ]?calls?"),
     )
 
 
@@ -416,7 +419,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
-                    r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>)",
+                    r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>{ws}</(?:seed:)?tool_call>)",
                 ),
                 body="parameters",
                 parameter=r"{ws}<parameter={key}>",
@@ -427,7 +430,7 @@ _ROWS: tuple[Dialect, ...] = (
                     r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
                 ),
                 value_end="</parameter>",
-                loose_value_end=_swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
+                loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
                 nested=_QWEN_NESTED,
                 unclosed=(
                     r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
@@ -435,7 +438,10 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 trim=True,
                 tail=r"{ws}</function>",
-                loose_tail=r"(?={ws}</(?:seed:)?tool_call>)|" + _wrong_tail(_FUNCTION),
+                loose_tail=(
+                    r"(?={ws}</(?:seed:)?tool_call>)|"
+                    + _wrong_tail("</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>|")
+                ),
             ),
         ),
         tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", _EMPTY, _twice("<tool_call>", "<function=")),
@@ -500,7 +506,7 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
                 unclosed=_unclosed(
-                    rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,128}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                    rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
                     rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>",
                     rf"(?:ifm\|arg_key|arg_key){_SFX}>",
                     rf"/(?:ifm\|)?arg_value{_SFX}>",
@@ -579,7 +585,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
             Form(
                 begins="[",
-                head=r"\[TOOL_CALLS\]{ws}{name}\((?={ws}(?:[{)]|[^\W\d]\w{0,63}+{ws}=))",
+                head=r"\[TOOL_CALLS\]{name}\((?={ws}(?:[{)]|[^\W\d]\w{0,63}+{ws}=))",
                 body="arguments",
                 repairs=("neighbour-body",),
             ),
@@ -751,13 +757,13 @@ _ROWS: tuple[Dialect, ...] = (
                     # A word as the value, no text: else any text could go on with what is cut in it.
                     r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
                     rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
-                    rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>))",
+                    rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
                 ),
                 body="parameters",
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
                 loose_parameters=(_PARAMETER, "{ws}<param(?:eter)?" + _KEY_BEHIND),
                 value_end="</parameter>",
-                loose_value_end=_swapped(
+                loose_value_end=r"\r?\n" + _swapped(
                     _misspelt("invokes?"), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
                 ),
                 nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
@@ -767,7 +773,8 @@ _ROWS: tuple[Dialect, ...] = (
                     r"(?:<parameter name=|</invoke>))"
                 ),
                 tail=r"{ws}</invoke>",
-                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))|" + _wrong_tail("invokes?"),
+                loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))|"
+                + _wrong_tail("</invoke>", "invokes?", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"),
                 closer=rf"</{_INVOKES}>",
             ),
             Form(
@@ -862,7 +869,7 @@ _ROWS: tuple[Dialect, ...] = (
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                     rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
-                    r"<function name=[\"']{name}[\"']?(?={ws}(?:<param name=[\"']|</function>))",
+                    r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
                 ),
                 parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
                 loose_parameters=(
@@ -879,7 +886,6 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 encoding="xml",
                 tail=r"{ws}</function>",
-                loose_tail=_wrong_tail(_FUNCTION),
             ),
         ),
         writing=Writing(
@@ -1408,7 +1414,6 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 body="parameters",
                 parameter=r"{ws}<args_json>",
-                loose_tail=r"{ws}<args_json[ ]?/>{ws}</function_call>",
                 value_end="</args_json>",
                 nested=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
                 unclosed="</function_call>",

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from callmark.dialects.model import Dialect
 
-_THOUGHT: Final = r"(?i:think|thinking|thought|reasoning)[ \t]{0,4}+>"
 THOUGHT_TAGS: Final = (
-    rf"<(?:(?P<closes>/)|(?P<opens>)){_THOUGHT}",
-    rf"</[ \t]{{1,4}}+(?P<closes>){_THOUGHT}",  # apart: else reading each tag takes longer
+    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)[ \t]{0,4}+>",
     r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
 )
 """What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""

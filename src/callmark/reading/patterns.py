@@ -287,7 +287,7 @@ RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
-_FENCE: Final = re.compile("```|~~~")
+_FENCE: Final = re.compile("`{3,}|~{3,}")
 _OBJECT = Pattern(expand(r"{ws}(?=\{)"))
 _ENVELOPE = Pattern(
     expand(
