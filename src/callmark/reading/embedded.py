@@ -99,13 +99,13 @@ class Embedded:
         rest = text[done:]
         if self._fence == "open" and reader.status == DONE:
             run = rest.lstrip(" \t\r\n")  # blanks are counted nowhere: else it would matter in which pieces they come
-            if _FENCE_END.startswith(run):
-                self._held = run if run != _FENCE_END else ""
-                self._fence = "open" if run != _FENCE_END else ""
-                return end
             if run.startswith(_FENCE_END):
                 self._fence = ""
-                done, rest = end - base - len(run) + len(_FENCE_END), run[len(_FENCE_END) :]
+                rest = run[len(_FENCE_END) :]
+                done = len(text) - len(rest)
+            elif _FENCE_END.startswith(run):
+                self._held = run
+                return end
         self._held = rest if reader.status == OPEN else ""
         if reader.status == DONE and rest.strip(" \t\r\n"):
             return base + done + len(rest) - len(rest.lstrip(" \t\r\n"))
