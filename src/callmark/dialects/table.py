@@ -16,7 +16,7 @@ _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
-_FEW = "[ \\t\\r\\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
+_FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
     r"(?P<told>)(?=\{{ws}\"type\"{few}:{few}\"function\"{few},{ws}\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
     + _TOOL + r"{few},{ws}\"arguments\"{few}:)"
@@ -63,7 +63,6 @@ _QWEN_SECTION: dict[str, Any] = {
     "closer": r"</(?:seed:)?tool_call>",
 }
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
-_QWEN_NESTED = r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)"
 _QWEN_BEHIND = (  # a call whose own closer is missing
     r"(?:{ws}(?:</(?:seed:)?tool_call>|<tool_call>{ws}<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>\r?\n)"
 )
@@ -92,7 +91,7 @@ _OBJECTS_END = r"</function_call>|<\|message_sep\|>"
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
-_COLON = "(?:[ ]?[0-9]{1,3}+)?[ \\t]{0,4}+[:：]"  # steps may be numbered
+_COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
 _PRINT = r"print{ws}\({ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
 _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
@@ -154,11 +153,12 @@ def _misspelt(name: str) -> str:
     return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,32}}+)?[ \t]{{0,4}}+>"
 
 
-def _wrong_tail(tail: str, name: str, behind: str, certain: str = "") -> str:
-    """Return the pattern of what stands in place of a `tail`: it with blanks in it, or such a tag, where what is
-    `behind` shows that the call is over. `certain` is one that shows it by itself, with a bar behind it.
+def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
+    """Return the pattern of what stands in place of a `tail`: it with blanks in it; a misspelt tag of the name, where
+    what is `behind` shows that the call is over; or one of the tags that are `certain` wherever they stand.
     """
-    return rf"{{ws}}(?P<wrong>{respelled(tail)}|{certain}{_misspelt(name)}(?={behind}))"
+    ways = [respelled(tail), *certain, rf"{_misspelt(name)}(?={behind})"]
+    return rf"{{ws}}(?P<wrong>{'|'.join(ways)})"
 
 
 def _twice(opener: str, begin: str) -> str:
@@ -266,6 +266,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
 
 
 def _json_otherwise(fence: str) -> str:
+    """Return the pattern that opens a code fence of JSON in another spelling."""
     return rf"{fence}[ \t]{{0,4}}+(?i:json)[ \t]{{0,16}}+\r?\n{{ws}}"
 
 
@@ -431,7 +432,7 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 value_end="</parameter>",
                 loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
-                nested=_QWEN_NESTED,
+                nested=r"<tool_call>{ws}(?=<function=)|\r?\n<function=[^\W\d][\w.:/\-]{0,127}+>(?=\r?\n)",
                 unclosed=(
                     r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
                     r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
@@ -440,7 +441,7 @@ _ROWS: tuple[Dialect, ...] = (
                 tail=r"{ws}</function>",
                 loose_tail=(
                     r"(?={ws}</(?:seed:)?tool_call>)|"
-                    + _wrong_tail("</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>|")
+                    + _wrong_tail("</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>")
                 ),
             ),
         ),
