@@ -30,6 +30,7 @@ import callmark
 from callmark.dialects import Dialect, Form, Writing, dialects
 from callmark.events import REPAIR_CODES
 from callmark.tools.results import ERROR_KINDS
+from test_cases import CASES
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "callmark"
@@ -467,6 +468,14 @@ def with_written_parts(text: str) -> str:
 def test_what_the_readme_says_of_dialects_and_repairs_is_what_the_code_does():
     text = README.read_text(encoding="utf-8")
     assert text == with_written_parts(text), "run `python tests/test_house.py`, which writes these parts anew"
+
+
+def test_what_the_readme_counts_in_its_sentences_is_there():
+    text = README.read_text(encoding="utf-8")
+    (cases,) = re.findall(r"by some ([0-9,]+) cases", text)
+    assert abs(len(CASES) - int(cases.replace(",", ""))) <= 100
+    assert "reads some thirty such dialects" in text
+    assert 25 < len(dialects()) < 35
 
 
 # What is shipped.
