@@ -1599,6 +1599,7 @@ def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, 
         ({"separator": ";"}, r"forms\[1\].separator: expected ',', as .* has it with this opener, found ';'"),
         ({"loose_openers": ("<kalls>",)}, r"forms\[1\].loose_openers: expected \('<callz>',\), as .*\('<kalls>'"),
         ({"loose_openers": ()}, ""),
+        ({"separator": "", "closer": "", "loose_openers": ()}, ""),
     ],
 )
 def test_what_forms_of_one_opener_say_of_their_section_is_the_same(fields, message):

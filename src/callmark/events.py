@@ -190,8 +190,8 @@ class Malformed(_Event, frozen=True, gc=False, tag="malformed"):
 
 
 class Markup(_Event, frozen=True, gc=False, tag="markup"):
-    """What is no part of a call: a section's opener and closer, a trigger line, a reasoning tag. A `SnapshotFeeder`
-    gives a whole call so which it has reported before.
+    """What is no part of a call: a section's opener and closer, a trigger line, a reasoning tag. A whole call that a
+    `SnapshotFeeder` has reported before comes as one, too.
     """
 
     span: Span

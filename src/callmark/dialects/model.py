@@ -145,7 +145,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     opener      pattern of what opens a section of calls; "" where calls stand alone
     separator   pattern of what must stand between two calls of a section; "" where white space is enough
     closer      pattern of what closes a section, whose end may be optional: `(?:...)?`. A section is over as well where
-                neither a call nor a closer follows; tolerant reading takes the bracket of a list alone then
+                neither a call nor a closer follows; tolerant reading takes the bracket of a list alone then. Forms with
+                one opener share a section: a later one may leave out its separator, closer and `loose_openers`
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line

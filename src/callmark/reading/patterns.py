@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 HOLD_LIMIT: Final = 1024
 """Characters: the longest stretch in which a pattern may still become a match. The longest heads, with a name of 128
-characters and blanks at all of their gaps, take some 800; what is longer is no marker."""
+characters and blanks at all of their gaps, take some 900; what is longer is no marker."""
 
 _ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
 
