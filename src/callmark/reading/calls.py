@@ -352,6 +352,9 @@ class CallReading:
             if due is None or len(due) > DEPTH:
                 self._break(reader.code, reader.expected, reader.sound, reader.error)
                 return True
+            if isinstance(reader, ValueReader) and reader.split >= 0:
+                self._go_back(reader.split)
+                reader.split = -1
             return self._end_otherwise(reader, due)
         if windowed and room <= _WINDOW:
             self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
@@ -579,7 +582,12 @@ class CallReading:
         Go back to where the last token began, and look where to go on.
         """
         self._error = (code, expected, error if error >= 0 else self._base + self._at)
-        back = sound - self._base
+        self._go_back(sound)
+        self._mode = IN_BROKEN
+
+    def _go_back(self, place: int) -> None:
+        """Read again from position `place` of the marker on."""
+        back = place - self._base
         self._reread += self._at - back
         if back < 0:
             text = self._pieces.take()
@@ -587,10 +595,9 @@ class CallReading:
             self._pieces.append(text[:cut])
             self._buffer = text[cut:] + self._buffer
             self._search.reset()
-            self._base = sound
+            self._base = place
             back = 0
         self._at = back
-        self._mode = IN_BROKEN
 
     def _break_end(self, at: int) -> None:
         """Behind the arguments, which end at index `at`, stands something else than the end of the marker."""

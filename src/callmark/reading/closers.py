@@ -89,7 +89,9 @@ class Endings:
                     self._add("missing-closer", rest, tail, missing=missing)
                 elif bracket is not None:
                     self._add("missing-closer", rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
-            if only_tail:
+            if inside and may_be_bracket and section is not None and section.between:
+                self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
+            if only_tail or (due == "}" and not inside):
                 for loose in filter(None, (form.tolerated_tail, _STOPS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 

@@ -89,7 +89,14 @@ COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^/ \t\r\n,)])")
 """The same behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
-COMMA: Final = Pattern(rf"{_BLANKS}[,，]")
+_BEFORE_KEY: Final = rf"(?:[^\w\"'“”‘’\r\n=:：]|\w{{1,24}}+(?!{_FEW}[=:：])){{0,12}}+"
+_SHORT_KEY: Final = rf"[^\W\d][\w.\-]{{0,63}}+{_FEW}"
+APART: Final = Pattern(
+    rf"{_BLANKS}(?:[,，]|%{_BLANKS}[\"']|\.[a-z_]{{1,32}}+\("
+    rf"|(?:[;；、.。&|+%*/]|(?:and|AND)[ ]){_BEFORE_KEY}{_SHORT_KEY}(?:=[^=]|[:：]{_FEW}{_QUOTE}))"
+)
+"""What stands behind a quote that opens no string in a string: a comma, an operator and a string, a method of Python,
+or a sign, as `;` is one, with the next key behind it."""
 BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
 
 _GAP: Final = "\0"
@@ -154,11 +161,13 @@ class Lookahead:
                                                   argument list, a key's and a value that may be a key
     no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no backslash missing:
              strings are put together (Python does it without a sign), or it begins another member
-    shut     the bracket of a marker at the end of a line, with text on the next one: brackets before it were forgotten
+    shut     the bracket of a marker at the end of a line, with text on the next one: brackets before it were forgotten;
+             of a list of calls the next one, where what closes the call before it was
     over     what stands behind the quote that ends the last value of a call, or another one than the last; None where
              a call ends with its bracket, whatever follows
     odd      what shows behind three quotes that they begin no string: another member or pair, or the end of the marker
     doubled  two braces and the tail: one too many for an envelope
+    another  the next call of a list of envelopes, None for other forms
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
     """
@@ -174,6 +183,11 @@ class Lookahead:
         self.key = Pattern(rf"{sign}|{_BLANKS}(?:{remark}){sign}|{_MANY}")
         behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_BLANKS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
+        another = "|".join(map(re.escape, (*form.name_keys, *form.arguments_keys)))
+        another = rf"\{{{_BLANKS}[\"'](?:{another})[\"']{_BLANKS}:"
+        self.another = Pattern(another) if form.body == "envelope" and form.separator else None
+        if self.another is not None:
+            member += rf"|[,，]{_BLANKS}{another}"
         if form.body == "braces":
             member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
@@ -195,7 +209,10 @@ class Lookahead:
         )
         bracketed = form.body == "arguments" and tail.endswith(r"\]")
         bracket = rf"{_BLANKS}\][ \t]{{0,64}}+\r?\n{_BLANKS}[^\s\"',:=)\]}}，：＝）］】｝]"
-        self.shut = Pattern(bracket) if bracketed else None
+        call = rf"{_FEW}[^\W\d][\w.:/\-]{{0,127}}+{_FEW}\("
+        next_call = rf"[ \t]{{0,16}}+(?:[\r\n]{call}|{call}{_FEW}{MARKED_KEY}{_FEW}=[^=])"
+        listed = form.body == "arguments" and form.opener and not form.tail
+        self.shut = Pattern(bracket) if bracketed else Pattern(next_call) if listed else None
         told = form.body == "arguments" and (form.tail or form.separator)
         self.over = Pattern(rf"{_BLANKS}(?:[,，]|{_shut(form)})") if told else None
         more = rf"[,，]{_BLANKS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}(?:=[^=]|[:：]))"
@@ -224,13 +241,13 @@ class Lookahead:
         """Match what stands in a string without any doubt, once a `quote` in it was taken for a character.
 
         It passes by each further quote of which nothing that `ends` or `refuses` knows is there, or may be once more
-        text has come: a string that is full of them costs one match. Behind a comma stands no quote that opens a pair;
+        text has come: a string that is full of them costs one match. No quote opens a pair where `APART` follows;
         `odd`: one is open. None where that cannot be put into a pattern.
         """
         key = quote, ends, refuses, odd
         if key not in self._inside:
             asked = [ends, *([] if refuses is None else [refuses])]
-            waits = [pattern.unfinished for pattern in (*asked, COMMA, self._alarm.pattern)]
+            waits = [pattern.unfinished for pattern in (*asked, APART, self._alarm.pattern)]
             behind = "|".join(anonymous(pattern.text) for pattern in asked)
             begins = self._alarm.begins
             far = rf"(?=(?s:.{{{HOLD_LIMIT + 1}}}))"  # the end of the text is too far away to be waited for
@@ -241,7 +258,7 @@ class Lookahead:
             )
             doubt = "|".join(map(str, waits[:-1]))
             closes = rf"{quote}(?:{self._quick}(?!{behind})(?:{far}|(?!{doubt}))){content}"
-            opens = rf"{quote}(?!{COMMA.text}){closes.removeprefix(quote)}"
+            opens = rf"{quote}(?!{APART.text}){closes.removeprefix(quote)}"
             one, other = (closes, opens) if odd else (opens, closes)
             pattern = f"{content}(?:{one}{other})*+(?:{one})?+"
             self._inside[key] = None if None in waits else re.compile(pattern).match

@@ -428,6 +428,7 @@ class Section:
     `joined`) none;
     `goes_on` whether a closer that is there may have more to it;
     `bracket` the bracket of a list whose closer has more to it, which does not follow, None where there is none;
+    `between` what leads to the next call of a list, "" where they stand in none;
     `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
     `mended_last` the same where no more text comes.
     """
@@ -448,17 +449,29 @@ class Section:
         self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}{refused}))")
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
         ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
-        ways += [f"(?P<closer>{between}{blanks}(?:{closer}))", f"(?P<joined>{blanks}(?={heads}))"]
-        extra = f"(?P<doubled>{between}{between}(?={heads}))|(?P<closed>[)}}\\]]{{1,8}}{between}(?={heads}))"
-        none = ["(?P<closer>(?!))", "(?P<joined>(?!))"]
-        self.loose = Pattern("|".join([*ways, extra] if self.separated else [ways[0], *none]))
+        ends_itself = not first.tail and first.body != "parameters"
+        line = between if self.separated else rf"[ \t]{{0,16}}+\r?\n{blanks}"
+        brackets = r"[)}\]]{1,8}"
+        if self.separated or ends_itself:
+            unlisted = f"|{blanks}(?:{first.closer[listed.end():]})" if listed else ""
+            extra = f"(?:{between}|{brackets})" if self.separated else brackets
+            twice = between + between if self.separated else f"{blanks}[,;]{blanks}"
+            ways += [
+                f"(?P<closer>{extra}{blanks}(?:{closer}){expand(unlisted)})",
+                f"(?P<joined>{blanks}(?={heads}))" if self.separated else "(?P<joined>(?!))",
+                f"(?P<doubled>{twice}(?={heads}))|(?P<closed>{brackets}{line}(?={heads}))",
+            ]
+        else:
+            ways += ["(?P<closer>(?!))", "(?P<joined>(?!))"]
+        self.loose = Pattern("|".join(ways))
+        self.between = f"{between}(?={heads})" if self.separated else ""
         members = r"[,:=)\]}，：＝）］】｝]"
         bracket = self.goes_on or first.closer.endswith(r"\]")
         no_more = rf"(?={blanks}(?!{members})[^ \t\r\n])" if bracket else ""
         self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
         no_more = rf"(?!{blanks}{members})" if bracket else ""
         self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
-        self.resume = Pattern(f"[)}}\\]]{{1,8}}(?={between}(?:{heads}))") if self.separated else None
+        self.resume = Pattern(f"{brackets}(?={line}(?:{heads}))") if self.separated or ends_itself else None
 
 
 @cache

@@ -88,10 +88,12 @@ class SectionReading(CallReading):
                 mended = _MENDED.get(between.lastgroup or "", "")
                 if mended == "missing-comma" and self._broke:
                     break
-                self._broke = False
-                if closes and not strict:  # no call follows that could carry a repair
+                broke, self._broke = self._broke, False
+                if closes and not strict and not broke:  # no call follows that could carry a repair
                     place = self._base + between.end() - len(between[0].lstrip(" \t\r\n"))
-                    self._events.append(Notice(Span(place, place + 1), "extra-separator", _EXTRA_SEPARATOR))
+                    comma = between[0].lstrip(" \t\r\n")[0] in ",;"
+                    told = ("extra-separator", _EXTRA_SEPARATOR) if comma else ("stray-closer", _STRAY_CLOSER)
+                    self._events.append(Notice(Span(place, place + 1), *told))
                 self._markup(at, between.end())
                 if closes:
                     break

@@ -16,7 +16,7 @@ from typing import Final
 
 from callmark.events import Repair, Span
 from callmark.reading.embedded import DEAD, DONE, OPEN
-from callmark.reading.lookahead import ANOTHER, COMMA, Alarm, Lookahead, follows
+from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
 
@@ -373,7 +373,7 @@ class StringReader:
         if refused is False and not self._inner and char in ANOTHER:
             refused = follows(ANOTHER[char], buffer, at + 1)
         if refused is False and not self._inner % 2:
-            refused = follows(COMMA, buffer, at + 1)
+            refused = follows(APART, buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:

@@ -97,7 +97,7 @@ class ValueReader:
         "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form",
         "_gap", "_is_key", "_live", "_mode", "_nested", "_no_json", "_outer", "_outside", "_parameters", "_pending",
         "_sink", "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word", "_word_start", "code",
-        "end", "error", "expected", "id", "name", "out", "repairs", "sound", "start", "status", "stops",
+        "end", "error", "expected", "id", "name", "out", "repairs", "sound", "split", "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +153,7 @@ class ValueReader:
         self._word_start = start
         self._no_json = start  # position before which no container is decoded at once
         self._ended = False  # it is DEAD because no comma and no closer stands behind a value
+        self.split = -1  # position of the comma behind that value, where it stands between two calls
 
     @classmethod
     def behind(
@@ -577,6 +578,17 @@ class ValueReader:
             self._repair("doubled-braces", base + at, base + at + 1)
             self._stack.insert(-1, "D")
             return at + 1
+        another = self._around.another
+        if buffer[at] == "{" and another is not None and self._tolerant and self._stack in (["E"], ["E", "O"]):
+            begins = follows(another, buffer, at)
+            if begins is None:
+                return at
+            if begins:  # the comma before it stands between two calls
+                self._pending.clear()
+                self._state = NEXT
+                self._ended = True
+                self.split = self.sound
+                return self._die("unexpected-text", self._wanted(), at)
         braces = self._flavour == "braces"
         if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
