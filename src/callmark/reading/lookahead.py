@@ -211,8 +211,8 @@ class Lookahead:
         bracket = rf"{_BLANKS}\][ \t]{{0,64}}+\r?\n{_BLANKS}[^\s\"',:=)\]}}，：＝）］】｝]"
         call = rf"{_FEW}[^\W\d][\w.:/\-]{{0,127}}+{_FEW}\("
         next_call = rf"[ \t]{{0,16}}+(?:[\r\n]{call}|{call}{_FEW}{MARKED_KEY}{_FEW}=[^=])"
-        listed = form.body == "arguments" and form.opener and not form.tail
-        self.shut = Pattern(bracket) if bracketed else Pattern(next_call) if listed else None
+        in_list = form.body == "arguments" and form.opener and not form.tail
+        self.shut = Pattern(bracket) if bracketed else Pattern(next_call) if in_list else None
         told = form.body == "arguments" and (form.tail or form.separator)
         self.over = Pattern(rf"{_BLANKS}(?:[,，]|{_shut(form)})") if told else None
         more = rf"[,，]{_BLANKS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}(?:=[^=]|[:：]))"
