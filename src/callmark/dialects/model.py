@@ -18,6 +18,7 @@ what all dialects share, so that white space and names mean the same everywhere:
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -346,15 +347,21 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise DialectError(f"{where}.repairs: expected codes of `events.REPAIR_CODES`, found {unknown[0]!r:.80}")
         for field in (
             "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed", "member",
-            "loose_heads", "loose_openers", "loose_parameters", "loose_tail", "loose_value_end",
+            "broken_by", "loose_heads", "loose_openers", "loose_parameters", "loose_tail", "loose_value_end",
         ):
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
                 _check_place(f"{where}.{field}", pattern)
 
 
-PLACE: Final = re.compile(r"\{([a-z_]+)\}")
-"""What is filled in in a template."""
+_PLACE: Final = re.compile(r"\{([a-z_]+)\}")
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with its {places} filled in, in one pass: what is filled in is never filled in again."""
+    return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
+
+
 _PLACES: Final = {
     "call": ("name", "quoted_name", "arguments", "index", "number", "id", "nonce"),
     "parameter": ("key", "value", "type", "is_text"),
@@ -403,7 +410,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if "{arguments}" not in self.call:
             raise DialectError(f"writing.call: expected a place for {{arguments}}, found none in {self.call!r:.80}")
         for field, places in _PLACES.items():
-            unknown = next((name for name in PLACE.findall(getattr(self, field)) if name not in places), None)
+            unknown = next((name for name in _PLACE.findall(getattr(self, field)) if name not in places), None)
             if unknown is not None:
                 raise DialectError(f"writing.{field}: expected {{{'}, {'.join(places)}}}, found {{{unknown}}}")
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT
-from callmark.dialects.model import PLACE, Dialect, Form, Writing, expand
+from callmark.dialects.model import Dialect, Form, Writing, expand, fill
 from callmark.dialects.values import (
     Declared,
     Unwritable,
@@ -130,7 +130,7 @@ def _body(arguments: dict[str, Any], form: Form, writing: Writing, behind: str, 
         case "braces":
             return in_braces(arguments, form.quote)
         case "parameters" if writing.parameter:
-            return in_parameters(arguments, form, writing, behind, declared, fill)
+            return in_parameters(arguments, form, writing, behind, declared)
         case "parameters":
             return in_cdata(arguments)
         case _:
@@ -140,8 +140,3 @@ def _body(arguments: dict[str, Any], form: Form, writing: Writing, behind: str, 
 def hidden(text: str, nonce: str | None) -> str:
     """Return a text of the same length in which the nonce is nowhere: asterisks stand for it, which no nonce holds."""
     return text.replace(nonce, "*" * len(nonce)) if nonce else text
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return a template with its {places} filled in, in one pass: what is filled in is never filled in again."""
-    return PLACE.sub(lambda place: values.get(place[1], place[0]), template)

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, PLAIN_LIMIT
-from callmark.dialects.model import Form, Writing, anonymous, expand
+from callmark.dialects.model import Form, Writing, anonymous, expand, fill
 from callmark.errors import UsageError
 from callmark.toolshapes import BRACKETS, DIGITS_LIMIT, Types, type_of
 
@@ -129,7 +129,7 @@ def in_tags(value: Any) -> str:
 
 
 def in_parameters(
-    arguments: dict[str, Any], form: Form, writing: Writing, behind: str, declared: Declared, fill: Callable[..., str]
+    arguments: dict[str, Any], form: Form, writing: Writing, behind: str, declared: Declared
 ) -> str:
     """Return one parameter after the other as `writing` says; `behind` is the text that follows the last one.
 
@@ -140,8 +140,9 @@ def in_parameters(
     ended = re.compile(expand(form.value_end))
     result = behind
     for key, value in reversed(arguments.items()):
-        for text, kind in _typed_ways(value) if writing.typed else _ways(value, declared(key), key):
-            before, tag, after = around_value(form, writing, key, kind, fill)
+        ways = _typed_ways(value) if writing.typed else [(way, "") for way in _ways(value, declared(key), key)]
+        for text, kind in ways:
+            before, tag, after = around_value(form, writing, key, kind)
             first, last = _line_breaks(text, before[tag:], after) if form.trim else ("", "")
             begun = before + first + (escape(text, quote=False) if form.encoding == "xml" else text) + last
             written = begun + after + result
@@ -168,7 +169,7 @@ def _line_breaks(text: str, before: str, after: str) -> tuple[str, str]:
     return first, "\n" if text.endswith("\n") and not after.startswith("\r\n") else ""
 
 
-def around_value(form: Form, writing: Writing, key: str, kind: str, fill: Callable[..., str]) -> tuple[str, int, str]:
+def around_value(form: Form, writing: Writing, key: str, kind: str) -> tuple[str, int, str]:
     """Return what stands before a value whose JSON type is `kind`, how much of that the tag is (line breaks may stand
     behind it), and what stands behind the value. Raises Unwritable for its key.
     """
@@ -214,12 +215,8 @@ def _stop(form: Form) -> re.Pattern[str]:
     return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{form.structure})", *others]))
 
 
-def _ways(value: Any, types: Types, key: str) -> list[tuple[str, str]]:
+def _ways(value: Any, types: Types, key: str) -> list[str]:
     """Return the raw texts that are read as `value` where these types are declared, the plainest first."""
-    return [(text, "") for text in _raw_ways(value, types, key)]
-
-
-def _raw_ways(value: Any, types: Types, key: str) -> list[str]:
     if not isinstance(value, str):
         text = as_json(value)
         longest = PLAIN_LIMIT

@@ -49,11 +49,11 @@ class ArgumentsReader(ValueReader):
 
     def __init__(
         self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
-        any_container: bool = False, others: tuple[Dialect, ...] = (),
+        others: tuple[Dialect, ...] = (),
     ) -> None:
         super().__init__(
             form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters,
-            any_container=any_container, others=others,
+            others=others,
         )
         self._stack.append("R")
         self._state = FIRST_KEY
@@ -131,8 +131,7 @@ class ArgumentsReader(ValueReader):
                 self._repair("full-width-punctuation", base + at, base + at + 1)
                 char = WIDE[char]
         if first and char == "{":
-            self._single = self._object = self._begun = True
-            self._outside = 1
+            self._enter(None, inside=True)
             return self._begin_container(char, "R", buffer, at, base)
         self._flavour = "python"
         if char in "[({":

@@ -58,7 +58,7 @@ _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
-_begin: Final = attrgetter("span.start")
+_start_of: Final = attrgetter("span.start")
 _BLANKS: Final = " \t\r\n"
 
 IN_TEXT: Final = 0  # modes; each has a line of its own, as the compiled engine looks up what it finds in a tuple
@@ -481,9 +481,9 @@ class CallReading:
             place = self._base + end
             self._repairs += (Repair("missing-closer", Span(place, place)),)
         if len(self._repairs) > 1:
-            begins = list(map(_begin, self._repairs))
+            begins = list(map(_start_of, self._repairs))
             if begins != sorted(begins):
-                self._repairs = tuple(sorted(self._repairs, key=_begin))
+                self._repairs = tuple(sorted(self._repairs, key=_start_of))
         raw = self._raw(end)
         begin, behind = reader.start - self._start, reader.end - self._start
         while begin < behind and raw[begin] in _BLANKS:

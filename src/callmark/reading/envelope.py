@@ -46,11 +46,11 @@ class EnvelopeReader(ValueReader):
 
     def __init__(
         self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
-        any_container: bool = False, others: tuple[Dialect, ...] = (),
+        others: tuple[Dialect, ...] = (),
     ) -> None:
         super().__init__(
             form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters,
-            any_container=any_container, others=others,
+            others=others,
         )
         self.final = False  # whether no more text comes
         self.tools: Mapping[str, Parameters] = {}

@@ -20,7 +20,7 @@ from callmark.reading.embedded import DONE, OPEN
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE, holds_escape_prefix
 from callmark.reading.values import COLON, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALUE
 
-STUCK: Final = 2  # a status beside OPEN and DONE: another reader goes on, where that of `embedded` is DEAD
+STUCK: Final = 3  # a status beside those of `embedded`: another reader goes on
 
 _SMALL: Final = 48  # characters: up to here a loop over the characters is faster than one match per string
 _HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again

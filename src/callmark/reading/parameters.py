@@ -29,7 +29,7 @@ from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
 from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.strings import lone_surrogate
-from callmark.reading.values import ValueReader
+from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
 
 CONTAINERS: Final = frozenset({"object", "array", "null"})
@@ -49,7 +49,6 @@ _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _QUOTED: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
-_JSON_FORM: Final = Form(head="{name}", body="json", explicit=False)
 
 
 class ParametersReader:
@@ -210,7 +209,7 @@ class ParametersReader:
             if self._begun:
                 return self._die("unexpected-text", "the end of the call", at)
             self.start = base + found.end()
-            reader = ValueReader(_JSON_FORM, self.start, depth_limit=self._depth_limit, tolerant=self._tolerant)
+            reader = ValueReader(JSON, self.start, depth_limit=self._depth_limit, tolerant=self._tolerant)
             self._json = Embedded(reader, fenced=self._tolerant)
         else:
             if not strict:
@@ -404,7 +403,7 @@ class ParametersReader:
 
     def _container(self, *, tolerant: bool) -> Embedded:
         limit = self._depth_limit - 1 - len(self._open)
-        return Embedded(ValueReader(_JSON_FORM, 0, depth_limit=limit, tolerant=tolerant, any_container=True))
+        return Embedded(ValueReader(JSON, 0, depth_limit=limit, tolerant=tolerant, any_container=True))
 
     def _mended(self, text: str, end: int) -> str:
         """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended."""

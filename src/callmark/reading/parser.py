@@ -624,16 +624,14 @@ class Parser(SectionReading):
                 return False
             rest = self._buffer[at:]
             alone = final and re.fullmatch(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+", rest) is not None
-        if alone and [type(event) for event in self._events].count(Call) == 1 and not self._calls_broken():
+        kinds = [type(event) for event in self._events]
+        if alone and kinds.count(Call) == 1 and Malformed not in kinds:
             self._events = self._sole_events + self._events
             self._sole_events, self._sole = [], ""
         else:
             self._not_sole()
         self._mode = IN_TEXT
         return True
-
-    def _calls_broken(self) -> bool:
-        return any(isinstance(event, Malformed) for event in self._events)
 
     def _take_events(self) -> list[Event]:
         """Return what is certain: not what a call that may not be alone in its fence has given so far."""

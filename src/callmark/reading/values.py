@@ -512,8 +512,6 @@ class ValueReader:
             return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
         self.sound = base + at
         if self._live:
-            if not frame:
-                self.start = base + at
             self._flush()
             self.out.append("[" if char == "(" else char)
         self._stack.append(new)

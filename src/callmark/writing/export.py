@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from callmark.dialects import Dialect, Writing, selected
-from callmark.dialects.rendering import WrittenCall, fill
+from callmark.dialects.model import fill
+from callmark.dialects.rendering import WrittenCall
 from callmark.dialects.values import (
     PYTHON_NAME,
     around_value,
@@ -331,7 +332,7 @@ class _Export:
         as_text = not writing.typed and ("string" in types or not types)  # then all is that is no null
 
         def whole(value: Any) -> str:
-            return in_parameters({key: value}, form, writing, behind, lambda _: types, fill)
+            return in_parameters({key: value}, form, writing, behind, lambda _: types)
 
         values.ways(resolved(schema, values.root), f".{key}")
         found: list[Node | str] = []
@@ -339,7 +340,7 @@ class _Export:
             if listed := given(one):
                 found += [_at(text, key) for text in writable(listed, whole)]
             elif kind == "string" or not as_text or kind == "null":
-                before, _, after = around_value(form, writing, key, kind, fill)
+                before, _, after = around_value(form, writing, key, kind)
                 text = self._raw(values, one, key) if kind == "string" else values.value(one, f".{key}")
                 # A text without quotes ends where the lexer sees what is behind it; and all that is text begins alike.
                 piece = token if kind == "string" or as_text else seq
@@ -348,7 +349,7 @@ class _Export:
                 values.tell(f".{key}", [f"{kind} (text that is one is read as it)"])
         if not found:
             values.tell(f".{key}", ["enum (the dialect reads text)"])
-            before, _, after = around_value(form, writing, key, "string", fill)
+            before, _, after = around_value(form, writing, key, "string")
             found.append(token(_at(before, key), self._raw(values, {}, key), after))
         return found
 

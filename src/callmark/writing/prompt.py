@@ -16,7 +16,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, Writing, selected
-from callmark.dialects.rendering import WrittenCall, fill
+from callmark.dialects.model import fill
+from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
 from callmark.toolshapes import declared_types
