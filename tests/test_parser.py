@@ -809,6 +809,32 @@ def test_a_form_that_begins_a_text_is_not_read_behind_a_salvaged_one_of_an_unkno
     check_chunking(text, [5, 9], **options)
 
 
+def test_a_marker_of_ones_own_is_read_where_one_begins_that_does_not_count_there():
+    head = Form(head=r"\[{name}\(", body="arguments", begins="[", tail=r"\]")
+    mine = Dialect(name="mine", title="mine", models="none", source="none", forms=(head,))
+    text = "I did. [look(a=1)] ok"
+    for tolerance in ("strict", "lenient", "salvage"):  # salvage knows it where a line begins, and only there
+        options = {"dialects": ["default", mine], "tools": ["look"], "tolerance": tolerance}
+        assert [call.name for call in parse(text, **options).calls] == ["look"]
+        check_chunking(text, **options)
+    object_in_list = Form(head=r"\[(?=\{)", body="envelope", begins="[", tail=r"\]")
+    other = Dialect(name="other", title="other", models="none", source="none", forms=(object_in_list,))
+    text = 'I did. [{"name": "f", "arguments": {}}] ok'
+    for before in ([], ["listed"]):
+        assert [call.name for call in parse(text, dialects=[*before, other]).calls] == ["f"]
+        check_chunking(text, dialects=[*before, other])
+
+
+@pytest.mark.parametrize("broken", ["(", "^x"])
+def test_patterns_that_break_values_are_checked(broken):
+    form = Form(
+        head="<f {name}>", body="parameters", parameter="<p {key}>", value_end="</p>", tail="</f>", broken_by=(broken,)
+    )  # fmt: skip
+    row = Dialect(name="own", title="own", models="none", source="none", forms=(form,))
+    with pytest.raises(DialectError, match="broken_by"):
+        parse("x", dialects=row)
+
+
 def test_a_dialect_has_forms():
     with pytest.raises(DialectError, match="expected at least one form, found none"):
         Dialect(name="none", title="", models="", source="", forms=())

@@ -448,20 +448,24 @@ class Parser(SectionReading):
                 if matched is None:
                     return self._wait_in_text(hit, passed)
                 entry, found = matched
-            if entry.salvage and not self._known(found):
-                matched = search.entry_at(buffer, hit, final=final, behind=entry)
-                if matched is None:
-                    return self._wait_in_text(hit, passed)
-                entry, found = matched
             text = buffer[passed:hit]
             context = contexts.look(text)
+            if entry.special:
+                passed = hit
+                while self._misplaced(entry, found):  # another one may begin here
+                    matched = search.entry_at(buffer, hit, final=final, behind=entry)
+                    if matched is None:
+                        self._show(hit)
+                        return self._wait_in_text(hit, passed)
+                    if matched[0] is entry:
+                        break
+                    entry, found = matched
             kind = entry.kind
             if self._quoted and context is None and kind != "quoting" and base + hit < self._quoted_end:
                 context = "code"
             if context is None and base + hit == self._left_place:  # the marker goes on on another line
                 context = self._left
             if entry.special:
-                passed = hit
                 read = self._special(entry, found, context)
                 if read:
                     return True
@@ -523,11 +527,15 @@ class Parser(SectionReading):
             if context is None and self._channel == "content":
                 self._quote(self._base + found.end(), found["tag"], opens=found["closes"] is None)
             return False
+        return False if self._misplaced(entry, found) else None
+
+    def _misplaced(self, entry: Entry, found: re.Match[str]) -> bool:
+        """Whether an entry begins only where the text or a line does, and not here, or names no tool that was given."""
         if entry.text_start and self._base + found.start() != self._text_start:
-            return False
+            return True
         if entry.line_start and not self._contexts.at_line_start(entry.form.indent):
-            return False
-        return False if entry.salvage and not self._known(found) else None
+            return True
+        return entry.salvage and not self._known(found)
 
     def _refuse(
         self, entry: Entry, found: re.Match[str], context: Context | None, refusal: Remark, final: bool
