@@ -294,14 +294,16 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def misspelt_end(self) -> str:
-        """The pattern of what was meant as `value_end`: with a name in its tag or, on a line of its own, without its
-        bracket or slash, before what shows that the value was never closed (`unclosed`). "" where it is no tag.
+        """The pattern of what was meant as `value_end`: with a name in its tag, a neighbour's tag where that has more
+        to it or, on a line of its own, without its bracket or slash; before what shows that the value was never closed
+        (`unclosed`). "" where it is no tag.
         """
         name = re.fullmatch("</([^<>]+)>", self.value_end)
         if name is None or not self.unclosed:
             return ""
         line = rf"\r?\n(?:</{name[1]}(?=\r?\n)|<{name[1]}>)"
-        return rf"(?:</{name[1]}[ =][^<>\r\n]{{1,32}}+>|{line})(?={self.unclosed})"
+        neighbour = "" if re.fullmatch(_VALUE_TAG, self.value_end) else f"|{_VALUE_TAG}"
+        return rf"(?:</{name[1]}[ =][^<>\r\n]{{1,32}}+>|{line}{neighbour})(?={self.unclosed})"
 
     @property
     def foreign(self) -> str:
