@@ -825,6 +825,18 @@ def test_a_marker_of_ones_own_is_read_where_one_begins_that_does_not_count_there
         check_chunking(text, dialects=[*before, other])
 
 
+@pytest.mark.parametrize("value_end", ["</a>", "{ws}</a>"])
+def test_a_call_in_a_value_is_seen_where_its_head_begins_otherwise_than_its_opener(value_end):
+    form = Form(
+        head="@@{name}>", body="parameters", parameter="<a>{key}</a>", value_end=value_end, tail="{ws};",
+        opener="<<<(?=@)", closer=">>>", alone=False, begins="<",
+    )  # fmt: skip
+    row = Dialect(name="own", title="own", models="none", source="none", forms=(form,))
+    for text in ("<<<@@f><a>y</a>\r@@f><a>a</a>", "<<<@@f><a>y</a>v @@g><a>a</a>v</a>;>>>"):
+        assert parse(text, dialects=row).problems[0].code == "nested-marker"
+        check_chunking(text, dialects=row)
+
+
 @pytest.mark.parametrize("broken", ["(", "^x"])
 def test_patterns_that_break_values_are_checked(broken):
     form = Form(

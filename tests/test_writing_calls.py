@@ -458,3 +458,27 @@ def test_a_text_that_an_enumeration_lists_beside_lists_is_read_as_it_is_or_refus
             continue
         (call,) = parse(text, dialects=dialect, tools=tools, tolerance="strict").calls
         assert call.arguments == {"a": value}
+
+
+@pytest.mark.parametrize("schema", [
+    {"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {"zip": {"type": "string"}}}}},
+    {"anyOf": [{"properties": {"zip": {"type": "string"}}}, {"properties": {"town": {"type": "string"}}}]},
+    {"allOf": [{"properties": {"zip": {"type": "string"}}}, {"additionalProperties": {"type": "string"}}]},
+])  # fmt: skip
+@pytest.mark.parametrize("dialect", ["qwen_xml", "glm", "invoke", "hunyuan", "minimax_m3"])
+def test_types_that_a_reference_or_a_branch_declares_are_written_as_they_are_read(schema, dialect):
+    for value in ("150", "null", "[1]", 1, [1], None, "Oslo"):
+        check_inverse("node", {"zip": value}, dialect, tools={"node": schema})
+
+
+@pytest.mark.parametrize("dialect", [row.name for row in dialects()])
+@pytest.mark.parametrize("call_id", ["x" * 3000, " x ", "a b", "x", '"', "\n"])
+def test_an_id_is_held_as_it_is_or_left_out(dialect, call_id):
+    row = next(row for row in dialects() if row.name == dialect)
+    try:
+        text = render_call("f", {"a": 1}, dialect, id=call_id)
+    except UsageError:
+        assert row.writing is None
+        return
+    default = parse(render_call("f", {"a": 1}, dialect), dialects=dialect).calls[0].id
+    assert parse(text, dialects=dialect).calls[0].id in (call_id, default)

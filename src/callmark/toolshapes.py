@@ -278,6 +278,24 @@ def branches(schema: Any, root: Any, unions: Iterable[str] = UNIONS) -> list[Map
     return found
 
 
+def members_of(schema: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
+    """Return a schema of an object with the members of those that it refers to or puts together, as one."""
+    reached = branches(schema, root) if any(key in schema for key in ("$ref", *UNIONS)) else [schema]
+    return schema if len(reached) == 1 else together(reached)
+
+
+def together(schemas: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return what schemas of an object say of its members, as one."""
+    said: dict[str, list[Any]] = {}
+    for one in schemas:
+        named = one.get("properties")
+        for member, schema in named.items() if isinstance(named, MAPPING) else ():
+            said.setdefault(member, []).append(schema)
+    properties = {member: {"anyOf": found} for member, found in said.items()}
+    others = next((one["additionalProperties"] for one in schemas if "additionalProperties" in one), None)
+    return {"properties": properties, "additionalProperties": others}
+
+
 def type_of(value: Any) -> str:
     """Return the JSON Schema type of a JSON value: "integer" for an int, "number" for a float."""
     for kind, name in ((bool, "boolean"), (str, "string"), (int, "integer"), (float, "number"), (list, "array")):

@@ -56,6 +56,7 @@ _FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had b
 _OBJECT = "{object}"
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
+_IN_ANY_STRING = r'(?="(?:[ \t\r\n]|\\(?:[nrt]|u00(?:09|0[aAdD]|20))){0,64}+(?:\{|\\u007[bB]))'  # however it is written
 
 
 def expand(pattern: str) -> str:
@@ -284,8 +285,16 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def refused_heads(self) -> tuple[str, ...]:
         """The patterns of the heads with {object}, where something else follows: a call begins there, and is wrong."""
-        heads = [head.removesuffix(_OBJECT) for head in (self.head, *self.loose_heads) if head.endswith(_OBJECT)]
-        return tuple(head + _NO_OBJECT for head in heads)
+        return tuple(head + _NO_OBJECT for head in self._before_objects)
+
+    @property
+    def quoted_heads(self) -> tuple[str, ...]:
+        """Those of the refused heads behind which a string stands that may hold the object: such a call is mended."""
+        return tuple(head + _IN_ANY_STRING for head in self._before_objects)
+
+    @property
+    def _before_objects(self) -> list[str]:
+        return [head.removesuffix(_OBJECT) for head in (self.head, *self.loose_heads) if head.endswith(_OBJECT)]
 
     @property
     def tolerated_end(self) -> str:

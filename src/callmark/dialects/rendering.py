@@ -98,7 +98,8 @@ def _written(
         body = _body(arguments, form, writing, after + writing.closer, declared(call.name))
         if len(body) > LENGTH_LIMIT:
             raise Unwritable(f"expected arguments of at most {LENGTH_LIMIT} characters, found {len(body)}")
-        if _is_named(form, before, body + after, call.name, nonce):
+        held = call.id if id_text != default else None
+        if _is_named(form, before, body + after, call.name, nonce, held):
             return before + body + after
     if form.body != "envelope" and _WORD.fullmatch(call.name):
         raise Unwritable(f"expected a template of calls that begins with the form's head, found {before!r:.80}")
@@ -108,12 +109,14 @@ def _written(
     raise Unwritable(f"expected a name that is read as it is ({allowed}), found one that is not")
 
 
-def _is_named(form: Form, before: str, behind: str, name: str, nonce: str) -> bool:
-    """Whether the form's head is read in `before`, the text up to the arguments, with this name and this nonce."""
+def _is_named(form: Form, before: str, behind: str, name: str, nonce: str, call_id: str | None) -> bool:
+    """Whether the form's head is read in `before`, the text up to the arguments, with this name, nonce and id."""
     if form.body == "envelope":
         return 1 <= len(name) <= 128 and name == name.strip(" ") and not _LONE.search(name)
     found = _head(form).match(before + behind)
     if found is None or found["name"] != name or (nonce and found["nonce"] != nonce):
+        return False
+    if call_id is not None and found.groupdict().get("id", call_id) != call_id:
         return False
     return form.body == "parameters" or found.end() == len(before)
 

@@ -21,7 +21,7 @@ from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
-from callmark.reading.values import JSON, KEY_LIMIT, ValueReader
+from callmark.reading.values import JSON, ValueReader
 
 _ASIDE: Final = ID_KEYS | {"type"}
 _AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
@@ -291,11 +291,15 @@ class EnvelopeReader(ValueReader):
 
     def _capture(self, sink: list[str], piece: str) -> None:
         self._size += len(piece)
-        if self._size <= _CAPTURE_LIMIT:
+        if self._captures():
             sink.append(piece)
 
+    def _captures(self) -> bool:
+        """Whether what is captured may still be a key or a name, or is an id, of which nothing says how long it is."""
+        return self._size <= _CAPTURE_LIMIT or (self._role == "id" and not self._is_key)
+
     def _end_captured(self, sink: list[str], at: int, base: int) -> int:
-        text = "".join(sink) if self._size <= _CAPTURE_LIMIT else ""
+        text = "".join(sink) if self._captures() else ""
         if self._is_key:
             self._key = text
             return at
@@ -304,7 +308,7 @@ class EnvelopeReader(ValueReader):
         if self._role == "other name":
             self._other_name = (text, self._key_span) if 0 < len(text) <= 128 else None
         elif self._role == "id":
-            self.id = text if self._size <= KEY_LIMIT else None
+            self.id = text
         else:
             name = text.strip(" ") if self._tolerant else text
             if name != text:

@@ -367,13 +367,6 @@ class Patterns:
             stop = anonymous(form.value_end)
             closing = literal(form.value_end)
             self.value_end = f'"{closing}"' if closing else "the end of a value"
-            signs = begins(stop) | {*form.begins, *("&" if form.encoding == "xml" else "")}
-            if form.unclosed:
-                signs |= {"\r", "\n"}
-            broken = [anonymous(text) for text in form.broken_by]
-            signs = signs.union(*map(begins, broken))
-            closed = "".join(map(re.escape, sorted(signs)))
-            self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
             self.spaced = bool(self.blanks) or form.parameter.startswith("{ws}")
             self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
             self.element = Pattern(parameter) if form.item else None
@@ -396,9 +389,13 @@ class Patterns:
             if form.unclosed:
                 rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
             inside = "|".join(map(anonymous, rest))
-            if broken:
-                rest.append(f"(?P<broken>{'|'.join(broken)})")
+            if form.broken_by:
+                rest.append(f"(?P<broken>{'|'.join(map(anonymous, form.broken_by))})")
             rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{form.foreign})" if form.foreign else ""))
+            escapes = _XML if form.encoding == "xml" else ()
+            signs = set[str]().union(*map(begins, (*ends, *escapes, *rest)))
+            closed = "".join(map(re.escape, sorted(signs)))
+            self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
             tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
             parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
             self.loose_first = parts[:-1] if form.next_marker else parts

@@ -30,7 +30,17 @@ from typing import Any, Final
 
 from callmark.errors import ToolsError
 from callmark.reading.patterns import Remembered
-from callmark.toolshapes import DIGITS_LIMIT, MAPPING, UNIONS, Types, branches, declared_types, listed, parts
+from callmark.toolshapes import (
+    DIGITS_LIMIT,
+    MAPPING,
+    Types,
+    branches,
+    declared_types,
+    listed,
+    members_of,
+    parts,
+    together,
+)
 
 ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
@@ -118,9 +128,8 @@ class Parameters:
         `root` is the schema to which references in it belong, where it is a part of another one.
         """
         self._root = schema if root is None else root
-        reached = branches(schema, self._root) if any(key in schema for key in ("$ref", *UNIONS)) else [schema]
-        self._said = reached if len(reached) == 1 else branches(schema, self._root, unions=("allOf",))
-        schema = schema if len(reached) == 1 else _together(reached)
+        self._said = branches(schema, self._root, unions=("allOf",))
+        schema = members_of(schema, self._root)
         self._others = schema.get("additionalProperties")
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
@@ -153,7 +162,7 @@ class Parameters:
         if as_list:
             members = next((one["items"] for one in reached if "items" in one), None)
             return {"additionalProperties": members}
-        return _together(reached)
+        return together(reached)
 
     def lacks(self, key: str) -> bool:
         """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
@@ -170,18 +179,6 @@ class Parameters:
         return all(key in known for key in keys) and all(key in keys for key in wanted) and not any(
             key in known for key in without
         )
-
-
-def _together(schemas: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return what schemas of an object say of its members, as one."""
-    said: dict[str, list[Any]] = {}
-    for one in schemas:
-        named = one.get("properties")
-        for member, schema in named.items() if isinstance(named, MAPPING) else ():
-            said.setdefault(member, []).append(schema)
-    properties = {member: {"anyOf": found} for member, found in said.items()}
-    others = next((one["additionalProperties"] for one in schemas if "additionalProperties" in one), None)
-    return {"properties": properties, "additionalProperties": others}
 
 
 def known_tools(tools: Any) -> dict[str, Parameters] | None:

@@ -8,7 +8,7 @@ from typing import Any
 from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.dialects.values import Declared
-from callmark.toolshapes import declared_types
+from callmark.toolshapes import declared_types, members_of
 from callmark.writing.toolset import tool_specs
 
 
@@ -53,7 +53,8 @@ def declared_by(tools: Any) -> Callable[[str], Declared]:
 
     def declared(name: str) -> Declared:
         schema = schemas.get(name, {})
-        properties = schema.get("properties", {})
-        return lambda key: declared_types(properties.get(key, schema.get("additionalProperties")), schema)
+        members = members_of(schema, schema)
+        properties = members.get("properties", {})
+        return lambda key: declared_types(properties.get(key, members.get("additionalProperties")), schema)
 
     return declared

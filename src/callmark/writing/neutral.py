@@ -233,9 +233,9 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         if form.alone:
             begin = (*heads, *form.refused_heads)
             patterns += [(form.begins, anonymous(pattern), indent) for pattern in begin]
-            starts += heads
+            starts += [*heads, *form.quoted_heads]
         else:
-            starts += [opener + "{ws}" + head for opener in openers for head in heads]
+            starts += [opener + "{ws}" + head for opener in openers for head in (*heads, *form.quoted_heads)]
     if special_tokens:
         # One that begins with a bracket's end is broken behind it: a text may well end in such a bracket.
         behind = r"\]"
