@@ -143,8 +143,13 @@ def named_language(name: str) -> str | Language:
     return load_language(name) if name.endswith(".toml") else name
 
 
-def load_tools(path: str) -> Any:
-    """Return the tools that a file describes (`-`: standard input), as they are there; an error names the file."""
+def load_tools(path: str, *, beside: str = "") -> Any:
+    """Return the tools that a file describes (`-`: standard input), as they are there; an error names the file.
+
+    `beside` is the file that is read as well.
+    """
+    if path == beside == "-":
+        raise click.UsageError("--tools - and FILE are both standard input: expected a file for one of them")
     from callmark.errors import ToolsError
     from callmark.reading.schemas import known_tools
 

@@ -57,7 +57,7 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError("--strict reads less and --salvage more: expected one of them, found both")
         options = {
             "dialects": [named_dialect(name) for name in names] or None,
-            "tools": None if tools is None else load_tools(tools),
+            "tools": None if tools is None else load_tools(tools, beside=others["file"]),
             "tolerance": "strict" if strict else "salvage" if salvage else "lenient",
             "contexts": dict.fromkeys(allow, "allow") or None,
             "nonce": nonce,
@@ -185,6 +185,8 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
     Example: callmark explain --code unexpected-text
     """
     if code is not None:
+        if as_json or file != "-":
+            raise click.UsageError("--code explains a code to people: expected it without --json and FILE")
         from callmark.display import show_code
         from callmark.reading.codes import explained
 

@@ -87,6 +87,7 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
     """
     from callmark import render_calls
 
+    known = None if tools is None else load_tools(tools, beside=file)
     text = "".join(chunks(file))
     try:
         rows = [(1, msgspec.json.decode(text))]
@@ -100,7 +101,7 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
         for call in (row if isinstance(row, list) else [row])
         if not isinstance(call, dict) or call.get("type", "call") in _CALLS
     ]
-    text = render_calls(calls, named_dialect(dialect), nonce=nonce, tools=None if tools is None else load_tools(tools))
+    text = render_calls(calls, named_dialect(dialect), nonce=nonce, tools=known)
     with standard_output() as output:
         output.write(text.encode() + b"\n" * bool(text))
 
@@ -137,8 +138,8 @@ def convert(file: str, target: str, names: tuple[str, ...], tools: str | None) -
     """
     from callmark import convert as converted
 
+    known = None if tools is None else load_tools(tools, beside=file)
     text = "".join(chunks(file))
-    known = None if tools is None else load_tools(tools)
     heard = [named_dialect(name) for name in names] or None
     written = converted(text, named_dialect(target), dialects=heard, tools=known)
     with standard_output() as output:
