@@ -12,7 +12,7 @@ from setuptools import setup
 
 ENGINE = (
     "arguments", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects", "pairs",
-    "parameters", "parser", "pieces", "plain", "runs", "scanner", "sections", "strings", "values",
+    "parameters", "parser", "pieces", "plain", "runs", "scanner", "sections", "status", "strings", "values",
 )  # fmt: skip
 
 

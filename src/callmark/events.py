@@ -12,8 +12,8 @@ cannot: such a `text` or `raw` stays as it is, `msgspec.json.encode` raises Unic
 the stream, half-open. An event's `repr` shows names, places and codes, but `...` for what a model wrote or would be
 told, as it stands in logs and tracebacks in the end; `to_dict` gives all of it.
 
-`gc=False` keeps the cycle collector from tracking events (80 ns to build one instead of 400 for a frozen dataclass);
-it is safe because an event never refers to itself.
+To build an event takes 80 ns, where a frozen dataclass takes 400. `gc=False` keeps the cycle collector from tracking
+them; it is safe because an event never refers to itself.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling t
 _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
 _VALUE_TAG = f"</{_VALUE_TAGS}>"
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
-_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
+_STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _OBJECT = "{object}"
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
@@ -331,7 +331,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """As `tolerated_tail`, without `next_marker`."""
         ways = [self.loose_tail]
         if self.body in ("json", "envelope") and self.tail.startswith("{ws}</"):
-            ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_FENCE}|{_STRAY}{anonymous(self.tail)})")
+            ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY_FENCE}|{_STRAY}{anonymous(self.tail)})")
         other = respelled(self.tail.removeprefix("{ws}")) if self.body == "parameters" else ""
         if other:
             ways.append("{ws}" + other if "(?P<wrong>" in self.loose_tail else f"{{ws}}(?P<wrong>{other})")

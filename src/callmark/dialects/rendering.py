@@ -31,7 +31,7 @@ DeclaredOf: TypeAlias = Callable[[str], Declared]
 """Gives what the tool of a name declares of its parameters."""
 
 _LONE: Final = re.compile(r"[\ud800-\udfff]")
-_WORD: Final = re.compile(r"[A-Za-z_]{1,64}")  # a name that every head takes
+_SAFE_NAME: Final = re.compile(r"[A-Za-z_]{1,64}")  # a name that every head takes
 _NONCE: Final = re.compile(r"[0-9A-Za-z_\-]{1,64}")
 
 
@@ -101,7 +101,7 @@ def _written(
         held = call.id if id_text != default else None
         if _is_named(form, before, body + after, call.name, nonce, held):
             return before + body + after
-    if form.body != "envelope" and _WORD.fullmatch(call.name):
+    if form.body != "envelope" and _SAFE_NAME.fullmatch(call.name):
         raise Unwritable(f"expected a template of calls that begins with the form's head, found {before!r:.80}")
     allowed = "a letter or `_`, then letters, digits and `_-./:`"
     if form.body == "envelope":

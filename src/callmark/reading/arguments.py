@@ -28,8 +28,9 @@ from callmark.reading.lookahead import (
 )
 from callmark.reading.patterns import Pattern
 from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.status import FIRST_KEY, NEXT, VALUE
 from callmark.reading.strings import CURLY, RAW_PREFIX
-from callmark.reading.values import FIRST_KEY, KEY_LIMIT, NEXT, STRING, STRUCTURE, VALUE, ValueReader
+from callmark.reading.values import IN_STRING, IN_STRUCTURE, KEY_LIMIT, ValueReader
 from callmark.toolshapes import DIGITS_LIMIT, Types
 
 BARE_LIMIT: Final = DIGITS_LIMIT + 1
@@ -37,7 +38,7 @@ BARE_LIMIT: Final = DIGITS_LIMIT + 1
 
 _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
-_BARE: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
+_BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _COLON_SIGN: Final = Pattern("[:：]")
 
@@ -93,7 +94,7 @@ class ArgumentsReader(ValueReader):
         reader._state = state
         reader.sound = sound
         if quote:
-            reader._mode = STRING
+            reader._mode = IN_STRING
             reader._is_key = is_key
             reader._sink = reader.out
             reader._watch(quote, *reader._closing(quote), opened)
@@ -303,7 +304,7 @@ class ArgumentsReader(ValueReader):
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         if self._stack[-1] != "R":
             return super()._read_word(buffer, at, base)
-        match = _BARE.match(buffer, at)
+        match = _BARE_RUN.match(buffer, at)
         if match:
             end = match.end()
             if self._held is not None:
@@ -321,7 +322,7 @@ class ArgumentsReader(ValueReader):
             at = end
             if at == len(buffer):
                 return at
-        self._mode = STRUCTURE
+        self._mode = IN_STRUCTURE
         self._state = NEXT
         self._gap = False
         self.stops = None

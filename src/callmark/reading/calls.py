@@ -32,12 +32,11 @@ from callmark.reading import fast
 from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
-from callmark.reading.decoder import SHORT, Undecodable, decode
+from callmark.reading.decoder import COUNTED, Undecodable, decode
 from callmark.reading.diagnosis import explain
-from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
-from callmark.reading.objects import STUCK, ObjectReader, last_token
+from callmark.reading.objects import ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits, Remark
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
@@ -45,13 +44,14 @@ from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
+from callmark.reading.status import DEAD, DONE, OPEN, STUCK
 from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 
 _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "arguments": ArgumentsReader}
 
-_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than the limit on arguments
+_LIMIT_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than arguments may be
 _OVERFLOW_WINDOW: Final = 64  # characters behind that limit that are read at once, or twice as many, and so on
 _SOME_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _MISSED: Final = 4096
@@ -270,14 +270,14 @@ class CallReading:
         guess = -1
         literal = entry.guess
         if literal:
-            guess = buffer.find(literal, at, at + SHORT)
+            guess = buffer.find(literal, at, at + COUNTED)
             if guess < 0:
                 guess = self._search.next_literal(literal, buffer, at)
                 if guess >= len(buffer):
                     return -1
         name = found["name"] if entry.has_name else ""
         value = None
-        if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= SHORT and (
+        if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= COUNTED and (
             found.lastgroup != "empty"  # such a marker is complete, whatever comes behind it
         ):
             source = json = buffer[at:guess]
@@ -328,7 +328,7 @@ class CallReading:
         room = self._room_end - base - at
         windowed = len(buffer) - at > room
         if windowed:
-            window = buffer[at : at + min(room, _WINDOW)]
+            window = buffer[at : at + min(room, _LIMIT_WINDOW)]
             stop = at + reader.feed(window, 0, base + at)
         else:
             stop = reader.feed(buffer, at, base)
@@ -343,7 +343,7 @@ class CallReading:
             return True
         if isinstance(reader, ObjectReader | PairsReader):
             cut = self._finished and reader.status == OPEN and isinstance(reader, PairsReader)  # it may hold a bracket
-            if reader.status == STUCK or (windowed and room <= _WINDOW) or cut:
+            if reader.status == STUCK or (windowed and room <= _LIMIT_WINDOW) or cut:
                 self._hand_over(reader)
                 return True
             return windowed
@@ -356,7 +356,7 @@ class CallReading:
                 self._go_back(reader.split)
                 reader.split = -1
             return self._end_otherwise(reader, due)
-        if windowed and room <= _WINDOW:
+        if windowed and room <= _LIMIT_WINDOW:
             self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
             self._overflow = reader
             if self._sole:

@@ -22,15 +22,15 @@ from callmark.reading.patterns import Pattern, Section
 DEPTH: Final = 8
 """Open brackets up to which closers are repaired: with the blanks between them they fit into patterns.HOLD_LIMIT."""
 
-_BLANKS: Final = expand("{ws}")
+_WS: Final = expand("{ws}")
 _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
 _WIDE: Final = re.compile("[）］】｝]")
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
-_NO_MEMBERS: Final = rf"(?={_BLANKS}[^\s,:=)\]}}，：＝）］】｝])"
+_NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
-_STOPS: Final = (
-    rf"(?={_BLANKS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
+_TURN_ENDS: Final = (
+    rf"(?={_WS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
     r"|<(?:end_of_turn|eos)>|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>))"
 )
 """The end of a model's turn, as the token that says it: hosts leave it in the text, and nothing can follow it."""
@@ -92,7 +92,7 @@ class Endings:
             if inside and may_be_bracket and section is not None and section.between:
                 self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
             if only_tail or (due == "}" and not inside):
-                for loose in filter(None, (form.tolerated_tail, _STOPS)):
+                for loose in filter(None, (form.tolerated_tail, _TURN_ENDS)):
                     self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 
     def _add_other(
@@ -107,8 +107,8 @@ class Endings:
         self._add(code, due, tail, "".join(others))
 
     def _add(self, code: str, due: str, tail: str, other: str = "", missing: int = 0) -> None:
-        before = f"{_BLANKS}(?P<other>[{re.escape(other)}])" if other else ""
-        closers = "".join(f"{_BLANKS}[{re.escape(_SPELLINGS[closer])}]" for closer in due)
+        before = f"{_WS}(?P<other>[{re.escape(other)}])" if other else ""
+        closers = "".join(f"{_WS}[{re.escape(_SPELLINGS[closer])}]" for closer in due)
         self._ways.append((code, missing, Pattern(f"{before}(?P<closers>{closers}){tail}")))
 
     def ending(self, buffer: str, at: int, base: int) -> Ending | None:

@@ -21,7 +21,7 @@ Context = Literal["fence", "code", "quote"]
 BATCH: Final = 1024
 """Characters that are kept before they are read: long enough to make the cost per chunk vanish."""
 
-_BLANK: Final = " \t\n"
+_LINE_BLANKS: Final = " \t\n"
 _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 
@@ -118,7 +118,7 @@ class Contexts:
     @property
     def sole_fence(self) -> str:
         """The run that opened the fence we are in, if nothing but white space stood in it so far; else ""."""
-        return self._fence if self._sole and not self._line.strip(_BLANK) else ""
+        return self._fence if self._sole and not self._line.strip(_LINE_BLANKS) else ""
 
     def read(self) -> None:
         """Read what was kept."""
@@ -171,7 +171,7 @@ class Contexts:
         if self._indent > INDENT:
             for rest in text[at:end].split("\n")[:-1]:
                 self._read_line(f"{rest}\n")
-        elif self._sole and text[at:end].strip(_BLANK):
+        elif self._sole and text[at:end].strip(_LINE_BLANKS):
             self._sole = False
 
     def _read_line(self, line: str) -> None:
@@ -179,7 +179,7 @@ class Contexts:
         room = LINE_LIMIT - len(self._line)
         if room > 0:
             self._line += line[:room]
-        if self._sole and len(line) > room and line[max(room, 0) :].strip(_BLANK):
+        if self._sole and len(line) > room and line[max(room, 0) :].strip(_LINE_BLANKS):
             self._sole = False
         if self._indent > INDENT:
             self._leave_item(self._line)
@@ -217,7 +217,7 @@ class Contexts:
         self._fence, self._indent = fence_behind(self._line, self._runs, opened, self._indent)
         if self._fence != opened:
             self._sole = not opened
-        elif self._line.strip(_BLANK):
+        elif self._line.strip(_LINE_BLANKS):
             self._sole = False
         self._line = ""
         self._code = self._runs = 0

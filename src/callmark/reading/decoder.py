@@ -21,7 +21,7 @@ from callmark.events import JsonValue
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-SHORT: Final = 2048
+COUNTED: Final = 2048
 """Characters up to which all colons are counted first: in a longer text, some stand in strings."""
 _FIRST_WINDOW: Final = 16_384  # characters: an error costs stdlib json O(text), so it sees a piece at a time
 _COPIED: Final = 16  # characters that are copied in the time in which one is decoded
@@ -29,7 +29,7 @@ _COPIED: Final = 16  # characters that are copied in the time in which one is de
 _SPARSE: Final = 32  # characters for each value from which on a text is sparse: it is mostly strings
 _TOKEN: Final = 16  # characters: longer than every token of JSON whose end decides whether it is one
 
-_BLANK: Final = re.compile(r"[ \t\r\n]*+")
+_BLANK_RUN: Final = re.compile(r"[ \t\r\n]*+")
 _KEY_COLONS: Final = re.compile(
     r""":(?<=[" \t\r\n]:)(?:(?<=[^\\]":)|(?<=\\\\":)|(?<=[^\\]"[ \t\r\n]:)|(?<=\\\\"[ \t\r\n]:)|(?<=[ \t\r\n]{2}:))"""
 ).findall
@@ -64,13 +64,13 @@ def decode(text: str, depth_limit: int, *, spares_memory: bool = False) -> JsonV
     `spares_memory`: of a long text, no third copy is made; for that, msgspec does not read it.
     """
     size = len(text)
-    if size <= SHORT or not spares_memory:
+    if size <= COUNTED or not spares_memory:
         try:
             value = _decode(text)
             kind = type(value)
             if kind is not dict and kind is not list:
                 return value
-            colons = text.count(":") if size <= SHORT else -1  # as many as keys, or more; -1: not counted
+            colons = text.count(":") if size <= COUNTED else -1  # as many as keys, or more; -1: not counted
             if (kind is dict and len(value) == colons) and (
                 size <= 2 * depth_limit or colons + text.count("[") < depth_limit
             ):
@@ -82,14 +82,14 @@ def decode(text: str, depth_limit: int, *, spares_memory: bool = False) -> JsonV
             pass  # an integer of thousands of digits: where it is negative, stdlib json takes one more
         except (ValueError, RecursionError) as error:
             wrong = _undecodable(error)
-            if size > SHORT:
+            if size > COUNTED:
                 wrong.reached = max(wrong.reached, size // _COPIED)
             raise wrong from error
     try:
-        value, end = _scan(text, _BLANK.match(text).end())  # type: ignore[union-attr]  # it matches the empty text too
+        value, end = _scan(text, _BLANK_RUN.match(text).end())  # type: ignore[union-attr]  # it matches the empty text too
     except (ValueError, RecursionError, StopIteration) as error:
         raise _undecodable(error) from error
-    if _BLANK.match(text, end).end() != len(text):  # type: ignore[union-attr]
+    if _BLANK_RUN.match(text, end).end() != len(text):  # type: ignore[union-attr]
         raise Undecodable("unexpected-text")
     return _checked(value, text, depth_limit)
 
@@ -156,7 +156,7 @@ def _checked(value: JsonValue, source: str, depth_limit: int) -> JsonValue:
     Where few values stand in a long text, to look at them is cheaper than to count its brackets; else they are counted.
     """
     size = len(source)
-    depth, is_ascii = _look_at(value, depth_limit, size // _SPARSE) if size > SHORT else (-1, True)
+    depth, is_ascii = _look_at(value, depth_limit, size // _SPARSE) if size > COUNTED else (-1, True)
     if depth < 0:
         if source.isascii() and "\\u" not in source and source.count("{") + source.count("[") <= depth_limit:
             return value

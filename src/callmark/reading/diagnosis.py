@@ -19,7 +19,7 @@ _VALUES = frozenset(
     ('"["', '"{"', '"("', '"true"', '"false"', '"null"', '"True"', '"False"', '"None"', "a number", "a string")
 )
 _UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line break"}
-_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+_JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
 _FEW = 2  # keys that are named one by one
 
 
@@ -123,5 +123,5 @@ def unknown_tool(message: str) -> tuple[str, str]:
     >>> unknown_tool('no tool "forcast" was given; did it mean "forecast"?')
     ('forcast', 'forecast')
     """
-    found = re.fullmatch(f"no tool ({_QUOTED}) was given(?:; did it mean ({_QUOTED})[?])?", message)
+    found = re.fullmatch(f"no tool ({_JSON_STRING}) was given(?:; did it mean ({_JSON_STRING})[?])?", message)
     return (json.loads(found[1]), json.loads(found[2] or '""')) if found else ("", "")

@@ -11,19 +11,13 @@ from callmark.dialects import expand
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.patterns import Pattern
+from callmark.reading.status import DEAD, DONE, OPEN
 
 if TYPE_CHECKING:
     from callmark.reading.values import ValueReader
 
-OPEN: Final = 0  # status
-DONE: Final = 1
-DEAD: Final = 2
-HELD: Final = True
-"""What a reader's `stops` says of a chunk that it has taken, and of which nothing comes out yet."""
-
-
 _X: Final = "[0-9a-fA-F]"
-_FENCE: Final = Pattern(expand(r"{ws}(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)"))
+_FENCE_LINE: Final = Pattern(expand(r"{ws}(?P<fence>```(?:json)?[ \t]{0,16}+\r?\n)"))
 _FENCE_END: Final = "```"
 _BACKSLASHES: Final = (
     re.compile(r'[^\\"}]++|}'),  # a brace for itself: with it, the value may be over
@@ -80,8 +74,8 @@ class Embedded:
         text = self._held + piece
         base = end - len(text)
         if self._fence == "perhaps":
-            fence = _FENCE.match(text)
-            if fence is None and _FENCE.may_match(text, 0):
+            fence = _FENCE_LINE.match(text)
+            if fence is None and _FENCE_LINE.may_match(text, 0):
                 self._held = text
                 return end
             self._fence = ""

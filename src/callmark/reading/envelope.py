@@ -24,7 +24,7 @@ from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
 from callmark.reading.values import JSON, ValueReader
 
 _ASIDE: Final = ID_KEYS | {"type"}
-_AROUND: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
+_ASIDE_OF_OBJECT: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
 """Keys, in lower case, under which a name stands that has none of the dialect's own."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
@@ -60,7 +60,7 @@ class EnvelopeReader(ValueReader):
         self._name_keys = form.name_keys
         self._arguments_keys = form.arguments_keys
         self._key = ""
-        self._role = ""  # what the current member is: "name", "arguments", "other name", "other", "id", or "beside"
+        self._role = ""  # what the current member is: "name", "arguments", "id", "other" ...: see `_colon`
         self._roles: set[str] = set()
         self._beside = False  # there are members that belong to arguments, or are them under an unknown key
         self._key_span = Span(start, start)  # of the current member's key
@@ -150,7 +150,7 @@ class EnvelopeReader(ValueReader):
                 self._flat_keys.append(key)
                 self._put_aside(self._flat)
         elif frame == "F":
-            if self._key not in _AROUND:
+            if self._key not in _ASIDE_OF_OBJECT:
                 return self._die("bad-arguments", "the arguments in the object that holds the name", at)
             self._role = "id" if self._key in ID_KEYS else self._key
         return super()._colon(frame, at, base)

@@ -34,7 +34,7 @@ from callmark.reading.strings import lone_surrogate
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""
 
-_BLANK: Final = " \t\r\n"
+_BLANKS: Final = " \t\r\n"
 _OBJECT: Final = re.compile(r'\{[ \t\r\n]*+["}]')
 _PAIR_KEY: Final = rf"[ \t\r\n]*+({KEY_PATTERN})[ \t\r\n]*+=[ \t\r\n]*+"
 _PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
@@ -44,8 +44,8 @@ _SIMPLE_PAIR: Final = Pattern(
 _BEFORE_VALUE: Final = Pattern(_PAIR_KEY)
 _BEHIND_VALUE: Final = Pattern(_PAIR_END)
 _ENDS: Final = {'"': '"', "{": "}", "[": "]"}
-_QUOTED: Final = tuple(_ENDS)
-_WINDOW: Final = 1024  # characters of a value that are looked at first: few are longer
+_BEGINS: Final = tuple(_ENDS)
+_FIRST_WINDOW: Final = 1024  # characters of a value that are looked at first: few are longer
 _CDATA: Final = "<![CDATA["
 
 
@@ -82,11 +82,11 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
     if guess >= at:
         source = buffer[at:guess]
         if envelope or source[-1:] != "}":
-            source = source.rstrip(_BLANK)
+            source = source.rstrip(_BLANKS)
             if guess - at - len(source) > parts.blanks:
                 source = ""
             if envelope:
-                source = source[:-1].rstrip(_BLANK) if source.endswith("}") else ""
+                source = source[:-1].rstrip(_BLANKS) if source.endswith("}") else ""
         if source[-1:] == "}":
             try:
                 return name, source, source, decode(source, depth_limit), guess + len(parts.guess)
@@ -122,7 +122,7 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             key, json, python, bare, more = pair.groups()
             at = pair.end()
             if python is not None:
-                if len(python) > _WINDOW and python[0] == "'":
+                if len(python) > _FIRST_WINDOW and python[0] == "'":
                     try:
                         longs[len(pieces)] = key, *long_string(python)
                     except UnicodeEncodeError:
@@ -134,16 +134,16 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
                 json = scalar(bare.rstrip(" \t"), parameters.declared(key) if parameters is not None else None)
         else:
             found = _BEFORE_VALUE.match(buffer, at)
-            if found is None or not buffer.startswith(_QUOTED, found.end()):
+            if found is None or not buffer.startswith(_BEGINS, found.end()):
                 return at
             key, at = found[1], found.end()
-            long, end = decode_at(buffer, at, depth_limit - 1, _WINDOW, _ENDS[buffer[at]] + parts.guess)
+            long, end = decode_at(buffer, at, depth_limit - 1, _FIRST_WINDOW, _ENDS[buffer[at]] + parts.guess)
             json = buffer[at:end]
             separator = _BEHIND_VALUE.match(buffer, end)
             if separator is None:
                 return end
             more, at = separator[1], separator.end()
-            if len(json) > _WINDOW:
+            if len(json) > _FIRST_WINDOW:
                 longs[len(pieces)] = key, json, long
                 json = "0"
         pieces.append(f'"{key}":{json}')
@@ -157,7 +157,7 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             pieces[place] = f'"{key}":{json}'
             value[key] = long
         json = "{" + ",".join(pieces) + "}"
-    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANK), json, value)
+    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANKS), json, value)
 
 
 def _none(_buffer: str, _at: int) -> None:
@@ -195,7 +195,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             end, at = stop.span()
             if parts.whole:
                 try:
-                    return _wrapped(parts, buffer[begin:end].strip(_BLANK), buffer, at, depth_limit)
+                    return _wrapped(parts, buffer[begin:end].strip(_BLANKS), buffer, at, depth_limit)
                 except Undecodable:
                     return at
             if form.encoding == "xml":
@@ -221,7 +221,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             json = encode(text)
             values[key] = text
         pieces.append(f"{quoted(key)}:{json}")
-    source = buffer[start:at].strip(_BLANK)
+    source = buffer[start:at].strip(_BLANKS)
     if len(values) < len(pieces) or lone_surrogate(source) is not None:
         return at
     return _closed(parts, buffer, at, "", source, "{" + ",".join(pieces) + "}", values)
@@ -232,7 +232,7 @@ def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: in
     json = source
     if parts.form.encoding == "xml":
         if source.startswith(_CDATA):
-            json = source[len(_CDATA) : -3].strip(_BLANK)
+            json = source[len(_CDATA) : -3].strip(_BLANKS)
             if not source.endswith("]]>") or "]]>" in json:
                 return at
         elif "&" in source or "<![" in source:

@@ -26,7 +26,7 @@ from callmark.reading.runs import Runs
 
 ODD_BLANKS: Final = frozenset("\u00a0\u1680\u180e\u202f\u205f\u2060\u3000\ufeff").union(map(chr, range(0x2000, 0x200C)))
 """White space that JSON does not know, and what has no width: blanks between the parts of an object."""
-_BLANKS: Final = rf"[ \t\r\n{''.join(sorted(ODD_BLANKS))}]{{0,64}}+"
+_ANY_WS: Final = rf"[ \t\r\n{''.join(sorted(ODD_BLANKS))}]{{0,64}}+"
 _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string
 _FEW: Final = r"[ \t\r\n]{0,8}+"
 _QUOTE: Final = "[\"'“”„‘’]"
@@ -36,17 +36,17 @@ MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,32}}+){{0,8}}+"
 """The same where tolerant reading takes it: backslashes before underscores are those of Markdown."""
 _QUOTED_KEY: Final = (
     r"""(?:"(?:[^"\\\r\n(){}\[\]<]|\\[^\r\n]){0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
-    r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _BLANKS + "[:：=＝]"
+    r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _ANY_WS + "[:：=＝]"
 )
 _COMMENT: Final = r"(?:/[/*]|#)"
-_WORD: Final = "(?:true|false|null|True|False|None)"
+_LITERAL: Final = "(?:true|false|null|True|False|None)"
 _ITEM: Final = (
-    rf"(?:[rR]?+{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_WORD}(?:{_BLANKS}[,\])]|{_MANY})|{MARKED_KEY}{_BLANKS}[,\]])"
+    rf"(?:[rR]?+{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_LITERAL}(?:{_ANY_WS}[,\])]|{_MANY})|{MARKED_KEY}{_ANY_WS}[,\]])"
 )
 
-_SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
+_A_SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"
 
-_MEMBER: Final = rf"""[\w.\-]{{1,64}}+["']{_BLANKS}[:：]{_BLANKS}(?:["'\[{{0-9\-]|{_WORD})"""
+_MEMBER: Final = rf"""[\w.\-]{{1,64}}+["']{_ANY_WS}[:：]{_ANY_WS}(?:["'\[{{0-9\-]|{_LITERAL})"""
 
 WIDE: Final = {
     "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
@@ -59,21 +59,21 @@ _QUICK: Final = (
 )
 """Behind a quote, words as they stand in prose: nothing that a pattern here knows, unless a tail begins with one."""
 
-NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}[:：])")
-NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null)(?:{_BLANKS}[,\]]|[ \t]{{0,64}}+[\r\n])")
-NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_BLANKS}=[^=]")
+NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}[:：])")
+NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null)(?:{_ANY_WS}[,\]]|[ \t]{{0,64}}+[\r\n])")
+NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
-COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_BLANKS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}[:：])")
-COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_BLANKS}{MARKED_KEY}{_BLANKS}=[^=]")
-_REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_BLANKS}'
-COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{MARKED_KEY}{_BLANKS}[=＝])")
+COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_ANY_WS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}[:：])")
+COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_ANY_WS}{MARKED_KEY}{_ANY_WS}=[^=]")
+_REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_ANY_WS}'
+COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{MARKED_KEY}{_ANY_WS}[=＝])")
 COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 """A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
 
 _STRING_ENDED: Final = {
-    quote: rf"{_BLANKS}(?:(?:[;|]|[}}\])]{_BLANKS},){_BLANKS}{quote}"
-    rf"|:{_BLANKS}(?:[{quote}{{\[]|{_SCALAR}{_BLANKS}[,}}\])]))"
+    quote: rf"{_ANY_WS}(?:(?:[;|]|[}}\])]{_ANY_WS},){_ANY_WS}{quote}"
+    rf"|:{_ANY_WS}(?:[{quote}{{\[]|{_A_SCALAR}{_ANY_WS}[,}}\])]))"
     for quote in "\"'"
 }
 ANOTHER: Final = {
@@ -82,22 +82,22 @@ ANOTHER: Final = {
 }
 """What shows behind a quote, where none was inside the string so far, that something is wrong: a string behind it, a
 member in a list, or a closer of another kind. Python puts single-quoted strings together without a sign."""
-QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_BLANKS}[:：]")
+QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_ANY_WS}[:：]")
 """What stands behind a key without quotes that has the second of them."""
-COLON_AND_VALUE: Final = Pattern(rf"[:：]{_BLANKS}[\"'\[({{]")
+COLON_AND_VALUE: Final = Pattern(rf"[:：]{_ANY_WS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^/ \t\r\n,)])")
 """The same behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
-WIDE_OPENING: Final = Pattern(rf"[｛［]{_BLANKS}(?:{_QUOTE}|[｝］}}\]])")
+WIDE_OPENING: Final = Pattern(rf"[｛［]{_ANY_WS}(?:{_QUOTE}|[｝］}}\]])")
 _BEFORE_KEY: Final = rf"(?:[^\w\"'“”‘’\r\n=:：]|\w{{1,24}}+(?!{_FEW}[=:：])){{0,12}}+"
 _SHORT_KEY: Final = rf"[^\W\d][\w.\-]{{0,63}}+{_FEW}"
 APART: Final = Pattern(
-    rf"{_BLANKS}(?:[,，]|%{_BLANKS}[\"']|\.[a-z_]{{1,32}}+\("
+    rf"{_ANY_WS}(?:[,，]|%{_ANY_WS}[\"']|\.[a-z_]{{1,32}}+\("
     rf"|(?:[;；、.。&|+%*/]|(?:and|AND)[ ]){_BEFORE_KEY}{_SHORT_KEY}(?:=[^=]|[:：]{_FEW}{_QUOTE}))"
 )
 """What stands behind a quote that opens no string in a string: a comma, an operator and a string, a method of Python,
 or a sign, as `;` is one, with the next key behind it."""
-BEHIND_BARE: Final = Pattern(rf"{_BLANKS}[,}}\]，｝］]")
+BEHIND_BARE: Final = Pattern(rf"{_ANY_WS}[,}}\]，｝］]")
 
 _GAP: Final = "\0"
 
@@ -178,46 +178,46 @@ class Lookahead:
         least = 1 if form.body == "arguments" else 0
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"
-        sign = rf"{_BLANKS}(?:[:：＝]|=[^=])"
+        sign = rf"{_ANY_WS}(?:[:：＝]|=[^=])"
         remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
-        self.key = Pattern(rf"{sign}|{_BLANKS}(?:{remark}){sign}|{_MANY}")
-        behind_comma = rf"{_BLANKS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_BLANKS}[:：])|{_MANY}"
+        self.key = Pattern(rf"{sign}|{_ANY_WS}(?:{remark}){sign}|{_MANY}")
+        behind_comma = rf"{_ANY_WS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_ANY_WS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         another = "|".join(map(re.escape, (*form.name_keys, *form.arguments_keys)))
-        another = rf"\{{{_BLANKS}[\"'](?:{another})[\"']{_BLANKS}:"
+        another = rf"\{{{_ANY_WS}[\"'](?:{another})[\"']{_ANY_WS}:"
         self.another = Pattern(another) if form.body == "envelope" and form.separator else None
         if self.another is not None:
-            member += rf"|[,，]{_BLANKS}{another}"
+            member += rf"|[,，]{_ANY_WS}{another}"
         if form.body == "braces":
-            member += rf"|[,，]{_BLANKS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
-        self.member = Pattern(rf"{_BLANKS}(?:{member}{comment}{end})|{_MANY}")
-        self.equals = Pattern(rf"{_BLANKS}(?:{member}|[,，]{_BLANKS}{MARKED_KEY}{_BLANKS}={comment}{end})|{_MANY}")
-        listed = rf"[\])］）]|[,，]{_BLANKS}(?:{_ITEM}|[,，)]|{_COMMENT})|[,，]{_MANY}"
-        self.listed = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{_MANY}")
-        begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,\]])"
-        begins += rf"|[ \t]{{0,64}}+[\r\n][ \t\r\n]{{0,64}}+{_SCALAR}[ \t]{{0,64}}+[\r\n]"
-        self.item = Pattern(rf"{_BLANKS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
-        pair = rf"[),，）]|{MARKED_KEY}{_BLANKS}="
-        self.pair = Pattern(rf"{_BLANKS}(?:{pair}{comment}{end})|{_MANY}")
-        self.positional = Pattern(rf"{_BLANKS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
-        self.no_key = Pattern(rf"{_BLANKS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_SCALAR}{_BLANKS}[,}}\]]|{MARKED_KEY}:")
+            member += rf"|[,，]{_ANY_WS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
+        self.member = Pattern(rf"{_ANY_WS}(?:{member}{comment}{end})|{_MANY}")
+        self.equals = Pattern(rf"{_ANY_WS}(?:{member}|[,，]{_ANY_WS}{MARKED_KEY}{_ANY_WS}={comment}{end})|{_MANY}")
+        listed = rf"[\])］）]|[,，]{_ANY_WS}(?:{_ITEM}|[,，)]|{_COMMENT})|[,，]{_MANY}"
+        self.listed = Pattern(rf"{_ANY_WS}(?:{listed}{comment}{end})|{_MANY}")
+        begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_A_SCALAR}{_ANY_WS}[,\]])"
+        begins += rf"|[ \t]{{0,64}}+[\r\n][ \t\r\n]{{0,64}}+{_A_SCALAR}[ \t]{{0,64}}+[\r\n]"
+        self.item = Pattern(rf"{_ANY_WS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
+        pair = rf"[),，）]|{MARKED_KEY}{_ANY_WS}="
+        self.pair = Pattern(rf"{_ANY_WS}(?:{pair}{comment}{end})|{_MANY}")
+        self.positional = Pattern(rf"{_ANY_WS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
+        self.no_key = Pattern(rf"{_ANY_WS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_A_SCALAR}{_ANY_WS}[,}}\]]|{MARKED_KEY}:")
         self.no_string = Pattern(
-            rf"{_BLANKS}\+{_BLANKS}[\"']|{_BLANKS}:{_BLANKS}(?:[\"{{\[]|{_SCALAR}{_BLANKS}[,}}\]])|{_MEMBER}"
+            rf"{_ANY_WS}\+{_ANY_WS}[\"']|{_ANY_WS}:{_ANY_WS}(?:[\"{{\[]|{_A_SCALAR}{_ANY_WS}[,}}\]])|{_MEMBER}"
         )
         self.no_python = Pattern(
-            rf"{_BLANKS}\+{_BLANKS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_BLANKS};{_BLANKS}{MARKED_KEY}{_BLANKS}="
+            rf"{_ANY_WS}\+{_ANY_WS}[\"']|[ \t\r\n]{{1,64}}+[\"']|{_ANY_WS};{_ANY_WS}{MARKED_KEY}{_ANY_WS}="
         )
         bracketed = form.body == "arguments" and tail.endswith(r"\]")
-        bracket = rf"{_BLANKS}\][ \t]{{0,64}}+\r?\n{_BLANKS}[^\s\"',:=)\]}}，：＝）］】｝]"
+        bracket = rf"{_ANY_WS}\][ \t]{{0,64}}+\r?\n{_ANY_WS}[^\s\"',:=)\]}}，：＝）］】｝]"
         call = rf"{_FEW}[^\W\d][\w.:/\-]{{0,127}}+{_FEW}\("
         next_call = rf"[ \t]{{0,16}}+(?:[\r\n]{call}|{call}{_FEW}{MARKED_KEY}{_FEW}=[^=])"
         in_list = form.body == "arguments" and form.opener and not form.tail
         self.shut = Pattern(bracket) if bracketed else Pattern(next_call) if in_list else None
         told = form.body == "arguments" and (form.tail or form.separator)
-        self.over = Pattern(rf"{_BLANKS}(?:[,，]|{_shut(form)})") if told else None
-        more = rf"[,，]{_BLANKS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_BLANKS}(?:=[^=]|[:：]))"
+        self.over = Pattern(rf"{_ANY_WS}(?:[,，]|{_shut(form)})") if told else None
+        more = rf"[,，]{_ANY_WS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}(?:=[^=]|[:：]))"
         last = rf"|(?:[)}}\]]{_FEW}){{1,8}}(?:{anonymous(form.closer)})" if form.closer and not form.tail else ""
-        self.odd = Pattern(rf"{_BLANKS}(?:{more}|{_shut(form)}{last})")
+        self.odd = Pattern(rf"{_ANY_WS}(?:{more}|{_shut(form)}{last})")
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = {form: _begin(form)} | {other: _begin(other) for row in others for other in row.forms}
         listened = "".join(other.begins for other, begin in own.items() if begin)

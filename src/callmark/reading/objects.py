@@ -16,20 +16,17 @@ from collections.abc import Callable
 from string import ascii_letters
 from typing import Any, Final, TypeAlias
 
-from callmark.reading.embedded import DONE, OPEN
+from callmark.reading.status import COLON, DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE, holds_escape_prefix
-from callmark.reading.values import COLON, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALUE
 
-STUCK: Final = 3  # a status beside those of `embedded`: another reader goes on
-
-_SMALL: Final = 48  # characters: up to here a loop over the characters is faster than one match per string
-_HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again
+_LOOP_LENGTH: Final = 48  # characters: up to here a loop over the characters is faster than one match per string
+_TOKEN_HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again
 
 _BLANKS: Final = " \t\r\n"
 _ASCII: Final = [chr(code) for code in range(0x20, 0x80) if chr(code) not in '"\\']
-_WORD: Final = re.compile(r"[0-9A-Za-z+\-._]++")
+_WORD_RUN: Final = re.compile(r"[0-9A-Za-z+\-._]++")
 _SCALAR: Final = re.compile(  # an integer of SMALL digits is read by either way, so both must know it
-    rf"-?(?:0|[1-9][0-9]{{0,{_SMALL - 1}}})(?:\.[0-9]{{1,17}})?(?:[eE][+-]?[0-9]{{1,2}})?|true|false|null"
+    rf"-?(?:0|[1-9][0-9]{{0,{_LOOP_LENGTH - 1}}})(?:\.[0-9]{{1,17}})?(?:[eE][+-]?[0-9]{{1,2}})?|true|false|null"
 )
 _STRINGS: Final = re.compile(r'(?:[^"]++|("(?:[^"\\]++|\\.)*+"))*+', re.DOTALL)
 _WORD_END: Final = re.compile(r"[0-9A-Za-z+\-._]*+")
@@ -148,7 +145,7 @@ class ObjectReader:
     """Reader of one JSON object, which begins with the brace at position `start` of the stream.
 
     `status` is OPEN, DONE or STUCK. Cost: each character once, some 40 nanoseconds, long strings 2; what is held back
-    (at most _HOLD characters) once more for each chunk.
+    (at most _TOKEN_HOLD characters) once more for each chunk.
     """
 
     waits = None  # as of `pairs.PairsReader`
@@ -178,7 +175,7 @@ class ObjectReader:
         What lies behind it must be handed in again: with more text while OPEN, to another reader when STUCK.
         """
         row = self._row
-        if not at and len(buffer) <= _SMALL and self._stack:
+        if not at and len(buffer) <= _LOOP_LENGTH and self._stack:
             at = -1
             try:
                 for char in buffer:
@@ -273,12 +270,12 @@ class ObjectReader:
                 held = comma = -1
                 at += 1
                 continue
-            word = _WORD.match(buffer, at) if meaning.value else None
+            word = _WORD_RUN.match(buffer, at) if meaning.value else None
             if word is None:
                 status = STUCK
                 break
             end = word.end()
-            if end == size and size - at <= _HOLD:
+            if end == size and size - at <= _TOKEN_HOLD:
                 break
             if _SCALAR.fullmatch(word[0]) is None:
                 status = STUCK
@@ -286,11 +283,11 @@ class ObjectReader:
             held = comma = -1
             row = _AFTER[stack[-1]]
             at = end
-        if held >= 0 and at - held - 1 <= _HOLD:
+        if held >= 0 and at - held - 1 <= _TOKEN_HOLD:
             at = held  # a quote with more blanks behind it is certain: it ends the string, as in `values`
             row = held_row
         elif comma >= 0:
-            status = STUCK if at - comma > _HOLD else status
+            status = STUCK if at - comma > _TOKEN_HOLD else status
             at = comma
             row = _AFTER[stack[-1]]
         self._row = row
@@ -319,5 +316,5 @@ def last_token(text: str) -> int:
     text = text.rstrip(_BLANKS)
     if text.endswith('"'):
         return found.start(1)
-    word = _WORD_END.match(text[: -_HOLD - 1 : -1])
+    word = _WORD_END.match(text[: -_TOKEN_HOLD - 1 : -1])
     return len(text) - max(1, word.end() if word is not None else 0)

@@ -15,49 +15,47 @@ from typing import Final
 
 from callmark.dialects import expand
 from callmark.events import Repair
-from callmark.reading.embedded import DONE, OPEN
 from callmark.reading.lookahead import KEY_PATTERN
-from callmark.reading.objects import STUCK
-from callmark.reading.paths import may_be_path
+from callmark.reading.paths import may_begin_path
 from callmark.reading.patterns import Pattern
 from callmark.reading.plain import BARE
 from callmark.reading.schemas import PYTHON_LITERALS, Parameters, scalar
+from callmark.reading.status import DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE
 from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
-from callmark.reading.values import FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, VALUE
 
-_HOLD: Final = 200  # characters that are waited for: a value and the next key
+_PAIR_HOLD: Final = 200  # characters that are waited for: a value and the next key
 
-_BLANKS: Final = expand("{ws}")
-_NEXT: Final = rf"(?P<key>{KEY_PATTERN}){_BLANKS}(?P<equals>=)"
-_END: Final = rf"{_BLANKS}(?:,{_BLANKS}{_NEXT}|\))"
-_FIRST_KEY: Final = Pattern(_BLANKS + _NEXT)
-_WORD: Final = Pattern(f"({BARE}){_END}")
+_WS: Final = expand("{ws}")
+_NEXT: Final = rf"(?P<key>{KEY_PATTERN}){_WS}(?P<equals>=)"
+_END: Final = rf"{_WS}(?:,{_WS}{_NEXT}|\))"
+_FIRST_KEY: Final = Pattern(_WS + _NEXT)
+_BARE_VALUE: Final = Pattern(f"({BARE}){_END}")
 _BEHIND_VALUE: Final = Pattern(rf"[\"'\]}}]{_END}")
 _LITERAL: Final = "|".join(("true", "false", "null", *PYTHON_LITERALS))
-_SCALAR: Final = (
+_SCALAR_BEFORE_SIGN: Final = (
     r"(-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,15}+)?+(?:[eE][+\-]?[0-9]{1,2}+)?+"
     rf"|{_LITERAL})(?=[ \t\r\n,\]}}])"
 )
-_IN_CONTAINER: Final = Pattern(_SCALAR)
-_BEHIND_KEY: Final = Pattern(rf"[\"']{_BLANKS}:")
+_IN_CONTAINER: Final = Pattern(_SCALAR_BEFORE_SIGN)
+_BEHIND_KEY: Final = Pattern(rf"[\"']{_WS}:")
 _COMMA: Final = {  # by the bracket that closes what it stands in; the group holds a word behind it, if there is one
-    "}": Pattern(rf",{_BLANKS}(?=[\"'])()"),
-    "]": Pattern(rf",{_BLANKS}(?:(?=[\"'\[{{])|{_SCALAR})"),
+    "}": Pattern(rf",{_WS}(?=[\"'])()"),
+    "]": Pattern(rf",{_WS}(?:(?=[\"'\[{{])|{_SCALAR_BEFORE_SIGN})"),
 }
 _BEHIND_ITEM: Final = {
-    "}": Pattern(rf"[\"'](?={_BLANKS}(?:\}}|,{_BLANKS}[\"']))"),
-    "]": Pattern(rf"[\"'](?={_BLANKS}(?:\]|,{_BLANKS}(?:[\"'\[{{]|-?[0-9]|(?:{_LITERAL}){_BLANKS}[,\]])))"),
+    "}": Pattern(rf"[\"'](?={_WS}(?:\}}|,{_WS}[\"']))"),
+    "]": Pattern(rf"[\"'](?={_WS}(?:\]|,{_WS}(?:[\"'\[{{]|-?[0-9]|(?:{_LITERAL}){_WS}[,\]])))"),
 }
 _FIRST: Final = {"{": ("}", FIRST_KEY), "[": ("]", FIRST_ITEM)}
 _FRAMES: Final = {"}": "d", "]": "l"}
 
 
 def _word_waits(held: str) -> object:
-    """As `_WORD.waits`, in half the time where the answer is not remembered: values seldom come again.
+    """As `_BARE_VALUE.waits`, in half the time where the answer is not remembered: values seldom come again.
 
     What more text could make a match is none: it lacks the sign with which all matches end.
     """
-    return _WORD.may_match(held, 0) or None
+    return _BARE_VALUE.may_match(held, 0) or None
 
 
 _RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE}
@@ -112,7 +110,7 @@ class PairsReader:
         return None if self._waits is None else self._still
 
     def _still(self, held: str) -> object:
-        return None if self._waits is None or len(held) > _HOLD else self._waits(held)
+        return None if self._waits is None or len(held) > _PAIR_HOLD else self._waits(held)
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.
@@ -157,7 +155,7 @@ class PairsReader:
                 if head[1:2] == char:
                     if len(head) < 3:
                         return at
-                elif len(head) < 4 and may_be_path(head[1:]):
+                elif len(head) < 4 and may_begin_path(head[1:]):
                     return at
                 if head[2:3] == char == head[1] or head[1] == "\\" or head[2:] == ":\\":  # a path, or another escape
                     self.status = STUCK
@@ -188,11 +186,11 @@ class PairsReader:
                     return at
                 pattern = _IN_CONTAINER
             else:
-                pattern = _WORD
+                pattern = _BARE_VALUE
             found = pattern.match(buffer, at)
             if found is None:
-                if size - at <= _HOLD and pattern.may_match(buffer, at):
-                    self._waits = _word_waits if pattern is _WORD else pattern.waits
+                if size - at <= _PAIR_HOLD and pattern.may_match(buffer, at):
+                    self._waits = _word_waits if pattern is _BARE_VALUE else pattern.waits
                 else:
                     self.status = STUCK
                 return at
@@ -200,7 +198,7 @@ class PairsReader:
                 self.quote = ""
                 char = '"'
             start, at = at, found.end()
-            if pattern is _WORD:
+            if pattern is _BARE_VALUE:
                 declared = self._parameters.declared(self.key) if self._parameters is not None and self.key else None
                 out.append(scalar(found[1].rstrip(" \t"), declared))
             elif pattern is _BEHIND_VALUE:

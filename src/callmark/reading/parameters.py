@@ -25,9 +25,10 @@ from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
-from callmark.reading.embedded import DEAD, DONE, HELD, OPEN, Embedded
+from callmark.reading.embedded import Embedded
 from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, Patterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
+from callmark.reading.status import DEAD, DONE, HELD, OPEN
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
@@ -39,14 +40,14 @@ _BETWEEN: Final = 0
 _BEGIN: Final = 1
 _VALUE: Final = 2
 _CDATA: Final = 3
-_WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than held back
-_BLANK: Final = " \t\r\n"
+_SEARCH_WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than held back
+_BLANKS: Final = " \t\r\n"
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
-_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
+_BLANK_RUN: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _TEXT: Final = Types({"string"})
 _ENTITY: Final = re.compile(ENTITY)
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
-_QUOTED: Final = frozenset('{["')
+_NEEDS_DECODER: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
 
@@ -132,8 +133,8 @@ class ParametersReader:
         A long one is read in windows: a value may die of its first character, and then what follows would have been
         searched in vain, and again for each value that begins in it.
         """
-        while len(buffer) - at > _WINDOW and self.status == OPEN:
-            at += self.feed(buffer[at : at + _WINDOW], 0, base + at)
+        while len(buffer) - at > _SEARCH_WINDOW and self.status == OPEN:
+            at += self.feed(buffer[at : at + _SEARCH_WINDOW], 0, base + at)
         if self.status != OPEN:
             return at
         size = len(buffer)
@@ -183,7 +184,7 @@ class ParametersReader:
                 if pattern.may_match(buffer, at):
                     return at
         if found is None:
-            blanks = _BLANKS.match(buffer, at) if self._patterns.spaced else None  # else not all may be there
+            blanks = _BLANK_RUN.match(buffer, at) if self._patterns.spaced else None  # else not all may be there
             self.error = base + (at if blanks is None else blanks.end())
             expected = "the end of the value" if self._open else "the end of the call"
             return self._die("unexpected-text", f"a parameter or {expected}", at)
@@ -260,7 +261,7 @@ class ParametersReader:
                 place = base + found.start(group)
                 self.repairs.append(Repair(code, Span(place, place)))
                 return
-        start = base + found.end() - len(found[0].lstrip(_BLANK))
+        start = base + found.end() - len(found[0].lstrip(_BLANKS))
         self.repairs.append(Repair("opener-spelling", Span(start, base + found.end())))
 
     def _skip_line_break(self, buffer: str, at: int) -> int:
@@ -328,7 +329,7 @@ class ParametersReader:
     def _may_hold_elements(self) -> bool:
         """Whether nothing but white space stands in the value so far."""
         held = self._json is None and not self._is_string and self._held_size <= BLANKS_LIMIT
-        return held and not "".join(self._held).strip(_BLANK)
+        return held and not "".join(self._held).strip(_BLANKS)
 
     def _open_elements(self, first: re.Match[str], at: int) -> None:
         """The value holds elements, the first of which is opened at index `at`."""
@@ -414,7 +415,7 @@ class ParametersReader:
         if json.take(text, end, out) < end or not json.whole:
             return ""
         self.repairs += json.reader.repairs
-        return "".join(out).strip(_BLANK)
+        return "".join(out).strip(_BLANKS)
 
     def _begin_string(self) -> None:
         self._is_string = True
@@ -516,7 +517,7 @@ def inside_of(json: str, parameters: Parameters | None, depth_limit: int) -> str
     try:
         (value,) = decode(json, depth_limit).values()
         if isinstance(value, str):
-            inside = value.strip(_BLANK)
+            inside = value.strip(_BLANKS)
             value = decode(inside, depth_limit)
     except Undecodable:
         return ""
@@ -545,21 +546,21 @@ def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> t
 def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value that begins with `text` and is too long to be held is read as JSON, as a container may be."""
     if is_json:
-        return text[:PLAIN_LIMIT].lstrip(_BLANK)[:1] in ("{", "[")
+        return text[:PLAIN_LIMIT].lstrip(_BLANKS)[:1] in ("{", "[")
     return types is not None and types <= CONTAINERS
 
 
 def empty_container(text: str, types: Types | None) -> str:
     """Return the JSON of what a value without text or elements can only be: an empty list or object; else ""."""
     containers = {"array": "[]", "object": "{}"}
-    if not types or not types <= CONTAINERS or text.strip(_BLANK) or "" in types.members:
+    if not types or not types <= CONTAINERS or text.strip(_BLANKS) or "" in types.members:
         return ""
     return next((json for name, json in containers.items() if types - {"null"} == {name}), "")
 
 
 def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
-    kind = BRACKETS.get(text.lstrip(_BLANK)[:1])
+    kind = BRACKETS.get(text.lstrip(_BLANKS)[:1])
     return kind is not None and (is_json or (types is not None and "string" not in types and kind in types))
 
 
@@ -578,11 +579,11 @@ def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[st
     A container of a declared type, a string being allowed or not, or without a schema any JSON value, is taken as the
     JSON that it is; everything else is plain. Raises Undecodable where it names a key twice and need not be a string.
     """
-    plain = text.strip(_BLANK)
+    plain = text.strip(_BLANKS)
     if not declared and (
         not plain
         or plain[0] not in _BEGINS_JSON
-        or (plain[0] not in _QUOTED and plain not in _WORDS and NUMBER.fullmatch(plain) is None)
+        or (plain[0] not in _NEEDS_DECODER and plain not in _WORDS and NUMBER.fullmatch(plain) is None)
     ):
         return quoted(text), text
     if not declared or BRACKETS.get(plain[:1]) in declared:

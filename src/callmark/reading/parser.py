@@ -1,8 +1,8 @@
 """Turns chunks into events. There is no second parser for whole texts: `parse` is `feed` and `finish`.
 
-The parser is in one of few modes: where the text begins; in text, looking for a marker; inside a call, feeding its
-reader; behind the arguments, waiting for the tail (both in `calls`); between the calls of a section; behind a broken
-marker, looking where to go on (both in `sections`). It keeps the text that it has not decided about (bounded outside
+The parser is in one of a few modes, the `IN_*` of `calls`: where the text begins, in text, and in a fence of a call's
+own (here); in a call, behind its arguments, and over the limit (in `calls`); between the calls of a section, behind
+them, and behind a broken marker (in `sections`). It keeps the text that it has not decided about (bounded outside
 of a call) and the text of the call that it is in; nothing that was emitted is ever taken back.
 """
 
@@ -39,7 +39,6 @@ from callmark.reading.calls import (
 )
 from callmark.reading.contexts import Context
 from callmark.reading.diagnosis import unclosed_string
-from callmark.reading.embedded import DONE, HELD, OPEN
 from callmark.reading.entries import Entry
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader
@@ -59,16 +58,17 @@ from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import plan
 from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
+from callmark.reading.status import DONE, HELD, OPEN
 
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
-_QUOTED: Final = {"code": 256, "pre": 4096}
+_CODE_REACH: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
 # What each chunk makes is looked up once: a name that the compiled engine imports costs it a look-up each time.
 _text: Final = Text
 _delta: Final = ArgumentsDelta
 _span: Final = Span
 _FAR: Final = sys.maxsize
-_SMALL: Final = 256  # characters: up to here a chunk is looked at place by place, which is cheaper for a few places
+_CLOSE_LOOK: Final = 256  # characters: up to here a chunk is looked at place by place, cheaper for a few places
 
 
 class Parser(SectionReading):
@@ -164,7 +164,7 @@ class Parser(SectionReading):
                     self._base = end
                     kept = self._kept
                     kept.append(chunk)
-                    if len(kept) >= TOGETHER or end - start > _SMALL:
+                    if len(kept) >= TOGETHER or end - start > _CLOSE_LOOK:
                         self._contexts.read()
                     return (_text(_span(start, end), chunk, self._channel),)
             elif end <= self._room_end:
@@ -211,7 +211,7 @@ class Parser(SectionReading):
             stop, cut = -1, True
             sign = plan.any(chunk)
             if sign is not None:
-                if len(chunk) <= _SMALL:
+                if len(chunk) <= _CLOSE_LOOK:
                     stop, cut = plan.first_in(chunk, sign.start())
                     cut = cut or stop < 0
                     self._hit = -1 if cut else stop
@@ -430,7 +430,7 @@ class Parser(SectionReading):
         while True:
             found = None
             if hit < 0:  # else `feed` has found it
-                if final or size - at > _SMALL:
+                if final or size - at > _CLOSE_LOOK:
                     hit = search.next_entry(buffer, at)
                     if hit > at:
                         begin = size if final else search.next_cut(buffer, at)
@@ -597,7 +597,7 @@ class Parser(SectionReading):
             self._quoted = self._quoted_end = 0
         self._quoted = max(0, self._quoted + (1 if opens else -1))
         if opens:
-            self._quoted_end = max(self._quoted_end, place + _QUOTED[tag.lower()])
+            self._quoted_end = max(self._quoted_end, place + _CODE_REACH[tag.lower()])
         elif not self._quoted:
             self._quoted_end = 0
 

@@ -21,18 +21,18 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _TOKEN = re.compile(r"\\(.?)", re.DOTALL)
 
 
-def is_path(beginning: str) -> bool:
+def begins_path(beginning: str) -> bool:
     """Return whether a string that begins so may be a path: a drive, or two backslashes."""
     return _PATH.match(beginning) is not None
 
 
-def may_be_path(beginning: str) -> bool:
+def may_begin_path(beginning: str) -> bool:
     """Return whether more text could make a path of a beginning of one or two characters."""
     return _PREFIX.match(beginning) is not None
 
 
-def may_be_kept(text: str) -> bool:
-    r"""Return whether a text that begins with two backslashes is a network path: `\\server\share`."""
+def is_whole_path(text: str) -> bool:
+    r"""Return whether a text that begins like a path is one: of a drive, or of a network, as `\\server\share`."""
     return _NETWORK.match(text) is not None or _DRIVE.match(text) is not None
 
 

@@ -32,7 +32,7 @@ characters and blanks at all of their gaps, take some 900; what is longer is no 
 
 _ROWS_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
 
-SHORT: Final = 64
+REMEMBERED_LENGTH: Final = 64
 """Characters of a text about which an answer is remembered."""
 _REMEMBERED: Final = 256  # answers; where there are so many, all are forgotten
 _Answer = TypeVar("_Answer")
@@ -50,7 +50,7 @@ class Remembered(dict[str, _Answer]):
 
     def __missing__(self, text: str) -> _Answer:
         answer = self.ask(text)
-        if len(text) <= SHORT:
+        if len(text) <= REMEMBERED_LENGTH:
             if len(self) >= _REMEMBERED:
                 self.clear()
             self[text] = answer
@@ -240,7 +240,7 @@ class Stop:
         if sign is None:
             return None, len(buffer)
         at = sign.start()
-        if len(buffer) - at <= SHORT:
+        if len(buffer) - at <= REMEMBERED_LENGTH:
             held = self._held[buffer[at:]]
             return (self.match(buffer, at + ~held), at + ~held) if held < 0 else (None, at + held)
         return self._next(buffer, at)
@@ -287,7 +287,7 @@ RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
-_FENCE: Final = re.compile("`{3,}|~{3,}")
+_FENCE_RUN: Final = re.compile("`{3,}|~{3,}")
 _OBJECT = Pattern(expand(r"{ws}(?=\{)"))
 _ENVELOPE = Pattern(
     expand(
@@ -344,7 +344,7 @@ class Patterns:
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
         if recovery and re.search(r"\\[)}\]]\Z", tail):
             recovery.insert(0, recovery[0] + _NO_CLOSER)
-        fence = _FENCE.search(tail)
+        fence = _FENCE_RUN.search(tail)
         if recovery and fence is not None:  # one that is left open would hide what follows
             recovery.append(expand("{ws}") + rf"{fence[0]}(?=[ \t]{{0,16}}+\r?\n)")
         self.recovery = [Pattern(text) for text in recovery]

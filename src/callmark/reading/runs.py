@@ -292,7 +292,7 @@ _ESCAPES: Final = re.compile(r'(?:[^\\]++|\\["\\/bfnrt])*+')
 _UNICODE: Final = re.compile(r"\\u[0-9a-fA-F]{4}")
 _DOUBLE: Final = re.compile(r'"[^"]*+"[ \t\r\n]++')
 _SEPARATOR: Final = re.compile(r"[ \t\r\n]*+,[ \t\r\n]*+")
-_WORD: Final = re.compile(r"[\w\-]++")
+_BARE_WORD: Final = re.compile(r"[\w\-]++")
 
 
 def _many(found: re.Match[str], place: int, repairs: list[Repair]) -> str:
@@ -315,7 +315,7 @@ def _many(found: re.Match[str], place: int, repairs: list[Repair]) -> str:
     comma = _SEPARATOR.search(words)
     items = words.split(comma[0]) if comma is not None else []
     alike = not items[-1]  # whether the same stands behind each of them
-    read = {word: loose_word(word) for word in set(items[:-1] if alike else _WORD.findall(words))}
+    read = {word: loose_word(word) for word in set(items[:-1] if alike else _BARE_WORD.findall(words))}
     codes = {code for _, code in read.values()}
     if alike and comma is not None and codes == {"bare-value"}:
         step = len(comma[0])
@@ -325,11 +325,11 @@ def _many(found: re.Match[str], place: int, repairs: list[Repair]) -> str:
         return '"' + f'"{comma[0]}"'.join(items[:-1]) + f'"{comma[0]}'
     if not all(text for text, _ in read.values()):
         return ""
-    for word in _WORD.finditer(words):
+    for word in _BARE_WORD.finditer(words):
         code = read[word[0]][1]
         if code:
             repairs.append(Repair(code, Span(place + word.start(), place + word.end())))
-    return _WORD.sub(lambda word: read[word[0]][0], words)
+    return _BARE_WORD.sub(lambda word: read[word[0]][0], words)
 
 
 def _path(source: str, place: int, repairs: list[Repair]) -> str:

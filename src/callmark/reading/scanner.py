@@ -27,7 +27,7 @@ from callmark.reading.entries import Entry, check_row, tag_form
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
     HOLD_LIMIT,
-    SHORT,
+    REMEMBERED_LENGTH,
     AnyOf,
     Pattern,
     Remembered,
@@ -342,7 +342,7 @@ class Search:
 
         `behind`: an entry that matches, but was refused; it is returned where no other one behind it matches.
         """
-        if not final and behind is None and len(buffer) - hit <= SHORT:
+        if not final and behind is None and len(buffer) - hit <= REMEMBERED_LENGTH:
             entry = self.plan.entry_in[buffer[hit:]]
             found = entry.pattern.match(buffer, hit) if entry is not None else None
             return None if entry is None or found is None else (entry, found)

@@ -35,7 +35,7 @@ _EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of ca
 _STRAY_CLOSER: Final = "a closer too many, or in another spelling, directly behind a call was dropped"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _WORD: Final = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
-_MENDED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
+_SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 
 
@@ -85,7 +85,7 @@ class SectionReading(CallReading):
                     if bracket is not None:  # the tag that should close the list is missing, or is another
                         self._markup(at, bracket.end())
                     break
-                mended = _MENDED.get(between.lastgroup or "", "")
+                mended = _SUPPLIED.get(between.lastgroup or "", "")
                 if mended == "missing-comma" and self._broke:
                     break
                 broke, self._broke = self._broke, False

@@ -15,10 +15,10 @@ from operator import attrgetter
 from typing import Final
 
 from callmark.events import Repair, Span
-from callmark.reading.embedded import DEAD, DONE, OPEN
 from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
-from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, is_path, literal_path, may_be_kept, may_be_path
+from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
+from callmark.reading.status import DEAD, DONE, OPEN
 
 _X: Final = "[0-9a-fA-F]"
 _PLAIN_UNIT: Final = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
@@ -40,12 +40,12 @@ _SURROGATE_ESCAPE: Final = Pattern(r"\\u[dD][89a-fA-F]")
 _HEX_ESCAPE: Final = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX: Final = Pattern(rf"\\x{_X}?\Z")
 _LONE: Final = Pattern(r"[\ud800-\udfff]")
-_BLANK: Final = Pattern(r"[ \t\r\n]++")
+_BLANK_RUN: Final = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE: Final = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE: Final = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
 _MANY_INNER: Final = 3  # quotes in a string behind which more of them are likely: what passes them has to be compiled
 _LITERAL: Final = r"[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff]"  # what makes a backslash before it a literal one
-_MENDED: Final = {
+_MENDED_RUN: Final = {
     quote: re.compile(rf"""(?:[^{quote}\\\ud800-\udfff]++|\\(?:["'\\/nrt]|{_PLAIN_UNIT}|{_PAIR}|{_LITERAL}))*+""")
     for quote in "\"'"
 }
@@ -297,7 +297,7 @@ class StringReader:
         if inside is not None:
             end = inside(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
         elif buffer[at : at + 1] == "\\" or buffer[at : at + 1] < " ":
-            end = _MENDED[quote].match(buffer, at).end()  # type: ignore[union-attr]
+            end = _MENDED_RUN[quote].match(buffer, at).end()  # type: ignore[union-attr]
             alarm = self._alarm(around, buffer, at, end)
             end = end if alarm is None else alarm.at
         else:
@@ -377,12 +377,12 @@ class StringReader:
         if refused is None:
             return at
         if self.doubt < 0:
-            blanks = _BLANK.match(buffer, at + 1)
+            blanks = _BLANK_RUN.match(buffer, at + 1)
             behind = at + 1 if blanks is None else blanks.end()
             self.comma = buffer[behind : behind + 1] in _COMMAS
             if self.comma and self._around is not None and self._follows is not self._around.key:
                 # What ends a value was asked for behind the comma too, so it is there; not what ends a key.
-                blanks = _BLANK.match(buffer, behind + 1)
+                blanks = _BLANK_RUN.match(buffer, behind + 1)
                 behind = behind + 1 if blanks is None else blanks.end()
             self.doubt = base + behind
             self.stops = None
@@ -471,11 +471,11 @@ class StringReader:
         `opened` is what was read of it. Where one escape in it is none, every backslash is one.
         """
         head = opened + buffer[at : at + 3]
-        if may_be_path(head) and len(buffer) - at < 3:
+        if may_begin_path(head) and len(buffer) - at < 3:
             return -1
         self._fresh = None
         self._pass_plain()
-        if not is_path(head):
+        if not begins_path(head):
             return at
         body = PATH_TEXT.match(buffer, at)
         end = body.end() if body is not None else at
@@ -488,7 +488,7 @@ class StringReader:
             self._controls = _ANY_CONTROL_ESCAPE
             self._pass_plain()
             return at
-        if RUN_DOUBLE.fullmatch(piece) or not (opened or may_be_kept(piece)):
+        if RUN_DOUBLE.fullmatch(piece) or not (opened or is_whole_path(piece)):
             return at
         self._bracket = self._bracket or "[" in piece
         text, places = literal_path(piece, whole=not opened)

@@ -25,7 +25,7 @@ from typing import Final, Self
 from callmark.dialects import Dialect, Form
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
-from callmark.reading.embedded import DEAD, DONE, ESCAPED_QUOTE, HELD, OPEN, Embedded, Escaped, decoded
+from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
     BEHIND_BARE,
     COMMA_AND_MEMBER,
@@ -42,19 +42,25 @@ from callmark.reading.lookahead import (
 from callmark.reading.patterns import Pattern
 from callmark.reading.runs import is_bare_value, loose_word
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
+from callmark.reading.status import (
+    COLON,
+    DEAD,
+    DONE,
+    FIRST_ITEM,
+    FIRST_KEY,
+    HELD,
+    ITEM,
+    KEY,
+    NEXT,
+    OPEN,
+    VALUE,
+)
 from callmark.reading.strings import CURLY, RAW_PREFIX, TRIPLE, StringReader
 
-STRUCTURE: Final = 0  # mode
-STRING: Final = 1
-_WORD: Final = 2
-_ESCAPED: Final = 3
-VALUE: Final = 0  # state: what is expected
-FIRST_ITEM: Final = 1
-ITEM: Final = 2
-FIRST_KEY: Final = 3
-KEY: Final = 4
-COLON: Final = 5
-NEXT: Final = 6
+IN_STRUCTURE: Final = 0  # mode
+IN_STRING: Final = 1
+_IN_WORD: Final = 2
+_IN_ESCAPED: Final = 3
 
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
 
@@ -71,7 +77,7 @@ _BRACKETS: Final = {
     "json": {"{": "O", "[": "A"}, "python": {"{": "d", "[": "l", "(": "t"}, "braces": {"{": "B", "[": "s"},
 }  # fmt: skip
 
-_BLANK: Final = Pattern(r"[ \t\r\n]++")
+_BLANK_RUN: Final = Pattern(r"[ \t\r\n]++")
 _JSON_WORD: Final = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD: Final = Pattern(r"[\w.\-]++")
@@ -135,7 +141,7 @@ class ValueReader:
         self._stack: list[str] = []
         self._outside = 0  # how many frames of the stack are no brackets of the arguments
         self._state = VALUE
-        self._mode = STRUCTURE
+        self._mode = IN_STRUCTURE
         self._live = True  # whether pieces go out
         self._withheld = False  # whether they may turn out to be no arguments
         self._pending: list[str] = []  # a comma and the white space behind it: dropped where it is one too many
@@ -174,7 +180,7 @@ class ValueReader:
         reader._state = state
         reader.sound = sound
         if in_string:
-            reader._mode = STRING
+            reader._mode = IN_STRING
             reader._is_key = state in (KEY, FIRST_KEY)
             reader._sink = reader.out
             reader._watch('"', *reader._closing('"'), opened)
@@ -193,11 +199,11 @@ class ValueReader:
         size = len(buffer)
         while at < size and self.status == OPEN:
             mode, state, before = self._mode, self._state, at
-            if mode == STRING:
+            if mode == IN_STRING:
                 at = self._read_string(buffer, at, base)
-            elif mode == _WORD:
+            elif mode == _IN_WORD:
                 at = self._read_word(buffer, at, base)
-            elif mode == _ESCAPED:
+            elif mode == _IN_ESCAPED:
                 at = self._read_escaped(buffer, at, base)
             else:
                 at = self._read_structure(buffer, at, base)
@@ -205,11 +211,11 @@ class ValueReader:
                 break
         return at
 
-    # Structure: everything between strings and words.
-
     def rewritten(self, chunk: str) -> str | None:
         """As of `pairs.PairsReader`: here all that does not pass as it is must be read closely."""
         return None  # said, as mypyc compiles a body without a statement to one that crashes
+
+    # Structure: everything between strings and words.
 
     def _read_structure(self, buffer: str, at: int, base: int) -> int:
         size = len(buffer)
@@ -217,7 +223,7 @@ class ValueReader:
         while at < size:
             char = buffer[at]
             if char in " \t\r\n":
-                end = _BLANK.match(buffer, at).end()  # type: ignore[union-attr]  # one blank is there
+                end = _BLANK_RUN.match(buffer, at).end()  # type: ignore[union-attr]  # one blank is there
                 if self._live and stack and stack[-1] not in "RED":
                     (self._pending or self.out).append(buffer[at:end])
                 at = end
@@ -251,11 +257,11 @@ class ValueReader:
                         char = plain
             stop = self._read_token(char, state, frame, buffer, at, base)
             if stop == at:  # a mode has begun, more text must tell, or it is DEAD
-                if self.status == OPEN and self._mode == STRUCTURE and self._state == state:
+                if self.status == OPEN and self._mode == IN_STRUCTURE and self._state == state:
                     del self.repairs[known:]
                 return at
             at = stop
-            if self.status != OPEN or self._mode != STRUCTURE:
+            if self.status != OPEN or self._mode != IN_STRUCTURE:
                 break
         return at
 
@@ -435,7 +441,7 @@ class ValueReader:
     @property
     def in_string(self) -> bool:
         """Whether a string is read, which begins at `sound`."""
-        return self._mode == STRING
+        return self._mode == IN_STRING
 
     @property
     def inside(self) -> bool:
@@ -597,7 +603,7 @@ class ValueReader:
     def _begin_escaped(self, sign: str, buffer: str, at: int, base: int) -> int:
         """The first key of an object begins with an escaped quote: so is the whole object written."""
         self._repair("string-arguments" if sign[0] == "\\" else "escaped-entities", base + at, base + at + len(sign))
-        self._mode = _ESCAPED
+        self._mode = _IN_ESCAPED
         whole = decoded(buffer, at, base, sign[0], self._depth_limit + 1)
         if whole is not None:
             reader = self._escaped_reader(0)
@@ -637,7 +643,7 @@ class ValueReader:
             return self._die(reader.code, reader.expected, at)
         if reader.status == DONE:
             self._escaped = None
-            self._mode = STRUCTURE
+            self._mode = IN_STRUCTURE
             self._close(frame, at - 1, base, written=True)
             if not self._stack or self._stack[-1] in "EF":
                 self.end = reader.end
@@ -661,7 +667,7 @@ class ValueReader:
             self._repair("curly-quotes", base + at, base + at + 1)
         self.sound = base + at
         self._is_key = is_key
-        self._mode = STRING
+        self._mode = IN_STRING
         self._size = 0
         mended = self._choose_sink(at, base)
         if self.status == DEAD:
@@ -688,7 +694,7 @@ class ValueReader:
         form = JSON if self._outer == "O" else self._form
         self._nested = Embedded(type(self)(form, 0, depth_limit=self._depth_limit, tolerant=False))
         self.sound = self.start = base + at
-        self._mode = STRING
+        self._mode = IN_STRING
         self._watch('"', None, None)
         return at + 1
 
@@ -768,7 +774,7 @@ class ValueReader:
         """Write a piece of a string to another place than `out`."""
 
     def _end_string(self, at: int, base: int) -> int:
-        self._mode = STRUCTURE
+        self._mode = IN_STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self.stops = None
         self._gap = False
@@ -796,7 +802,7 @@ class ValueReader:
     # Words: numbers, literals, bare keys and values.
 
     def _begin_word(self, at: int, base: int, *, is_key: bool) -> None:
-        self._mode = _WORD
+        self._mode = _IN_WORD
         self._is_key = is_key
         self._word = []
         self._size = 0
@@ -840,7 +846,7 @@ class ValueReader:
             if not ends:
                 self.error = self._word_start
                 return self._die("unexpected-text", "a value", at)
-        self._mode = STRUCTURE
+        self._mode = IN_STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self._gap = False
         self.stops = None
