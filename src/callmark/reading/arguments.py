@@ -15,6 +15,7 @@ from typing import Final, Self
 from callmark.dialects import Dialect, Form
 from callmark.events import Span
 from callmark.reading.lookahead import (
+    CALL_BEGUN,
     COLON_AND_ANY_WORD,
     COLON_AND_VALUE,
     COLON_AND_WORD,
@@ -46,7 +47,9 @@ _COLON_SIGN: Final = Pattern("[:：]")
 class ArgumentsReader(ValueReader):
     """As ValueReader; the list ends behind its closing parenthesis, its span before it."""
 
-    __slots__ = ("_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_names", "_object", "_single")
+    __slots__ = (
+        "_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_names", "_object", "_separator", "_single",
+    )  # fmt: skip
 
     def __init__(
         self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
@@ -67,6 +70,7 @@ class ArgumentsReader(ValueReader):
         self._held: list[str] | None = None  # an argument that may turn out to be a key
         self._held_kind = ""  # its delimiter, "" for a word
         self._key = ""
+        self._separator = -1  # position of the comma before an argument
 
     def _enter(self, name: str | None, inside: bool) -> None:
         self._single = self._object = self._begun = True
@@ -113,6 +117,7 @@ class ArgumentsReader(ValueReader):
             return super()._begin_key(buffer, at, base)
         char = buffer[at]
         first = self._state == FIRST_KEY
+        self._separator = -1 if first else self.sound
         if char in "/#" and self._tolerant:
             remark = follows(COMMENT_AND_MORE, buffer, at)
             if not remark and not self._bind and self._begun and not self._bound:  # behind pairs no word can stand
@@ -230,10 +235,24 @@ class ArgumentsReader(ValueReader):
         if frame == "R":
             if self._held is not None and char in "=:":
                 return self._end_key(char, at, base)
+            if char == "(" and self._may_begin_call():
+                begins = follows(CALL_BEGUN, buffer, at)
+                if begins is None:
+                    return at
+                if begins:  # the comma before it stands between two calls
+                    self._held = None
+                    self.split = self._separator
+                    self._ended = True
+                    return self._die("unexpected-text", self._wanted(), at)
             if self._single:
                 self._ended = self._tolerant
                 return self._die("unexpected-text", self._wanted(), at)
         return super()._mend(frame, char, buffer, at, base)
+
+    def _may_begin_call(self) -> bool:
+        """Whether a word before a parenthesis may be the next call of a list: behind pairs it is no value."""
+        listed = self._tolerant and bool(self._form.separator) and self._separator >= 0
+        return listed and self._begun and not self._bound and self._held is not None and not self._held_kind
 
     def _end_key(self, char: str, at: int, base: int) -> int:
         """What was held is followed by `=`: it is a key."""

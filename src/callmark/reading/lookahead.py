@@ -65,6 +65,8 @@ NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
 COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_ANY_WS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}[:：])")
+CALL_BEGUN: Final = Pattern(rf"\({_ANY_WS}(?:\)|{MARKED_KEY}{_ANY_WS}=[^=])")
+"""What stands behind the name of a call in a list of them."""
 COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_ANY_WS}{MARKED_KEY}{_ANY_WS}=[^=]")
 _REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_ANY_WS}'
 COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{MARKED_KEY}{_ANY_WS}[=＝])")
