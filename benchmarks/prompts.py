@@ -8,7 +8,7 @@ Tokens are estimated as `protocol_prompt` estimates them; `--tokenizer tokenizer
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any
 
@@ -87,15 +87,37 @@ TOOLS = [
 ]
 
 
-def table(count: Callable[[str], int] = estimate_tokens) -> str:
-    """Return tokens of the system text, without example turns, as a Markdown table: 1 / 5 / 20 tools in each cell."""
+def table(count: Callable[[str], int] = estimate_tokens, names: Collection[str] = ()) -> str:
+    """Return tokens of the system text, without example turns, as a Markdown table: 1 / 5 / 20 tools in each cell.
+
+    names   of the dialects that are shown; without any, all are
+    """
     rows = ["| dialect | " + " | ".join(STYLES) + " |", "|---|" + "---:|" * len(STYLES)]
-    for dialect in dialects():
+    for dialect in (row for row in dialects() if not names or row.name in names):
         cells = (
             " / ".join(str(_tokens(number, dialect, style, "en", count)) for number in NUMBERS) for style in STYLES
         )
         rows.append(f"| `{dialect.name}` | " + " | ".join(cells) + " |")
     return "\n".join(rows)
+
+
+def beside(count: Callable[[str], int] = estimate_tokens) -> str:
+    """Return in a sentence how many tokens more or less than in `call` a prompt takes in other dialects."""
+    rows = {row.name: row for row in dialects()}
+    more = {
+        name: [
+            _tokens(number, row, style, "en", count) - _tokens(number, rows["call"], style, "en", count)
+            for number in NUMBERS
+            for style in STYLES
+        ]
+        for name, row in rows.items()
+        if name != "call"
+    }
+    least, most = min(more, key=lambda name: min(more[name])), max(more, key=lambda name: max(more[name]))
+    return (
+        f"In other dialects it takes {min(more[least]):+} (`{least}`) to {max(more[most]):+} (`{most}`) tokens beside "
+        "`call`; the command above prints all."
+    )
 
 
 def shares(count: Callable[[str], int] = estimate_tokens) -> str:

@@ -417,14 +417,19 @@ def test_files_named_in_the_readme_exist():
     assert [path for path in sorted(paths) if path != "grammars/acme.lark" and not (ROOT / path).exists()] == []
 
 
+SHOWN = ("call", "hermes", "qwen_xml", "glm", "pythonic")
+"""Dialects whose prompts README counts."""
+
+
 def written_parts() -> dict[str, str]:
     """Return the parts of the README that are made from the code: what stands between `<!-- name` and its end."""
+    from benchmarks.prompts import beside
     from benchmarks.prompts import shares as prompt_shares
     from benchmarks.prompts import table as prompt_sizes
 
     return {
         "dialects": "\n" + dialect_table() + "\n",
-        "prompt sizes": "\n" + prompt_sizes() + "\n",
+        "prompt sizes": f"\n{prompt_sizes(names=SHOWN)}\n\n{beside()}\n",
         "prompt shares": "\n" + prompt_shares() + "\n",
         "repairs": ", ".join(f"`{code}`" for code in repairs_made()),
     }
