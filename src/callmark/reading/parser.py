@@ -580,6 +580,8 @@ class Parser(SectionReading):
         thoughts, way = self._thoughts, found.lastgroup
         if context is not None and (self._channel == "content" or way is None):
             return False
+        if way == "opens" and PROMPT in thoughts and self._base + found.start() == self._text_start:
+            thoughts.clear()  # the model repeats the tag that the prompt has opened
         if way is not None:
             change = open_thought if way == "opens" else close_thought
             change(thoughts, self._plan.thoughts[entry.form.head])
