@@ -592,7 +592,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
         ),
         tags=(
-            r"\[TOOL_CALLS\]\[\]",
+            r"\[TOOL_CALLS\]{ws}\[{ws}\]",
             _twice(r"\[TOOL_CALLS\]", r"(?:\[{ws}\{|[^\W\d][\w.:/\-]{0,127}+{ws}(?:\[(?:ARGS|CALL_ID)\]|\{))"),
         ),
         writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
@@ -643,6 +643,7 @@ _ROWS: tuple[Dialect, ...] = (
                 repairs=("neighbour-body",),
             ),
         ),
+        tags=(r"<\|tool_call_start\|>{ws}\[{ws}\]{ws}<\|tool_call_end\|>",),
         writing=Writing(
             opener="<|tool_call_start|>[",
             call="{name}({arguments})",
@@ -914,7 +915,11 @@ _ROWS: tuple[Dialect, ...] = (
                 alone=False,
             ),
         ),
-        tags=(r"<\|inner_prefix(?P<opens>)\|>", r"<\|inner_suffix(?P<closes>)\|>"),
+        tags=(
+            r"<\|inner_prefix(?P<opens>)\|>",
+            r"<\|inner_suffix(?P<closes>)\|>",
+            r"<\|tools_prefix\|>{ws}\[{ws}\]{ws}<\|tools_suffix\|>",
+        ),
         writing=Writing(
             opener="<|tools_prefix|>[",
             call='{"{name}": {arguments}}',
@@ -955,6 +960,7 @@ _ROWS: tuple[Dialect, ...] = (
             r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
             r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
             r"\[(?:BEGIN(?P<closes>)|END) FINAL RESPONSE\]",
+            r"<\|START_ACTION\|>{ws}\[{ws}\]{ws}<\|END_ACTION\|>",
             r"<(?:tool_calls|TOOLCALL)>{ws}\[{ws}\]{ws}</(?:tool_calls|TOOLCALL)>",
         ),
         writing=Writing(
