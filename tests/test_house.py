@@ -80,6 +80,7 @@ GUARDED = {
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "breakpoint", "print", "input"}
 CALLS_FOREIGN_CODE = {  # who may catch whatever is raised, as code runs there that someone else wrote
     str(Path("tools", "foreign.py")),  # whatever a host hands over: for all floors from tools up
+    str(Path("testing.py")),  # that nothing is raised is what it checks
     str(Path("dialects", "__init__.py")),  # below those: a plug-in's package, which runs when it is imported
 }
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}

@@ -24,11 +24,11 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from types import TracebackType
 from typing import Any, Final
 
 from callmark.dialects import Dialect, dialects, expand, select, selected
 from callmark.dialects.limits import PLAIN_LIMIT
+from callmark.dialects.values import is_json
 from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.decoder import Undecodable
@@ -191,25 +191,11 @@ def check_never_raises(text: str, **options: Any) -> None:
     """Check law 3: reading `text`, cut in any way, raises nothing. What is wrong with the options raises UsageError."""
     Parser(**options)
     for name, chunks in (("whole", [text]), *_ways(text)):
-        with _Raising(f"law 3, model text never raises: {name}", text):
+        try:
             in_chunks(chunks, **options)
-
-
-class _Raising:
-    """Turns whatever the block raises into an AssertionError that names the law."""
-
-    def __init__(self, what: str, text: str) -> None:
-        self.what = what
-        self.text = text
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception):
-            raise AssertionError(f"{self.what}: expected events, found {error!r}\ntext: {self.text!r}") from error
+        except Exception as error:
+            law = f"law 3, model text never raises: {name}"
+            raise AssertionError(f"{law}: expected events, found {error!r}\ntext: {text!r}") from error
 
 
 def check_little_is_withheld(text: str, *, bound: int = HOLD_LIMIT, **options: Any) -> None:
@@ -335,15 +321,7 @@ def _begins_json(text: str) -> bool:
         elif not in_string:
             closers = closers[1:]
     endings = ('"', '":0') if in_string else ("", "0", '"":0', ":0")
-    return any(_is_json(text + ending + closers) for ending in endings)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
+    return any(is_json(text + ending + closers) for ending in endings)
 
 
 # A dialect's row and its grammar.

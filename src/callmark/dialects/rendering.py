@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT
+from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, check_nonce
 from callmark.dialects.model import Dialect, Form, Writing, expand, fill
 from callmark.dialects.values import (
     Declared,
@@ -32,7 +32,6 @@ DeclaredOf: TypeAlias = Callable[[str], Declared]
 
 _LONE: Final = re.compile(r"[\ud800-\udfff]")
 _SAFE_NAME: Final = re.compile(r"[A-Za-z_]{1,64}")  # a name that every head takes
-_NONCE: Final = re.compile(r"[0-9A-Za-z_\-]{1,64}")
 
 
 class WrittenCall(NamedTuple):
@@ -58,8 +57,7 @@ def written(
     if nonce is not None:
         if not writing.nonce:
             raise UsageError(f"nonce: expected a dialect that can carry one, found {row.name}")
-        if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-            raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r:.80}")
+        check_nonce(nonce)
     texts = []
     for index, call in enumerate(calls):
         try:

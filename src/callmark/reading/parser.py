@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from callmark.dialects.fences import BYTE_ORDER_MARK
+from callmark.dialects.limits import check_nonce
 from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
@@ -123,8 +124,8 @@ class Parser(SectionReading):
         if tolerance not in ("strict", "lenient", "salvage"):
             raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
         tolerant = tolerance != "strict"
-        if nonce is not None and not (isinstance(nonce, str) and re.fullmatch(r"[0-9A-Za-z_\-]{1,64}", nonce)):
-            raise UsageError(f"nonce: expected 1 to 64 ASCII letters, digits, `_` or `-`, found {nonce!r:.80}")
+        if nonce is not None:
+            check_nonce(nonce)
         if type(starts_in_reasoning) is not bool:
             raise UsageError(f"starts_in_reasoning: expected True or False, found {starts_in_reasoning!r:.80}")
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
