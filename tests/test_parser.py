@@ -847,6 +847,17 @@ def test_patterns_that_break_values_are_checked(broken):
         parse("x", dialects=row)
 
 
+@pytest.mark.parametrize("text", [
+    '[CALL: f(b="</parameter><</arg_value>a"": (</arg_value>\'(', '<tool_call>{"name": "f", "arguments": {"[CALL: f(',
+    "<tool_call><function=f><parameter=a>C:\\", "<tool_call>f\n<arg_key>a</arg_key><arg_value>: ([CALL: f(&",
+])  # fmt: skip
+def test_over_the_limit_the_text_may_end_in_what_only_more_text_could_tell(text):
+    for size in range(12):
+        options = {"limits": Limits(arguments=size + 1)}
+        check_chunking(text, **options)
+        check_nothing_is_lost(text, **options)
+
+
 def test_a_dialect_has_forms():
     with pytest.raises(DialectError, match="expected at least one form, found none"):
         Dialect(name="none", title="", models="", source="", forms=())
