@@ -592,7 +592,7 @@ _ROWS: tuple[Dialect, ...] = (
             ),
         ),
         tags=(
-            r"\[TOOL_CALLS\]{ws}\[{ws}\]",
+            r"\[TOOL_CALLS\]\[\]",
             _twice(r"\[TOOL_CALLS\]", r"(?:\[{ws}\{|[^\W\d][\w.:/\-]{0,127}+{ws}(?:\[(?:ARGS|CALL_ID)\]|\{))"),
         ),
         writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from callmark.dialects import Form, expand
 from callmark.dialects.model import anonymous
 from callmark.events import Repair, Span
+from callmark.reading.lookahead import envelope_begun
 from callmark.reading.patterns import Pattern, Section
 
 DEPTH: Final = 8
@@ -91,9 +92,12 @@ class Endings:
                     self._add("missing-closer", rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
             if inside and may_be_bracket and section is not None and section.between:
                 self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
-            if only_tail or (due == "}" and not inside):
-                for loose in filter(None, (form.tolerated_tail, _TURN_ENDS)):
-                    self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
+            loose_tails = [form.tolerated_tail, _TURN_ENDS] if only_tail else []
+            if form.body == "envelope" and due == "}":
+                further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
+                loose_tails = [form.next_marker, further]
+            for loose in filter(None, loose_tails):
+                self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 
     def _add_other(
         self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]

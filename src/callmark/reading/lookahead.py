@@ -29,7 +29,8 @@ ODD_BLANKS: Final = frozenset("\u00a0\u1680\u180e\u202f\u205f\u2060\u3000\ufeff"
 _ANY_WS: Final = rf"[ \t\r\n{''.join(sorted(ODD_BLANKS))}]{{0,64}}+"
 _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string
 _FEW: Final = r"[ \t\r\n]{0,8}+"
-_QUOTE: Final = "[\"'“”„‘’]"
+_CURLY_QUOTES: Final = "“”„‘’"
+_QUOTE: Final = f"[\"'{_CURLY_QUOTES}]"
 KEY_PATTERN: Final = r"[^\W\d][\w.\-]{0,127}+"
 """What a key without quotes looks like."""
 MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,32}}+){{0,8}}+"
@@ -91,14 +92,18 @@ COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^/ \t\r\n,)])")
 """The same behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_ANY_WS}(?:{_QUOTE}|[｝］}}\]])")
-_BEFORE_KEY: Final = rf"(?:[^\w\"'“”‘’\r\n=:：]|\w{{1,24}}+(?!{_FEW}[=:：])){{0,12}}+"
-_SHORT_KEY: Final = rf"[^\W\d][\w.\-]{{0,63}}+{_FEW}"
-APART: Final = Pattern(
-    rf"{_ANY_WS}(?:[,，]|%{_ANY_WS}[\"']|\.[a-z_]{{1,32}}+\("
-    rf"|(?:[;；、.。&|+%*/]|(?:and|AND)[ ]){_BEFORE_KEY}{_SHORT_KEY}(?:=[^=]|[:：]{_FEW}{_QUOTE}))"
-)
+_NEXT_PAIR: Final = rf"[;；、.。&|+]{_ANY_WS}[^\W\d][\w.\-]{{0,63}}+{_FEW}[=＝:：]{_FEW}"
+_CONTENT: Final = r"[^\s\"'“”‘’+,;.&|)\]}<>]"
+
+
+def _apart(quote: str) -> Pattern:
+    operator = rf"[ \t]{{1,8}}+%{_FEW}{quote}|\.[a-z_]{{1,32}}+\("
+    return Pattern(rf"{operator}|{_ANY_WS}(?:[,，]|{_NEXT_PAIR}{quote}{_CONTENT})")
+
+
+APART: Final = {'"': _apart('"'), "'": _apart("'"), **dict.fromkeys(_CURLY_QUOTES, _apart(_QUOTE))}
 """What stands behind a quote that opens no string in a string: a comma, an operator and a string, a method of Python,
-or a sign, as `;` is one, with the next key behind it."""
+or a sign, as `;` is one, with the next key and its string behind it."""
 BEHIND_BARE: Final = Pattern(rf"{_ANY_WS}[,}}\]，｝］]")
 
 _GAP: Final = "\0"
@@ -155,6 +160,16 @@ def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
     return None if pattern.may_match(buffer, at) else False
 
 
+def envelope_begun(form: Form) -> str:
+    """Return the pattern of what only a call begins with, and no object among the arguments: name and arguments."""
+    name, arguments = ("|".join(map(re.escape, keys)) for keys in (form.name_keys, form.arguments_keys))
+    text = r"[\"'][^\"'\\\r\n]{1,128}+[\"']"
+    return (
+        rf"\{{{_ANY_WS}[\"'](?:{name})[\"']{_ANY_WS}:{_ANY_WS}{text}{_ANY_WS},"
+        rf"{_ANY_WS}[\"'](?:{arguments})[\"']{_ANY_WS}:"
+    )
+
+
 class Lookahead:
     """The patterns of one form, and of `others`: rows that are listened for beside it and not registered.
 
@@ -185,9 +200,8 @@ class Lookahead:
         self.key = Pattern(rf"{sign}|{_ANY_WS}(?:{remark}){sign}|{_MANY}")
         behind_comma = rf"{_ANY_WS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_ANY_WS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
-        another = "|".join(map(re.escape, (*form.name_keys, *form.arguments_keys)))
-        another = rf"\{{{_ANY_WS}[\"'](?:{another})[\"']{_ANY_WS}:"
-        self.another = Pattern(another) if form.body == "envelope" and form.separator else None
+        another = envelope_begun(form)
+        self.another = Pattern(another) if form.body == "envelope" and "," in form.separator else None
         if self.another is not None:
             member += rf"|[,，]{_ANY_WS}{another}"
         if form.body == "braces":
@@ -249,7 +263,7 @@ class Lookahead:
         key = quote, ends, refuses, odd
         if key not in self._inside:
             asked = [ends, *([] if refuses is None else [refuses])]
-            waits = [pattern.unfinished for pattern in (*asked, APART, self._alarm.pattern)]
+            waits = [pattern.unfinished for pattern in (*asked, APART[quote], self._alarm.pattern)]
             behind = "|".join(anonymous(pattern.text) for pattern in asked)
             begins = self._alarm.begins
             far = rf"(?=(?s:.{{{HOLD_LIMIT + 1}}}))"  # the end of the text is too far away to be waited for
@@ -260,7 +274,7 @@ class Lookahead:
             )
             doubt = "|".join(map(str, waits[:-1]))
             closes = rf"{quote}(?:{self._quick}(?!{behind})(?:{far}|(?!{doubt}))){content}"
-            opens = rf"{quote}(?!{APART.text}){closes.removeprefix(quote)}"
+            opens = rf"{quote}(?!{APART[quote].text}){closes.removeprefix(quote)}"
             one, other = (closes, opens) if odd else (opens, closes)
             pattern = f"{content}(?:{one}{other})*+(?:{one})?+"
             self._inside[key] = None if None in waits else re.compile(pattern).match

@@ -468,7 +468,19 @@ class Section:
         self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
         no_more = rf"(?!{blanks}{members})" if bracket else ""
         self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
-        self.resume = Pattern(f"{brackets}(?={line}(?:{heads}))") if self.separated or ends_itself else None
+        self.resume = Pattern(f"{brackets}(?={line}(?:{heads}))") if self.separated else None
+        self._next_line = f"(?={line}(?:{heads}))" if ends_itself else ""
+        self._behind: dict[int, Pattern] = {}
+
+    def resume_behind(self, closers: int) -> Pattern | None:
+        """Return what leads on to the next line of calls, behind so many closers at least; None for no such lines."""
+        if not self._next_line or not closers:
+            return None
+        if closers not in self._behind:
+            self._behind[closers] = Pattern(
+                rf"[)}}\]](?:[ \t\r\n]{{0,8}}+[)}}\]]){{{closers - 1},7}}+{self._next_line}"
+            )
+        return self._behind[closers]
 
 
 @cache

@@ -22,12 +22,14 @@ from typing import Final
 
 from callmark.events import Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
+from callmark.reading.closers import DEPTH
 from callmark.reading.diagnosis import shown
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.options import Limits
-from callmark.reading.patterns import RECOVERY_MARGIN
+from callmark.reading.patterns import RECOVERY_MARGIN, Pattern
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
+from callmark.reading.values import ValueReader
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
@@ -159,6 +161,19 @@ class SectionReading(CallReading):
 
     # Behind a broken marker.
 
+    def _resumed_by(self) -> Pattern | None:
+        """Return the pattern of what leads from a broken call of a section to the next; None where nothing does.
+
+        A line break does so only behind all the brackets that are open, and not in a string: code has such lines, too.
+        """
+        section = self._section.section if self._section is not None else None
+        if section is None or section.separated:
+            return None if section is None else section.resume
+        reader = self._reader
+        if not isinstance(reader, ValueReader) or reader.died_in_string or len(reader.closers) > DEPTH:
+            return None
+        return section.resume_behind(len(reader.closers))
+
     def _in_broken(self, final: bool) -> bool:
         buffer, sound = self._buffer, self._at
         code, expected, position = self._error
@@ -167,8 +182,9 @@ class SectionReading(CallReading):
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
         start = error
-        if self._section is not None and self._section.section is not None and self._section.section.resume is not None:
-            recovery = [self._section.section.resume]
+        resume = self._resumed_by()
+        if resume is not None:
+            recovery = [resume]
             start = sound  # the last token may have swallowed the next call of the list
         blank = not (self._solid or buffer[sound:error].strip(" \t\r\n"))  # what stands behind the arguments is text
         clear = max(sound, self._clear - self._base)

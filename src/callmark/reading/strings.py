@@ -373,7 +373,7 @@ class StringReader:
         if refused is False and not self._inner and char in ANOTHER:
             refused = follows(ANOTHER[char], buffer, at + 1)
         if refused is False and not self._inner % 2:
-            refused = follows(APART, buffer, at + 1)
+            refused = follows(APART[char], buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:

@@ -444,6 +444,11 @@ class ValueReader:
         return self._mode == IN_STRING
 
     @property
+    def died_in_string(self) -> bool:
+        """Whether it is DEAD because of what stands in a string, or of where that ends; a key's tells nothing."""
+        return self._strings is not None and self._strings.status == DEAD and not self._is_key
+
+    @property
     def inside(self) -> bool:
         """Whether more members of the arguments could follow."""
         return self._live
@@ -583,7 +588,7 @@ class ValueReader:
             self._stack.insert(-1, "D")
             return at + 1
         another = self._around.another
-        if buffer[at] == "{" and another is not None and self._tolerant and self._stack in (["E"], ["E", "O"]):
+        if buffer[at] == "{" and another is not None and self._may_split():
             begins = follows(another, buffer, at)
             if begins is None:
                 return at
@@ -599,6 +604,10 @@ class ValueReader:
             return at
         closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == FIRST_KEY else ""
         return self._die("unexpected-text", f"a key{closer}", at)
+
+    def _may_split(self) -> bool:
+        """Whether the next call of a list may stand here, where this one lacks its closers."""
+        return False
 
     def _begin_escaped(self, sign: str, buffer: str, at: int, base: int) -> int:
         """The first key of an object begins with an escaped quote: so is the whole object written."""
