@@ -288,6 +288,8 @@ def test_misuse_raises():
         r'<|channel|>commentary to=functions.pay<|message|>"\n\u007b\"amount\": 9}"<|call|>',
         r'<|start|>assistant to=functions.pay<|channel|>commentary json<|message|>"{\"amount\": 9}"<|call|>',
         '<｜tool▁call▁begin｜>function<｜tool▁sep｜>pay\n"{\\"amount\\": 9}"\n```<｜tool▁call▁end｜>',
+        '<|channel|>commentary to=functions.pay<|message|>""<|call|>',
+        '<|recipient|>pay<|content|>""',
     ],
 )
 def test_arguments_that_are_a_string_go_on_with_no_opener_that_was_cut(marker):

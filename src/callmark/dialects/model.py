@@ -56,7 +56,7 @@ _STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body
 _OBJECT = "{object}"
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
-_IN_ANY_STRING = r'(?="(?:[ \t\r\n]|\\(?:[nrt]|u00(?:09|0[aAdD]|20))){0,512}+(?:["{]|\\u007[bB]))'  # or in an empty one
+_IN_ANY_STRING = r'(?="(?:[ \t\r\n]|\\(?:[nrt]|u00(?:09|0[aAdD]|20))){0,64}+(?:["{]|\\u007[bB]))'  # or in an empty one
 
 
 def expand(pattern: str) -> str:
