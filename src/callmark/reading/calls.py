@@ -430,7 +430,8 @@ class CallReading:
         buffer, at, base = self._buffer, self._at, self._base
         section = self._section.section if self._section is not None else None
         inside = isinstance(reader, ValueReader) and reader.status == DEAD and reader.inside
-        ways = endings(self._entry.form, section, due, inside, self._finished)
+        complete = isinstance(reader, EnvelopeReader) and reader.complete
+        ways = endings(self._entry.form, section, due, inside, self._finished, complete)
         ending = ways.ending(buffer, at, base)
         begins = ending is not None and ending.tag >= 0 and self._marker_begins(ending.tag, self._finished)
         if begins:

@@ -53,10 +53,12 @@ class Endings:
     """What may stand where the closers `due` (innermost first) and then the tail of a marker of `form` are due.
 
     `inside` says that brackets of the arguments are open, so that more members may stand behind another bracket;
-    `final` that no more text comes.
+    `final` that no more text comes; `complete` that an envelope holds its name and its arguments.
     """
 
-    def __init__(self, form: Form, section: Section | None, due: str, inside: bool, final: bool) -> None:
+    def __init__(
+        self, form: Form, section: Section | None, due: str, inside: bool, final: bool, complete: bool
+    ) -> None:
         """Make a pattern for each change, in the order in which they are asked."""
         tail = anonymous(form.tail)
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
@@ -93,7 +95,7 @@ class Endings:
             if inside and may_be_bracket and section is not None and section.between:
                 self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
             loose_tails = [form.tolerated_tail, _TURN_ENDS] if only_tail else []
-            if form.body == "envelope" and due == "}":
+            if complete and due == "}":
                 further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
                 loose_tails = [form.next_marker, further]
             for loose in filter(None, loose_tails):
@@ -160,6 +162,8 @@ def _ends_alone(due: str, final: bool) -> str:
 
 
 @lru_cache(maxsize=1024)
-def endings(form: Form, section: Section | None, due: str, inside: bool, final: bool) -> Endings:
+def endings(
+    form: Form, section: Section | None, due: str, inside: bool, final: bool, complete: bool
+) -> Endings:
     """Return the endings for a place; made once for each."""
-    return Endings(form, section, due, inside, final)
+    return Endings(form, section, due, inside, final, complete)

@@ -75,9 +75,13 @@ class EnvelopeReader(ValueReader):
         self._aside: list[str] | None = None  # where the member goes that is read, and may turn out to be no arguments
         self._visible: list[str] = []  # `out`, while it is read
 
+    @property
+    def complete(self) -> bool:
+        """Whether name and arguments have been read, or the arguments have begun."""
+        return self.name is not None and "arguments" in self._roles
+
     def _may_split(self) -> bool:
-        read = self.name is not None and "arguments" in self._roles
-        return self._tolerant and read and self._stack in (["E"], ["E", "O"])
+        return self._tolerant and self.complete and self._stack in (["E"], ["E", "O"])
 
     def _enter(self, name: str | None, inside: bool) -> None:
         self._stack.append("E")
