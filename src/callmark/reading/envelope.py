@@ -21,6 +21,7 @@ from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
+from callmark.reading.status import KEY, NEXT
 from callmark.reading.values import JSON, ValueReader
 
 _ASIDE: Final = ID_KEYS | {"type"}
@@ -80,8 +81,21 @@ class EnvelopeReader(ValueReader):
         """Whether name and arguments have been read, or the arguments have begun."""
         return self.name is not None and "arguments" in self._roles
 
-    def _may_split(self) -> bool:
-        return self._tolerant and self.complete and self._stack in (["E"], ["E", "O"])
+    def _begin_key(self, buffer: str, at: int, base: int) -> int:
+        """Begin a key; or end, where the next call of a list stands in its place: this one lacks its closers."""
+        another = self._around.another
+        behind = self._tolerant and self._state == KEY and self.complete and self._stack in (["E"], ["E", "O"])
+        if buffer[at] == "{" and another is not None and behind:
+            begins = follows(another, buffer, at)
+            if begins is None:
+                return at
+            if begins:  # the comma before it stands between two calls
+                self._pending.clear()
+                self._state = NEXT
+                self._ended = True
+                self.split = self.sound
+                return self._die("unexpected-text", self._wanted(), at)
+        return super()._begin_key(buffer, at, base)
 
     def _enter(self, name: str | None, inside: bool) -> None:
         self._stack.append("E")

@@ -587,27 +587,12 @@ class ValueReader:
             self._repair("doubled-braces", base + at, base + at + 1)
             self._stack.insert(-1, "D")
             return at + 1
-        another = self._around.another
-        if buffer[at] == "{" and another is not None and self._may_split():
-            begins = follows(another, buffer, at)
-            if begins is None:
-                return at
-            if begins:  # the comma before it stands between two calls
-                self._pending.clear()
-                self._state = NEXT
-                self._ended = True
-                self.split = self.sound
-                return self._die("unexpected-text", self._wanted(), at)
         braces = self._flavour == "braces"
         if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
             return at
         closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == FIRST_KEY else ""
         return self._die("unexpected-text", f"a key{closer}", at)
-
-    def _may_split(self) -> bool:
-        """Whether the next call of a list may stand here, where this one lacks its closers."""
-        return False
 
     def _begin_escaped(self, sign: str, buffer: str, at: int, base: int) -> int:
         """The first key of an object begins with an escaped quote: so is the whole object written."""
