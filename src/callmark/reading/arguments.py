@@ -239,11 +239,9 @@ class ArgumentsReader(ValueReader):
                 begins = follows(CALL_BEGUN, buffer, at)
                 if begins is None:
                     return at
-                if begins:  # the comma before it stands between two calls
+                if begins:
                     self._held = None
-                    self.split = self._separator
-                    self._ended = True
-                    return self._die("unexpected-text", self._wanted(), at)
+                    return self._split(self._separator, at)
             if self._single:
                 self._ended = self._tolerant
                 return self._die("unexpected-text", self._wanted(), at)

@@ -21,7 +21,7 @@ from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
-from callmark.reading.status import KEY, NEXT
+from callmark.reading.status import KEY
 from callmark.reading.values import JSON, ValueReader
 
 _ASIDE: Final = ID_KEYS | {"type"}
@@ -78,7 +78,7 @@ class EnvelopeReader(ValueReader):
 
     @property
     def complete(self) -> bool:
-        """Whether name and arguments have been read, or the arguments have begun."""
+        """Whether its name has been read, and its arguments have begun."""
         return self.name is not None and "arguments" in self._roles
 
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
@@ -89,12 +89,9 @@ class EnvelopeReader(ValueReader):
             begins = follows(another, buffer, at)
             if begins is None:
                 return at
-            if begins:  # the comma before it stands between two calls
+            if begins:
                 self._pending.clear()
-                self._state = NEXT
-                self._ended = True
-                self.split = self.sound
-                return self._die("unexpected-text", self._wanted(), at)
+                return self._split(self.sound, at)
         return super()._begin_key(buffer, at, base)
 
     def _enter(self, name: str | None, inside: bool) -> None:

@@ -453,6 +453,13 @@ class ValueReader:
         """Whether more members of the arguments could follow."""
         return self._live
 
+    def _split(self, place: int, at: int) -> int:
+        """At index `at` the next call of a list begins: the comma at position `place` stands behind this one."""
+        self._state = NEXT
+        self._ended = True
+        self.split = place
+        return self._die("unexpected-text", self._wanted(), at)
+
     def close(self, at: int, base: int) -> None:
         """Take all brackets that are open as closed at index `at`."""
         self.status = OPEN
