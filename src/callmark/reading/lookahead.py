@@ -66,13 +66,13 @@ NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}=[^=]")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 
 COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_ANY_WS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}[:：])")
-CALL_BEGUN: Final = Pattern(rf"\({_ANY_WS}(?:\)|{MARKED_KEY}{_ANY_WS}=[^=])")
-"""What stands behind the name of a call in a list of them."""
 COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_ANY_WS}{MARKED_KEY}{_ANY_WS}=[^=]")
 _REMARK: Final = rf'(?://|#)[^\r\n,()\[\]{{}}"，（）]{{0,256}}+[\r\n]{_ANY_WS}'
 COMMENT_AND_MORE: Final = Pattern(rf"{_REMARK}(?://|#|{MARKED_KEY}{_ANY_WS}[=＝])")
 COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 """A comment to the end of its line in an argument list, where a word could stand: what shows that it is none."""
+CALL_BEGUN: Final = Pattern(rf"\({_ANY_WS}(?:\)|{MARKED_KEY}{_ANY_WS}=[^=])")
+"""What stands behind the name of a call in a list of them."""
 
 _STRING_ENDED: Final = {
     quote: rf"{_ANY_WS}(?:(?:[;|]|[}}\])]{_ANY_WS},){_ANY_WS}{quote}"
@@ -93,10 +93,11 @@ COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^
 """The same behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_ANY_WS}(?:{_QUOTE}|[｝］}}\]])")
 _NEXT_PAIR: Final = rf"[;；、.。&|+]{_ANY_WS}[^\W\d][\w.\-]{{0,63}}+{_FEW}[=＝:：]{_FEW}"
-_CONTENT: Final = r"[^\s\"'“”‘’+,;.&|)\]}<>]"
+_CONTENT: Final = rf"[^\s\"'{_CURLY_QUOTES}+,;.&|)\]}}<>]"
 
 
 def _apart(quote: str) -> Pattern:
+    """Return what stands behind a `quote` that opens no string in a string: see `APART`."""
     operator = rf"[ \t]{{1,8}}+%{_FEW}{quote}|\.[a-z_]{{1,32}}+\("
     return Pattern(rf"{operator}|{_ANY_WS}(?:[,，]|{_NEXT_PAIR}{quote}{_CONTENT})")
 
@@ -225,7 +226,7 @@ class Lookahead:
         )
         bracketed = form.body == "arguments" and tail.endswith(r"\]")
         bracket = rf"{_ANY_WS}\][ \t]{{0,64}}+\r?\n{_ANY_WS}[^\s\"',:=)\]}}，：＝）］】｝]"
-        call = rf"{_FEW}[^\W\d][\w.:/\-]{{0,127}}+{_FEW}\("
+        call = rf"{_FEW}{anonymous('{name}')}{_FEW}\("
         next_call = rf"[ \t]{{0,16}}+(?:[\r\n]{call}|{call}{_FEW}{MARKED_KEY}{_FEW}=[^=])"
         in_list = form.body == "arguments" and form.opener and not form.tail
         self.shut = Pattern(bracket) if bracketed else Pattern(next_call) if in_list else None

@@ -421,13 +421,14 @@ class Section:
     """What may stand in a section: the heads of the dialect's forms that share its opener, and what is between them.
 
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
-    tolerant reading takes besides: the next head in other spelling, closers or a separator too many, or (group
-    `joined`) none;
+    tolerant reading takes besides: the next head in other spelling, closers or a separator too many (before the end
+    it is the group `separator`), or (group `joined`) none;
     `goes_on` whether a closer that is there may have more to it;
     `bracket` the bracket of a list whose closer has more to it, which does not follow, None where there is none;
     `between` what leads to the next call of a list, "" where they stand in none;
     `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
-    `mended_last` the same where no more text comes.
+    `mended_last` the same where no more text comes;
+    `resume` what leads from a broken call to the next where a separator stands between them, None for no separator.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:
@@ -450,26 +451,27 @@ class Section:
         line = between if self.separated else rf"[ \t]{{0,16}}+\r?\n{blanks}"
         brackets = r"[)}\]]{1,8}"
         if self.separated or ends_itself:
-            unlisted = f"|{blanks}(?:{first.closer[listed.end():]})" if listed else ""
-            extra = f"(?:{between}|{brackets})" if self.separated else brackets
+            unlisted = f"|{blanks}(?:{expand(first.closer[listed.end() :])})" if listed else ""
+            extra = f"(?:(?P<separator>{between})|{brackets})" if self.separated else brackets
             twice = between + between if self.separated else f"{blanks}[,;]{blanks}"
             ways += [
-                f"(?P<closer>{extra}{blanks}(?:{closer}){expand(unlisted)})",
+                f"(?P<closer>{extra}{blanks}(?:{closer}){unlisted})",
                 f"(?P<joined>{blanks}(?={heads}))" if self.separated else "(?P<joined>(?!))",
                 f"(?P<doubled>{twice}(?={heads}))|(?P<closed>{brackets}{line}(?={heads}))",
             ]
         else:
             ways += ["(?P<closer>(?!))", "(?P<joined>(?!))"]
         self.loose = Pattern("|".join(ways))
-        self.between = f"{between}(?={heads})" if self.separated else ""
+        another = f"{between}(?={heads})"
+        self.between = another if self.separated else ""
         members = r"[,:=)\]}，：＝）］】｝]"
         bracket = self.goes_on or first.closer.endswith(r"\]")
         no_more = rf"(?={blanks}(?!{members})[^ \t\r\n])" if bracket else ""
-        self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
+        self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
         no_more = rf"(?!{blanks}{members})" if bracket else ""
-        self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{between}(?={heads})")
+        self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
         self.resume = Pattern(f"{brackets}(?={line}(?:{heads}))") if self.separated else None
-        self._next_line = f"(?={line}(?:{heads}))" if ends_itself else ""
+        self._next_line = f"(?={line}(?:{heads}))" if ends_itself and not self.separated else ""
         self._behind: dict[int, Pattern] = {}
 
     def resume_behind(self, closers: int) -> Pattern | None:

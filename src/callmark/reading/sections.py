@@ -93,8 +93,8 @@ class SectionReading(CallReading):
                 broke, self._broke = self._broke, False
                 if closes and not strict and not broke:  # no call follows that could carry a repair
                     place = self._base + between.end() - len(between[0].lstrip(" \t\r\n"))
-                    comma = between[0].lstrip(" \t\r\n")[0] in ",;"
-                    told = ("extra-separator", _EXTRA_SEPARATOR) if comma else ("stray-closer", _STRAY_CLOSER)
+                    separates = between.groupdict().get("separator") is not None
+                    told = ("extra-separator", _EXTRA_SEPARATOR) if separates else ("stray-closer", _STRAY_CLOSER)
                     self._events.append(Notice(Span(place, place + 1), *told))
                 self._markup(at, between.end())
                 if closes:
@@ -167,8 +167,10 @@ class SectionReading(CallReading):
         A line break does so only behind all the brackets that are open, and not in a string: code has such lines, too.
         """
         section = self._section.section if self._section is not None else None
-        if section is None or section.separated:
-            return None if section is None else section.resume
+        if section is None:
+            return None
+        if section.separated:
+            return section.resume
         reader = self._reader
         if not isinstance(reader, ValueReader) or reader.died_in_string or len(reader.closers) > DEPTH:
             return None
