@@ -465,7 +465,7 @@ def test_a_text_that_an_enumeration_lists_beside_lists_is_read_as_it_is_or_refus
     {"anyOf": [{"properties": {"zip": {"type": "string"}}}, {"properties": {"town": {"type": "string"}}}]},
     {"allOf": [{"properties": {"zip": {"type": "string"}}}, {"additionalProperties": {"type": "string"}}]},
 ])  # fmt: skip
-@pytest.mark.parametrize("dialect", ["qwen_xml", "glm", "invoke", "hunyuan", "minimax_m3"])
+@pytest.mark.parametrize("dialect", [row.name for row in dialects() if row.writing is not None])
 def test_types_that_a_reference_or_a_branch_declares_are_written_as_they_are_read(schema, dialect):
     for value in ("150", "null", "[1]", 1, [1], None, "Oslo"):
         check_inverse("node", {"zip": value}, dialect, tools={"node": schema})
@@ -481,4 +481,5 @@ def test_an_id_is_held_as_it_is_or_left_out(dialect, call_id):
         assert row.writing is None
         return
     default = parse(render_call("f", {"a": 1}, dialect), dialects=dialect).calls[0].id
-    assert parse(text, dialects=dialect).calls[0].id in (call_id, default)
+    held = [call_id] if "{quoted_id}" in row.writing.id else [call_id, default]  # a string of JSON holds any
+    assert parse(text, dialects=dialect).calls[0].id in held
