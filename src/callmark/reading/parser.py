@@ -451,9 +451,10 @@ class Parser(SectionReading):
                 entry, found = matched
             text = buffer[passed:hit]
             context = contexts.look(text)
+            misplaced = False
             if entry.special:
                 passed = hit
-                while self._misplaced(entry, found):  # another one may begin here
+                while misplaced := self._misplaced(entry, found):  # another one may begin here
                     matched = search.entry_at(buffer, hit, final=final, behind=entry)
                     if matched is None:
                         self._show(hit)
@@ -467,7 +468,7 @@ class Parser(SectionReading):
             if context is None and base + hit == self._left_place:  # the marker goes on on another line
                 context = self._left
             if entry.special:
-                read = self._special(entry, found, context)
+                read = False if misplaced else self._special(entry, found, context)
                 if read:
                     return True
                 if read is not None:
@@ -521,14 +522,14 @@ class Parser(SectionReading):
             return True
 
     def _special(self, entry: Entry, found: re.Match[str], context: Context | None) -> bool | None:
-        """Look at an entry that is no marker, or not everywhere: return whether it was read; None for a marker."""
+        """Look at an entry that may be no marker: return whether it was read; None for a marker."""
         if entry.kind == "tag":
             return self._tag(entry, found, context)
         if entry.kind == "quoting":
             if context is None and self._channel == "content":
                 self._quote(self._base + found.end(), found["tag"], opens=found["closes"] is None)
             return False
-        return False if self._misplaced(entry, found) else None
+        return None
 
     def _misplaced(self, entry: Entry, found: re.Match[str]) -> bool:
         """Whether an entry begins only where the text or a line does, and not here, or names no tool that was given."""
