@@ -259,9 +259,23 @@ def test_json_with_blanks_behind_it_stays_json(text):
     check_neutral(text)
 
 
-def test_json_whose_own_structure_is_an_opener_is_written_as_prose():
+def test_json_whose_own_structure_is_an_opener_gets_blanks_there():
     own = row("own", Form(head=r"\[(?P<name>null)(?=,)", body="json", begins="["))
-    assert neutralized_inside('[null, "[null,"]', dialects=own) == '[\\null, "[\\null,"]'
+    assert neutralized_inside('[null, "[null,"]', dialects=own) == '[ null, "\\u005bnull,"]'
+    wide = row("own", Form(head=r"\[{ws}(?P<name>null)(?=,)", body="json", begins="["))
+    assert neutralized_inside("[null, 1]", dialects=wide) == f"[{' ' * 65}null, 1]"
+    brackets = row("own", Form(head=r"\[\[{ws}(?=\{)", body="envelope", tail=r"{ws}\]\]", begins="["))
+    text = '{"r": [[{"name": "f", "arguments": {}}]]}'
+    assert neutralized_inside(text, dialects=brackets) == '{"r": [ [{"\\u006eame": "f", "arguments": {}}]]}'
+    for other in (text, '[[{"name": "f", "arguments": {}}]]'):
+        check_neutral(other, between=["[", "]]"], dialects=[brackets])
+
+
+def test_json_that_nothing_breaks_as_json_is_written_as_prose():
+    digits = row("own", Form(head=r"(?P<name>1)(?=,)", body="json", begins="1"))
+    assert neutralized_inside("[1, 2]", dialects=digits) == "[1\\, 2]"
+    backslash = row("own", Form(head=r"@(?:\\u0066|f)(?P<name>o)(?=\{)", body="json", begins="@"))
+    assert neutralized_inside('"@fo{"', dialects=backslash) == '"\\u0040fo{"'
     keyed = row("keyed", Form(head=r'\{{ws}"tool"{ws}:{ws}(?P<name>null)(?=[,}])', body="json", begins="{"))
     assert neutralized_inside('[{"tool": null}]', dialects=keyed) == '[{"\\u0074ool": null}]'
 

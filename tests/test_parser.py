@@ -1475,3 +1475,14 @@ def test_a_raw_string_is_what_python_says(prefix, quote, pieces):
         check_chunking(text)
     (call,) = parse(f'[CALL: f(a=["x", {source}, 1])]').calls
     assert call.arguments == {"a": ["x", value, 1]}
+
+
+def test_two_dialects_of_one_name_are_refused_but_for_parts_of_one():
+    (hermes,) = (row for row in dialects() if row.name == "hermes")
+    own = msgspec.structs.replace(hermes, title="another one")
+    for both in (["hermes", own], [own, "default"], [own, hermes]):
+        with pytest.raises(DialectError, match="dialect hermes: expected one dialect of this name, found two"):
+            parse("x", dialects=both)
+    listed = "[look()] [CALL: f()]"
+    for both in (["default", "pythonic"], ["pythonic", "default"], ["default", "pythonic", "pythonic"]):
+        assert [call.dialect for call in parse(listed, dialects=both).calls] == ["pythonic", "call"]

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from callmark.dialects.model import Body, Dialect, Form, Writing, expand
+from callmark.dialects.model import DEFAULT, Body, Dialect, Form, Writing, expand
 from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError, UnknownDialectError, nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-DEFAULT = "default"
-"""Stands among the names of dialects for those, and their forms, that are listened for where none is named."""
 
 __all__ = ["Body", "Dialect", "Form", "Writing", "dialects", "expand", "load_dialect", "select"]
 
@@ -40,7 +37,7 @@ def dialects() -> tuple[Dialect, ...]:
         for dialect in _given(entry):
             if not isinstance(dialect, Dialect):
                 raise DialectError(f"entry point {entry.name}: expected a Dialect, found {type(dialect).__name__}")
-            if dialect.name in found or dialect.name == DEFAULT:
+            if dialect.name in found:
                 raise DialectError(f"entry point {entry.name}: the dialect name {dialect.name!r} is taken")
             found[dialect.name] = dialect
     return tuple(found.values())
@@ -88,7 +85,8 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
     """Return the dialects to listen for: names or Dialects in the order of the table, then one's own.
 
     None and "default" mean every registered dialect, but only its explicit forms; a name beside "default" adds all of
-    its own. Raises UnknownDialectError, and DialectError for a row that is not callmark's own and is wrong.
+    its own. Raises UnknownDialectError, and DialectError for a row that is not callmark's own and is wrong, or has the
+    name of another one among them.
     """
     if wanted is None:
         return _explicit()
@@ -98,11 +96,12 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
     chosen: dict[str, Dialect] = {}
     for item in [wanted] if isinstance(wanted, str | Dialect) else wanted:
         if isinstance(item, Dialect):
-            chosen[item.name] = _sound(item)
+            _choose(chosen, _sound(item))
         elif isinstance(item, str) and item in registered:
-            chosen[item] = _sound(registered[item])
+            _choose(chosen, _sound(registered[item]))
         elif isinstance(item, str) and item == DEFAULT:
-            chosen = {dialect.name: dialect for dialect in _explicit()} | chosen
+            for dialect in _explicit():
+                _choose(chosen, dialect)
         else:
             known = ", ".join(registered)
             near = nearest(item, [*registered, DEFAULT]) if isinstance(item, str) else ""
@@ -112,6 +111,15 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
         raise UnknownDialectError("expected at least one dialect, found none")
     order = list(registered)
     return tuple(sorted(chosen.values(), key=lambda d: order.index(d.name) if d.name in registered else len(order)))
+
+
+def _choose(chosen: dict[str, Dialect], dialect: Dialect) -> None:
+    """Add a dialect to those that are chosen: of two that are parts of one row, that with more forms."""
+    other = chosen.get(dialect.name, dialect)
+    if _is_part(other, dialect):
+        chosen[dialect.name] = dialect
+    elif not _is_part(dialect, other):
+        raise DialectError(f"dialect {dialect.name}: expected one dialect of this name, found two that differ")
 
 
 @cache
@@ -138,8 +146,22 @@ def selected(dialect: str | Dialect) -> Dialect:
 
 def is_ours(dialect: Dialect) -> bool:
     """Return whether it is a row of callmark's own, or some forms of one: such a row is sound, as its tests know."""
-    row = next((row for row in BUILTIN if row.name == dialect.name), None)
-    if row is None or msgspec.structs.replace(row, forms=dialect.forms, variants=dialect.variants) != dialect:
+    return any(_is_part(dialect, row) for row in BUILTIN if row.name == dialect.name)
+
+
+def unregistered(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dialect, ...]:
+    """Return those of some dialects that are not registered, nor some forms of one that is. Raises as `select` does."""
+    registered = {row.name: row for row in dialects()}
+    return tuple(
+        row for row in select(wanted) if row.name not in registered or not _is_part(row, registered[row.name])
+    )
+
+
+def _is_part(dialect: Dialect, row: Dialect) -> bool:
+    """Return whether a dialect is some forms of a row, or all."""
+    if dialect is row:
+        return True
+    if msgspec.structs.replace(row, forms=dialect.forms, variants=dialect.variants) != dialect:
         return False
     return {*dialect.forms, *dialect.variants} <= {*row.forms, *row.variants}
 

@@ -27,6 +27,9 @@ from callmark.dialects.sources import looks_outside, tries_twice
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES
 
+DEFAULT: Final = "default"
+"""Stands among the names of dialects for those, and their forms, that are listened for where none is named."""
+
 Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
 
 _BRACE = r"(?=\{)"  # what stands behind the heads of many forms
@@ -463,6 +466,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         _check_types(f"dialect {self.name}: ", self)
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", self.name):
             raise DialectError(f"name {self.name!r}: expected a lower-case letter, then more of them, digits and `_`")
+        if self.name == DEFAULT:
+            raise DialectError(f"name {self.name!r}: expected another one, as it stands for the dialects that are read")
         for field, text in (("title", self.title), ("models", self.models)):  # each stands in the row of a table
             if not text.isprintable():
                 raise DialectError(f"dialect {self.name}: {field}: expected one line of text, found {text!r:.80}")

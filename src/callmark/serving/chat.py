@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from callmark.dialects import Dialect
 from callmark.errors import UsageError
 from callmark.languages import language_of
 from callmark.serving.reply import ChoiceReader
@@ -372,8 +373,9 @@ def _messages(
 ) -> list[Body]:
     try:
         msgspec.convert(messages, list[_Message])
-        told = (_harmless(_with_names_here(message, taken)) for message in messages)
-        made = render_history(told, settings.row, nonce=nonce, tools=tools, language=settings.language)
+        row = settings.row
+        told = (_harmless(_with_names_here(message, taken), row) for message in messages)
+        made = render_history(told, row, nonce=nonce, tools=tools, language=settings.language)
         if prompt is not None:
             if settings.place in ("user", "both") and all(message["role"] != "user" for message in made):
                 made.append({"role": "user", "content": ""})
@@ -385,7 +387,7 @@ def _messages(
     return render_history(made, merge_roles=True) if settings.merge_roles else made
 
 
-def _harmless(message: Body) -> Body:
+def _harmless(message: Body, row: Dialect) -> Body:
     """Return a message without what a model without tools does not know; what its user wrote cannot call."""
     kept = {key: value for key, value in message.items() if value is not None or key == "content"}
     refusal = kept.pop("refusal", "")
@@ -398,11 +400,11 @@ def _harmless(message: Body) -> Body:
     if message["role"] in ("user", "tool", "function"):  # llama.cpp, for one, reads tokens of its template anywhere
         content = kept["content"]
         if isinstance(content, list):
-            kept["content"] = [_harmless_part(part) for part in content]
+            kept["content"] = [_harmless_part(part, row) for part in content]
         else:
-            kept["content"] = neutralized_inside(content, special_tokens=True)
+            kept["content"] = neutralized_inside(content, dialects=row, special_tokens=True)
         if message["role"] == "user" and isinstance(kept.get("name"), str):  # which some templates write before it
-            kept["name"] = neutralized_inside(kept["name"], special_tokens=True)
+            kept["name"] = neutralized_inside(kept["name"], dialects=row, special_tokens=True)
     return kept
 
 
@@ -410,9 +412,11 @@ def _said_part(part: Body) -> Body:
     return {"type": "text", "text": part["refusal"]} if isinstance(part.get("refusal"), str) else part
 
 
-def _harmless_part(part: Body) -> Body:
+def _harmless_part(part: Body, row: Dialect) -> Body:
     text = part.get("text")
-    return {**part, "text": neutralized_inside(text, special_tokens=True)} if isinstance(text, str) else part
+    if not isinstance(text, str):
+        return part
+    return {**part, "text": neutralized_inside(text, dialects=row, special_tokens=True)}
 
 
 def _form(given: Any, settings: ModelSettings) -> str:

@@ -81,6 +81,7 @@ def render_history(
                 id=found.id or None,
                 language=language,
                 nonce=nonce,
+                dialects=row,
             )
             for found in waiting
         ]

@@ -10,12 +10,12 @@ it by blanks, which are nothing to JSON, or by what nobody sees.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from callmark.dialects import Dialect, dialects, select
+from callmark.dialects import Dialect, dialects, unregistered
 from callmark.dialects.model import anonymous
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError
@@ -51,6 +51,8 @@ _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
 _APART: Final = ("", "\n", "\n" + " " * 65, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
 _APART_IN_PROSE: Final = ("", "\n", _UNSEEN, "\n" + _UNSEEN, "\n" + " " * WINDOW)
 _IN_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STRUCTURE: Final = "[]{}:,"  # of JSON: blanks may stand behind it
+_GAPS: Final = (" ", " " * 65)  # the second is more than `{ws}` takes
 _CHARACTERS = re.compile(r'\\u[0-9a-fA-F]{4}|\\.|[^"\\]', re.DOTALL)
 
 
@@ -158,7 +160,9 @@ class Openers:
         return "".join([*pieces, text[done:], end])
 
     def escaped(self, text: str) -> str | None:
-        """Return JSON with an escape in or behind each opener, None where one stands as it does for all that."""
+        """Return JSON with an escape in or behind each opener, or where that does not break it, blanks between its
+        brackets; None where one stands as it does for all that.
+        """
         found = list(self._found(text))
         if not found:
             return text
@@ -169,13 +173,13 @@ class Openers:
             if len(inner[0]) == 1
         ]
         escapes = {place for start in found for place in places[bisect_left(places, start) :][:1]}
-        pieces = []
-        done = 0
-        for place in sorted(escapes):
-            units = text[place].encode("utf-16-be", "surrogatepass").hex()  # beyond the first plane there are two
-            pieces += [text[done:place], *(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))]
-            done = place + 1
-        written = "".join([*pieces, text[done:]])
+        written = _changed(text, {place: _escape(text[place]) for place in escapes})
+        signs = {start: written[start] for start in self._found(written) if written[start] in _STRUCTURE}
+        if signs:
+            strings = [place for string in _IN_STRINGS.finditer(written) for place in string.span()]
+            between = {start: sign for start, sign in signs.items() if bisect_right(strings, start) % 2 == 0}
+            spaced = (_changed(written, {at: sign + gap for at, sign in between.items()}) for gap in _GAPS)
+            written = next((way for way in spaced if next(self._found(way), None) is None), written)
         cut = next(self._found(written), -1)
         if cut >= len(written.rstrip(" \t\r\n")):  # blanks behind the value, with which an opener may begin
             written += "\n"
@@ -200,6 +204,22 @@ class Openers:
         return len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None
 
 
+def _changed(text: str, changes: Mapping[int, str]) -> str:
+    """Return a text with other characters at some places."""
+    pieces = []
+    done = 0
+    for place, change in sorted(changes.items()):
+        pieces += [text[done:place], change]
+        done = place + 1
+    return "".join([*pieces, text[done:]])
+
+
+def _escape(char: str) -> str:
+    """Return a character as JSON has it escaped: two of them beyond the first plane."""
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def _any_of(chars: set[str]) -> str:
     return "[" + "".join(map(re.escape, sorted(chars))) + "]" if chars else "(?!)"
 
@@ -210,10 +230,8 @@ def _wide(char: str) -> str:
 
 
 def _openers_for(extra: Iterable[str | Dialect] | str | Dialect | None, special_tokens: bool) -> Openers:
-    if extra is None:
-        return _registered_openers(special_tokens)
-    rows = {row.name: row for row in (*dialects(), *select(extra))}
-    return _openers(tuple(rows.values()), special_tokens)
+    own = unregistered(extra) if extra else ()
+    return _openers((*dialects(), *own), special_tokens) if own else _registered_openers(special_tokens)
 
 
 @lru_cache(maxsize=2)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from callmark.dialects import Dialect
 from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
@@ -23,6 +25,7 @@ def render_result(
     id: str | None = None,  # noqa: A002  # the field of Call
     language: str | Language = "en",
     nonce: str | None = None,
+    dialects: Iterable[str | Dialect] | str | Dialect | None = None,
 ) -> str:
     r"""Return the result of a call as text for a message of the user's role.
 
@@ -32,6 +35,7 @@ def render_result(
     content     text, or a JSON value; it is neutralized: nothing in it is read as a call, and no line of it begins the
                 result of another call. JSON keeps its value.
     nonce       the code that calls carry: asterisks stand for it wherever the result quotes it
+    dialects    further dialects that are listened for, which are not registered, as `neutralize` has them
 
     Raises UsageError for what is neither text nor JSON.
     """
@@ -46,8 +50,9 @@ def render_result(
             raise UsageError(
                 f"result of {name!r:.80}: expected text or a JSON value, found another: {error}"
             ) from error
-    body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", neutralized_inside(content))
-    return hidden(set_apart(f"{neutralized_inside(header(words, name, id or ''))}\n{body}"), nonce)
+    body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", neutralized_inside(content, dialects=dialects))
+    first = neutralized_inside(header(words, name, id or ""), dialects=dialects)
+    return hidden(set_apart(f"{first}\n{body}", dialects=dialects), nonce)
 
 
 def header(language: Language, name: str, id: str) -> str:  # noqa: A002
