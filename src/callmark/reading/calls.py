@@ -161,9 +161,9 @@ class CallReading:
         buffer, at = self._buffer, self._at
         nesting = self._limits.nesting
         parameters = self._parameters()
-        if form.body == "parameters":
+        if parts.values is not None:
             self._reader = ParametersReader(
-                parts, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
+                parts.values, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
             )
             self._json = Pieces()
             return True

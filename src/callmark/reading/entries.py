@@ -169,7 +169,7 @@ def check_row(dialect: Dialect) -> None:
         found = beginnings(form)
         if not found <= set(form.begins):
             raise DialectError(f"{where}.begins: expected {in_words(found)}, found {form.begins!r}")
-        for part in vars(patterns(form)).values():
+        for part in patterns(form).parts().values():
             if isinstance(part, Pattern):
                 compile_pattern(f"{where}, its patterns together", part.text)  # they may name a group twice
 

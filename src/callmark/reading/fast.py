@@ -166,12 +166,14 @@ def _none(_buffer: str, _at: int) -> None:
 
 def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read values between tags, where nothing in them looks like markup."""
-    form = parts.form
+    form, tags = parts.form, parts.values
+    if tags is None:
+        raise AssertionError("the body of this form is `parameters`")
     pieces: list[str] = []
     values: dict[str, JsonValue] = {}
     start = at
-    simple = parts.simple.match if form.encoding == "raw" and not parts.whole else _none
-    told = parameters is not None or parts.typed
+    simple = tags.simple.match if form.encoding == "raw" and not tags.whole else _none
+    told = parameters is not None or tags.typed
     last = None
     while last is None:
         found = simple(buffer, at)
@@ -181,19 +183,19 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 key = key_of(found, form)
             at = found.end() if last is None else found.start("last")
         else:
-            found = parts.between.match(buffer, at)
+            found = tags.between.match(buffer, at)
             if found is None:
                 return at
             if found.lastgroup == "tail":
                 break
             begin = found.end()
-            stop = parts.stop.search(buffer, begin)
+            stop = tags.stop.search(buffer, begin)
             while stop is not None and stop.lastgroup in DATA:
-                stop = parts.stop.search(buffer, stop.end())
+                stop = tags.stop.search(buffer, stop.end())
             if stop is None or stop.lastgroup != "end":
                 return len(buffer) if stop is None else stop.end()
             end, at = stop.span()
-            if parts.whole:
+            if tags.whole:
                 try:
                     return _wrapped(parts, buffer[begin:end].strip(_BLANKS), buffer, at, depth_limit)
                 except Undecodable:
@@ -204,7 +206,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
                 end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
-        if parts.holds and elements_in(found):
+        if tags.holds and elements_in(found):
             return at
         if not pieces and may_wrap(key, form, parameters):
             return at

@@ -26,7 +26,7 @@ from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, Patterns
+from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, ValuePatterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.status import DEAD, DONE, HELD, OPEN
 from callmark.reading.strings import lone_surrogate
@@ -63,7 +63,13 @@ class ParametersReader:
     )  # fmt: skip
 
     def __init__(
-        self, patterns: Patterns, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None
+        self,
+        patterns: ValuePatterns,
+        start: int,
+        *,
+        depth_limit: int,
+        tolerant: bool,
+        parameters: Parameters | None = None,
     ) -> None:
         """Begin to read the body of a form at position `start` of the stream."""
         form = patterns.form

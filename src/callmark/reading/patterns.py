@@ -304,6 +304,83 @@ _XML: Final = (r"(?P<cdata><!\[CDATA\[)", f"(?P<entity>{ENTITY})")
 _BEGIN: Final = {"json": _OBJECT, "arguments": _OBJECT, "envelope": _ENVELOPE}
 
 
+class ValuePatterns:
+    """The patterns of values between tags, of a form whose body is `parameters`.
+
+    whole      whether one value is the whole of the arguments
+    value_end  what ends a value, in words
+    spaced     whether blanks may stand behind a value
+    stop       what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
+    stops      finds in a chunk of a value that comes out as a string what does not pass as it is
+    between    what stands between two values: what opens the next one, or (group `tail`) the tail
+    element    what opens an element in a value; None where values hold none
+    inner      as `between`, for the elements of a value, where what ends the value is the tail; `members` the same for
+               those of a list
+    holds      whether tags may say that a value holds elements (groups `object` and `array`)
+    loose_between   what tolerant reading takes between values too; `loose_first` before the first one
+    simple     a value of one line (group `value`) in which nothing looks like a stop, up to what ends it, and the tail
+               (group `last`) if it is the last one
+    typed      whether tags may say what a value is (groups `text` and `json`)
+    """
+
+    def __init__(self, form: Form) -> None:
+        """Put the patterns of `form` together."""
+        self.form = form
+        tail = expand(form.tail)
+        parameter = expand(form.parameter)
+        nested = anonymous(form.breaks_values)
+        self.whole = "(?P<key>" not in parameter
+        stop = anonymous(form.value_end)
+        closing = literal(form.value_end)
+        self.value_end = f'"{closing}"' if closing else "the end of a value"
+        self.spaced = form.tail.startswith("{ws}") or form.parameter.startswith("{ws}")
+        self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
+        self.element = Pattern(parameter) if form.item else None
+        ended = f"(?P<tail>{expand('{ws}')}{stop})"
+        self.inner = Pattern(f"{ended}|{parameter}")
+        self.members = Pattern(f"{ended}|{expand(form.member)}") if form.member else self.inner
+        self.holds = bool(form.member)
+        loose = [expand(text) for text in (*form.loose_parameters, form.tolerated_tail) if text]
+        ends = [f"(?P<end>{stop}{form.structure})"]
+        if loose:
+            ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
+        if form.tolerated_end:
+            behind = "|".join(map(anonymous, [*form.behind_values, *loose]))
+            other = f"</(?!{stop[2:]}){form.tolerated_end[2:]}"  # else one of the others; it begins with a literal
+            ends.append(f"(?P<respelled>{other}(?={behind}))")
+        wrong = [text for text in (form.loose_value_end, "" if self.whole else form.misspelt_end) if text]
+        if wrong:
+            ends.append(f"(?P<wrong>{'|'.join(map(anonymous, wrong))})")
+        rest = [f"(?P<nested>{nested})"]
+        if form.unclosed:
+            rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
+        inside = "|".join(map(anonymous, rest))
+        if form.broken_by:
+            rest.append(f"(?P<broken>{'|'.join(map(anonymous, form.broken_by))})")
+        rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{form.foreign})" if form.foreign else ""))
+        escapes = _XML if form.encoding == "xml" else ()
+        signs = set[str]().union(*map(begins, (*ends, *escapes, *rest)))
+        self._closed = closed = "".join(map(re.escape, sorted(signs)))
+        self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
+        tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
+        parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
+        self.loose_first = parts[:-1] if form.next_marker else parts
+        self.loose_between = parts
+        self.stop = Stop([*ends, *rest], closed)
+        self.stop_xml = Stop([*ends, *_XML, *rest], closed)
+        lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
+        value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
+        self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+")
+        self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
+
+    @cached_property
+    def breaks(self) -> Callable[..., object]:
+        """As `stops`, for a value that is held: a line break in it matters only where it may belong to its end."""
+        followed = behind_line_breaks(self.stop.alternatives)
+        ends = "" if followed is None else rf"(?=[\r\n{''.join(map(re.escape, sorted(followed)))}]|\Z)|(?<![\r\n])"
+        return re.compile(rf"[{self._closed}\r\n\ud800-\udfff](?:{ends})").search
+
+
 class Patterns:
     """The patterns of one form. Those of its fields have the names of these: `head`, `tail`, `opener`, `loose_openers`.
 
@@ -316,20 +393,7 @@ class Patterns:
                the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is its end
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
-    whole      of `parameters`: the value is the whole of the arguments
-    value_end  of `parameters`: what ends a value, in words
-    spaced     of `parameters`: whether blanks may stand behind a value
-    stop       of `parameters`: what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
-    stops      of `parameters`: finds in a chunk of a value that comes out as a string what does not pass as it is
-    between    of `parameters`: what stands between two values: what opens the next one, or (group `tail`) the tail
-    element    of `parameters`: what opens an element in a value; None where values hold none
-    inner      of `parameters`: as `between`, for the elements of a value, where what ends the value is the tail;
-               `members` the same for those of a list
-    holds      of `parameters`: whether tags may say that a value holds elements (groups `object` and `array`)
-    loose_between   of `parameters`: what tolerant reading takes between values too; `loose_first` before the first one
-    simple     of `parameters`: a value of one line (group `value`) in which nothing looks like a stop, up to what ends
-               it, and the tail (group `last`) if it is the last one
-    typed      of `parameters`: whether tags may say what a value is (groups `text` and `json`)
+    values     those of values between tags; None where the body is another
     """
 
     def __init__(self, form: Form) -> None:
@@ -360,61 +424,11 @@ class Patterns:
         close = {"arguments": r"[ \t\r\n]*+\)", "envelope": r"[ \t\r\n]*+\}"}.get(form.body, "")
         self.bracketed = bool(close)
         self.closing = Pattern(close + tail) if close or tail else None
-        if form.body == "parameters":
-            parameter = expand(form.parameter)
-            nested = anonymous(form.breaks_values)
-            self.whole = "(?P<key>" not in parameter
-            stop = anonymous(form.value_end)
-            closing = literal(form.value_end)
-            self.value_end = f'"{closing}"' if closing else "the end of a value"
-            self.spaced = bool(self.blanks) or form.parameter.startswith("{ws}")
-            self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
-            self.element = Pattern(parameter) if form.item else None
-            ended = f"(?P<tail>{expand('{ws}')}{stop})"
-            self.inner = Pattern(f"{ended}|{parameter}")
-            self.members = Pattern(f"{ended}|{expand(form.member)}") if form.member else self.inner
-            self.holds = bool(form.member)
-            loose = [expand(text) for text in (*form.loose_parameters, form.tolerated_tail) if text]
-            ends = [f"(?P<end>{stop}{form.structure})"]
-            if loose:
-                ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
-            if form.tolerated_end:
-                behind = "|".join(map(anonymous, [*form.behind_values, *loose]))
-                other = f"</(?!{stop[2:]}){form.tolerated_end[2:]}"  # else one of the others; it begins with a literal
-                ends.append(f"(?P<respelled>{other}(?={behind}))")
-            wrong = [text for text in (form.loose_value_end, "" if self.whole else form.misspelt_end) if text]
-            if wrong:
-                ends.append(f"(?P<wrong>{'|'.join(map(anonymous, wrong))})")
-            rest = [f"(?P<nested>{nested})"]
-            if form.unclosed:
-                rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
-            inside = "|".join(map(anonymous, rest))
-            if form.broken_by:
-                rest.append(f"(?P<broken>{'|'.join(map(anonymous, form.broken_by))})")
-            rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{form.foreign})" if form.foreign else ""))
-            escapes = _XML if form.encoding == "xml" else ()
-            signs = set[str]().union(*map(begins, (*ends, *escapes, *rest)))
-            closed = "".join(map(re.escape, sorted(signs)))
-            self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
-            tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
-            parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
-            self.loose_first = parts[:-1] if form.next_marker else parts
-            self.loose_between = parts
-            self._closed = closed
-            self.stop = Stop([*ends, *rest], closed)
-            self.stop_xml = Stop([*ends, *_XML, *rest], closed)
-            lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
-            value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
-            last = f"(?P<last>{anonymous(tail)})?+" if tail else "(?P<last>(?!))?+"
-            self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}{last}")
-            self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
+        self.values = ValuePatterns(form) if form.body == "parameters" else None
 
-    @cached_property
-    def breaks(self) -> Callable[..., object]:
-        """As `stops`, for a value that is held: a line break in it matters only where it may belong to its end."""
-        followed = behind_line_breaks(self.stop.alternatives)
-        ends = "" if followed is None else rf"(?=[\r\n{''.join(map(re.escape, sorted(followed)))}]|\Z)|(?<![\r\n])"
-        return re.compile(rf"[{self._closed}\r\n\ud800-\udfff](?:{ends})").search
+    def parts(self) -> dict[str, object]:
+        """Return all of them by their names, those of values included."""
+        return vars(self) | (vars(self.values) if self.values is not None else {})
 
 
 class Section:

@@ -47,7 +47,7 @@ def check_row_alone(row: Dialect) -> None:
         for field, pattern in _patterns(form):
             _check_end(f"{where}.{field}", pattern)
             _check_length(f"{where}.{field}", pattern)
-        for name, part in vars(patterns(form)).items():
+        for name, part in patterns(form).parts().items():
             for pattern in _parts(part) if name not in _NOT_WAITED_FOR else ():
                 _check_length(f"{where}, its patterns together ({name})", pattern)
         _check_begins(where, form)
