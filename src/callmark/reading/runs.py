@@ -33,11 +33,12 @@ _NO_STRINGS: Final = frozenset(
 [TOOL_CALLS], which opens a marker."""
 _BARE_VALUE: Final = re.compile(  # `2d6` is a word, but not what may be meant as a number: `1e5x`, `0b12`, `10L`, `1O0`
     r"[^\W\d][\w\-]{0,127}+|(?!0[BOXbox])[0-9]{1,8}+[A-DF-HJKMNP-TV-Za-df-hjkmnp-tv-z][0-9A-Za-z]{1,31}+"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,5}+(?:\.[0-9]{1,5}+){2,3}"  # a date, an address, a version
 )
 
 
 def is_bare_value(word: str) -> bool:
-    """Return whether a word may be meant as a string: one word, and no value's name."""
+    """Return whether a word may be meant as a string: one word, and no value's name, or what can be no number."""
     return _BARE_VALUE.fullmatch(word) is not None and word.lower() not in _NO_STRINGS
 
 

@@ -3,7 +3,8 @@
 Between `calls.CallReading`, which reads a call, and `parser.Parser`, which reads the text around markers.
 
 How reading goes on after a broken marker. A marker is broken where no continuation can make it one. `Malformed` then
-reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener.
+reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener;
+where none comes, over the brackets that close what is open, if they stand directly behind the wrong value.
 But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
 begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
 tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
@@ -18,6 +19,7 @@ run.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from callmark.events import Notice, Repair, Span
@@ -36,9 +38,22 @@ RECOVERY: Final = 256
 _EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of calls was dropped"
 _STRAY_CLOSER: Final = "a closer too many, or in another spelling, directly behind a call was dropped"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
+_NOTHING: Final = re.compile("(?!)")
 _WORD: Final = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
 """What is repaired before a call, by group of `patterns.Section.loose`."""
+
+
+@cache
+def _closed_by(closers: str) -> re.Pattern[str]:
+    """Return the pattern of a wrong value and these closers; one that never matches for none, or too many.
+
+    Neither a quote nor a bracket may stand before them: else they could be those of something within the value.
+    """
+    if not 0 < len(closers) <= DEPTH:
+        return _NOTHING
+    behind = "".join(rf"[ \t\r\n]{{0,64}}+{re.escape(closer)}" for closer in closers)
+    return re.compile(rf"(?:\"[^\"\\{{}}\[\]()<>\r\n]{{0,64}}+\")?[^\"'`{{}}\[\]()<>\r\n]{{0,64}}+{behind}")
 
 
 class SectionReading(CallReading):
@@ -176,6 +191,13 @@ class SectionReading(CallReading):
             return None
         return section.resume_behind(len(reader.closers))
 
+    def _closed_by(self) -> re.Pattern[str]:
+        """Return the pattern of a value that is wrong, up to the brackets that close what is open around it."""
+        reader = self._reader
+        if not isinstance(reader, ValueReader) or reader.died_in_string:
+            return _NOTHING
+        return _closed_by(reader.closers[: DEPTH + 1])
+
     def _in_broken(self, final: bool) -> bool:
         buffer, sound = self._buffer, self._at
         code, expected, position = self._error
@@ -199,6 +221,9 @@ class SectionReading(CallReading):
                 end = found.end()
                 sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
                 break
+        if end < 0:
+            found = self._closed_by().match(buffer, error, min(hit, limit))
+            end = found.end() if found is not None else -1
         if not final:
             begin = self._search.next_cut(buffer, clear)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
