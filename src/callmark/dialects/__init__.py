@@ -151,6 +151,8 @@ def is_ours(dialect: Dialect) -> bool:
 
 def unregistered(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dialect, ...]:
     """Return those of some dialects that are not registered, nor some forms of one that is. Raises as `select` does."""
+    if wanted is None:
+        return ()
     registered = {row.name: row for row in dialects()}
     return tuple(
         row for row in select(wanted) if row.name not in registered or not _is_part(row, registered[row.name])

@@ -230,7 +230,7 @@ def _wide(char: str) -> str:
 
 
 def _openers_for(extra: Iterable[str | Dialect] | str | Dialect | None, special_tokens: bool) -> Openers:
-    own = unregistered(extra) if extra else ()
+    own = unregistered(extra or None)
     return _openers((*dialects(), *own), special_tokens) if own else _registered_openers(special_tokens)
 
 
