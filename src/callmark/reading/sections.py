@@ -221,7 +221,7 @@ class SectionReading(CallReading):
                 end = found.end()
                 sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
                 break
-        if end < 0:
+        if not 0 <= end <= hit:
             found = self._closed_by().match(buffer, error, min(hit, limit))
             end = found.end() if found is not None else -1
         if not final:
