@@ -726,7 +726,7 @@ def test_a_dialect_from_a_file_is_read_like_any_other(arrow, tmp_path):
         ('name = "arrow"', "", "name"),
         ('title = "=> f {...}"', "title = 5", r"title"),
         ('models = "mine"', 'colour = "red"', "colour|models"),
-        ('begins = "="', 'begins = ""', "begins"),
+        ('begins = "="', 'begins = ""', r"wrong\.toml: dialect arrow: forms\[0\]\.begins: expected the characters"),
         ('body = "json"', 'body = "yaml"', "yaml.*; `pydoc callmark.Dialect` and .* explain the fields"),
         ('body = "json"', 'body = "parameters"', "parameter: expected a pattern, as the body is"),
         ('title = "=> f {...}"', 'title = "=> f\\n{...}"', "dialect arrow: title: expected one line of text"),
@@ -1268,8 +1268,10 @@ def test_a_delimiter_of_ones_own_is_of_any_length_and_knows_no_escapes(quote):
 
 
 def test_a_delimiter_is_something():
-    with pytest.raises(DialectError, match="quote: expected the delimiter of strings, found none"):
-        Form(head="!!{name}", body="braces", quote="")
+    form = Form(head="!!{name}", body="braces", quote="")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    with pytest.raises(DialectError, match=r"own: forms\[0\]\.quote: expected the delimiter of strings, found none"):
+        Parser(dialects=own)
 
 
 @pytest.mark.parametrize("long", ["x" * 5000, "x" * 40_000])

@@ -271,8 +271,9 @@ def test_misuse_raises():
     with pytest.raises(DialectError, match=r"writing\.form: expected the number of a form, found 1"):
         replace(own, writing=Writing(form=1, call="{arguments}"))
     for fields in ({"head": "<x>{name}{object}"}, {"head": "<x>{name}", "loose_heads": ("<x>{name}{object}",)}):
-        with pytest.raises(DialectError, match=rf"^{[*fields][-1]}: expected {{object}} only with the body json or b"):
-            Form(body="arguments", **fields)
+        told = rf"^dialect own: forms\[1\]\.{[*fields][-1]}: expected {{object}} only with the body json or braces"
+        with pytest.raises(DialectError, match=told):
+            render_call("f", {}, replace(own, forms=(*own.forms, Form(body="arguments", **fields))))
 
 
 @pytest.mark.parametrize(

@@ -237,23 +237,6 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         _check_types("", self)
-        if not self.begins:
-            raise DialectError("begins: expected the characters with which a marker may begin, found none")
-        if not self.quote:
-            raise DialectError("quote: expected the delimiter of strings, found none")
-        for field in ("name_keys", "arguments_keys"):
-            if self.body == "envelope" and not getattr(self, field):
-                raise DialectError(f"{field}: expected the keys of an envelope, found none")
-        for field in ("parameter", "value_end", "tail"):
-            if self.body == "parameters" and not getattr(self, field):
-                raise DialectError(f"{field}: expected a pattern, as the body is `parameters`, found none")
-        if self.body != "envelope" and "{name}" not in self.head and "(?P<name>" not in self.head:
-            raise DialectError("head: expected the abbreviation {name} or a group `name`, found neither")
-        for field, heads in (("head", (self.head,)), ("loose_heads", self.loose_heads)):
-            if self.body not in ("json", "braces") and any(_OBJECT in head for head in heads):
-                raise DialectError(f"{field}: expected {_OBJECT} only with the body json or braces, found {self.body}")
-        if not self.alone and not self.opener:
-            raise DialectError("opener: expected a pattern, as calls never stand alone (`alone`), found none")
 
     @property
     def structure(self) -> str:
@@ -351,11 +334,35 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         literal = [begin for begin in nexts if begin.lstrip("\\").startswith(tuple(self.begins))]
         return "|".join(f"(?=(?:{{ws}})?(?:{anonymous(begin)}))" for begin in literal)
 
+    def _check_fields(self, where: str) -> None:
+        """Raise DialectError where a field is missing that the others want, or has nothing to say beside them."""
+        if not self.begins:
+            raise DialectError(f"{where}.begins: expected the characters with which a marker may begin, found none")
+        if not self.quote:
+            raise DialectError(f"{where}.quote: expected the delimiter of strings, found none")
+        for field in ("name_keys", "arguments_keys"):
+            if self.body == "envelope" and not getattr(self, field):
+                raise DialectError(f"{where}.{field}: expected the keys of an envelope, found none")
+        for field in ("parameter", "value_end", "tail"):
+            if self.body == "parameters" and not getattr(self, field):
+                raise DialectError(f"{where}.{field}: expected a pattern, as the body is `parameters`, found none")
+        for field, heads in (("head", (self.head,)), ("loose_heads", self.loose_heads)):
+            if self.body != "envelope" and not all("{name}" in head or "(?P<name>" in head for head in heads):
+                expected = "expected the abbreviation {name} or a group `name`"
+                raise DialectError(f"{where}.{field}: {expected}, found neither")
+            if self.body not in ("json", "braces") and any(_OBJECT in head for head in heads):
+                expected = f"expected {_OBJECT} only with the body json or braces"
+                raise DialectError(f"{where}.{field}: {expected}, found {self.body}")
+        if not self.alone and not self.opener:
+            raise DialectError(f"{where}.opener: expected a pattern, as calls never stand alone (`alone`), found none")
+
     def check(self, where: str) -> None:
-        """Raise DialectError where a pattern is none, or depends on how a text is cut, or a repair is none.
+        """Raise DialectError where fields do not go together, a pattern is none, or depends on how a text is cut, or a
+        repair is none.
 
         It names the field, behind `where`, which tells the form.
         """
+        self._check_fields(where)
         unknown = [code for code in self.repairs if code not in REPAIR_CODES]
         if unknown:
             raise DialectError(f"{where}.repairs: expected codes of `events.REPAIR_CODES`, found {unknown[0]!r:.80}")
