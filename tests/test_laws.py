@@ -1554,6 +1554,9 @@ def test_a_row_and_a_grammar_that_do_not_agree_are_told(tmp_path, old, new, form
         laws.check_dialect(own)
 
 
+VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "tail": "</f>"}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -1582,6 +1585,15 @@ def test_a_row_and_a_grammar_that_do_not_agree_are_told(tmp_path, old, new, form
         ({"tail": "a$"}, "tail: expected .*nor the end of the text, found 'a[$]'; `line_start` is for"),
         ({"tags": ("^<note>",)}, "tags: expected a pattern that sees nothing before its beginning"),
         ({"tail": r"(?:\s*;*)*</end>"}, "tail: expected a pattern whose repeats give nothing back, .*one in another"),
+        ({"head": '=>(?: {name})? (?={)'}, r"head: expected a group `name` that takes part in every match, found '=>"),
+        ({"head": "=> (?:{name}|(?P<id>[0-9]{1,9}+)) "}, "head: expected a group `name` that takes part in every"),
+        ({"head": "=> (?P<name>[a-z]{0,9}+) "}, "head: expected a group `name` that is never empty, found"),
+        ({"loose_heads": ("-> (?:{name})? ",), "begins": "=-"}, "loose_heads: expected a group `name` that takes"),
+        ({"loose_heads": ("-> ",), "begins": "=-"}, "loose_heads: expected the abbreviation {name} or a group `name`"),
+        ({"loose_heads": ("-> (?:(?P<missing>)x)?{name} ",)}, "loose_heads: expected a group `missing` that takes"),
+        (VALUES | {"parameter": "<a(?: k={key})?>"}, "parameter: expected a group `key` that takes"),
+        (VALUES | {"loose_parameters": ("<a(?: {key})?>",)}, "loose_parameters: expected a group `key` that takes"),
+        (VALUES | {"loose_parameters": ("<a>",)}, "loose_parameters: expected a group `key`, as `parameter` has"),
         (
             {"body": "parameters", "parameter": "<{key}(?P<tail>)>", "value_end": "</p>", "tail": "</f>"},
             r"dialect own: forms\[0\], its patterns together: no valid pattern: redefinition of group name 'tail'",

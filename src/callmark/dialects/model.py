@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callmark.dialects.sources import looks_outside, tries_twice
+from callmark.dialects.sources import least_held, looks_outside, tries_twice
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES
 
@@ -56,6 +56,11 @@ _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, 
 _VALUE_TAG = f"</{_VALUE_TAGS}>"
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
+_ASKED: Final = {
+    "head": ("name",), "loose_heads": ("name", "missing"),
+    "parameter": ("key",), "loose_parameters": ("key", "missing", "unclosed"),
+}  # fmt: skip
+"""Groups of which reading takes it that they took part, by field."""
 _OBJECT = "{object}"
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
@@ -111,6 +116,17 @@ def _check_place(field: str, pattern: str) -> None:
             f"{field}: expected a pattern that sees nothing before its beginning, nor the end of the text, found "
             f"{pattern!r:.80}; `line_start` is for what begins a line"
         )
+
+
+def _check_group(field: str, pattern: str, group: str) -> None:
+    """Raise DialectError, which names the field, where a pattern has a group that may not take part in a match, which
+    reading asks for its text, or a name that may be empty.
+    """
+    source = expand(pattern)
+    least = least_held(source, group)
+    if f"(?P<{group}>" in source and (least < 0 or (group == "name" and not least)):
+        wanted = "takes part in every match" if least < 0 else "is never empty"
+        raise DialectError(f"{field}: expected a group `{group}` that {wanted}, found {pattern!r:.80}")
 
 
 def _check_types(where: str, row: msgspec.Struct) -> None:
@@ -353,6 +369,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             if self.body not in ("json", "braces") and any(_OBJECT in head for head in heads):
                 expected = f"expected {_OBJECT} only with the body json or braces"
                 raise DialectError(f"{where}.{field}: {expected}, found {self.body}")
+        keyed = all("{key}" in text or "(?P<key>" in text for text in self.loose_parameters)
+        if not keyed and ("{key}" in self.parameter or "(?P<key>" in self.parameter):
+            raise DialectError(f"{where}.loose_parameters: expected a group `key`, as `parameter` has, found none")
         if not self.alone and not self.opener:
             raise DialectError(f"{where}.opener: expected a pattern, as calls never stand alone (`alone`), found none")
 
@@ -373,6 +392,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             value = getattr(self, field)
             for pattern in [value] if isinstance(value, str) else value:
                 _check_place(f"{where}.{field}", pattern)
+                for group in _ASKED.get(field, ()):
+                    if group != "name" or self.body != "envelope":  # which has its name in the body
+                        _check_group(f"{where}.{field}", pattern, group)
 
 
 _PLACE: Final = re.compile(r"\{([a-z_]+)\}")

@@ -18,6 +18,7 @@ _CATEGORIES: Final = {
     sre.CATEGORY_WORD: r"\w",
     sre.CATEGORY_NOT_WORD: r"\W",
 }
+_REPEATS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 _MANY: Final = 16  # times that a part may come more often than it must: two such, one in the other, take forever
 
 
@@ -71,6 +72,30 @@ def _within(op: Any, value: Any) -> list[Any]:
     """Return the parsed pieces of which a piece consists: its branches, or what a group, a repeat or so holds."""
     inner = value if isinstance(value, tuple) else (value,)
     return list(value[1]) if op is sre.BRANCH else [it for it in inner if isinstance(it, _parser.SubPattern)]
+
+
+def least_held(pattern: str, group: str) -> int:
+    r"""Return how many characters a group holds at least where the pattern matches, -1 where it may take no part.
+
+    >>> [least_held(text, "g") for text in ("(?P<g>ab?)", "(?:x|(?P<g>a))", "(?:(?P<g>a))?", "(?=(?P<g>a*+))", "a")]
+    [1, -1, -1, 0, -1]
+    """
+    pieces = _parser.parse(pattern)
+    number = pieces.state.groupdict.get(group)
+    return -1 if number is None else _least_held(pieces, number)
+
+
+def _least_held(items: Any, number: int) -> int:
+    for op, value in items:
+        if op is sre.SUBPATTERN and value[0] == number:
+            return int(value[3].getwidth()[0])
+        optional = op in _REPEATS and not value[0]
+        if optional or op in (sre.BRANCH, sre.ASSERT_NOT, sre.GROUPREF_EXISTS):  # no two branches have one group
+            continue
+        held = max((_least_held(pieces, number) for pieces in _within(op, value)), default=-1)
+        if held >= 0:
+            return held
+    return -1
 
 
 def tries_twice(pattern: str) -> bool:
