@@ -1591,6 +1591,8 @@ VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "ta
         ({"loose_heads": ("-> (?:{name})? ",), "begins": "=-"}, "loose_heads: expected a group `name` that takes"),
         ({"loose_heads": ("-> ",), "begins": "=-"}, "loose_heads: expected the abbreviation {name} or a group `name`"),
         ({"loose_heads": ("-> (?:(?P<missing>)x)?{name} ",)}, "loose_heads: expected a group `missing` that takes"),
+        ({"head": "=> {name} #(?P<id>[^> ]{1,9}+) "}, r"head: .* `id` without halves .* `\[\^>\\ud800-\\udfff\]"),
+        ({"loose_heads": ("-> (?P<name>(?>.)) ",)}, "loose_heads: expected a group `name` without halves of surrogate"),
         (VALUES | {"parameter": "<a(?: k={key})?>"}, "parameter: expected a group `key` that takes"),
         (VALUES | {"loose_parameters": ("<a(?: {key})?>",)}, "loose_parameters: expected a group `key` that takes"),
         (VALUES | {"loose_parameters": ("<a>",)}, "loose_parameters: expected a group `key`, as `parameter` has"),

@@ -281,10 +281,10 @@ def test_json_that_nothing_breaks_as_json_is_written_as_prose():
 
 
 def test_a_text_that_nothing_short_sets_off_gets_more_blanks_than_an_opener_has():
-    own = row("own", Form(head=r"@(?P<name>(?s:[^@]){1,300}+)@(?=\{)", body="json", begins="@"))
+    own = row("own", Form(head=r"@(?P<name>(?s:[^@\ud800-\udfff]){1,300}+)@(?=\{)", body="json", begins="@"))
     assert neutralize("x", dialects=own) == "\n" + " " * neutral.WINDOW + "x"
     check_neutral("x", between=["@", "@{}"], dialects=[own])
-    endless = row("own", Form(head=r"@(?P<name>(?s:[^@])+)@(?=\{)", body="json", begins="@"))
+    endless = row("own", Form(head=r"@(?P<name>(?s:[^@\ud800-\udfff])+)@(?=\{)", body="json", begins="@"))
     assert neutralize("x", dialects=endless).endswith("x")
 
 

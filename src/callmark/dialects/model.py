@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callmark.dialects.sources import least_held, looks_outside, tries_twice
+from callmark.dialects.sources import least_held, looks_outside, may_hold, tries_twice
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES
 
@@ -57,10 +57,11 @@ _VALUE_TAG = f"</{_VALUE_TAGS}>"
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _ASKED: Final = {
-    "head": ("name",), "loose_heads": ("name", "missing"),
+    "head": ("name", "id"), "loose_heads": ("name", "id", "missing"),
     "parameter": ("key",), "loose_parameters": ("key", "missing", "unclosed"),
 }  # fmt: skip
-"""Groups of which reading takes it that they took part, by field."""
+"""Groups of which reading takes what they hold, by field."""
+_HALVES: Final = "".join(map(chr, range(0xD800, 0xE000)))
 _OBJECT = "{object}"
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
@@ -120,13 +121,19 @@ def _check_place(field: str, pattern: str) -> None:
 
 def _check_group(field: str, pattern: str, group: str) -> None:
     """Raise DialectError, which names the field, where a pattern has a group that may not take part in a match, which
-    reading asks for its text, or a name that may be empty.
+    reading asks for its text, or a name or id that a Call cannot hold.
     """
     source = expand(pattern)
     least = least_held(source, group)
-    if f"(?P<{group}>" in source and (least < 0 or (group == "name" and not least)):
-        wanted = "takes part in every match" if least < 0 else "is never empty"
-        raise DialectError(f"{field}: expected a group `{group}` that {wanted}, found {pattern!r:.80}")
+    wanted = ""
+    if f"(?P<{group}>" in source and group != "id" and least < 0:
+        wanted = "that takes part in every match"
+    elif group == "name" and least == 0:
+        wanted = "that is never empty"
+    elif group in ("name", "id") and may_hold(source, group, _HALVES):
+        wanted = r"without halves of surrogate pairs, which are no text, as `[^>\ud800-\udfff]`"
+    if wanted:
+        raise DialectError(f"{field}: expected a group `{group}` {wanted}, found {pattern!r:.80}")
 
 
 def _check_types(where: str, row: msgspec.Struct) -> None:

@@ -98,6 +98,28 @@ def _least_held(items: Any, number: int) -> int:
     return -1
 
 
+def may_hold(pattern: str, group: str, characters: str) -> bool:
+    r"""Return whether a group may hold one of some characters, as a set in it has them; look-aheads are not asked.
+
+    >>> [may_hold(text, "g", "<>") for text in ("<(?P<g>[^>]{1,9}+)>", "<(?P<g>(?:[^<>]|x)++)>", r"(?P<g>\w)|.")]
+    [True, False, False]
+    """
+    pieces = _parser.parse(pattern)
+    return _may_hold(pieces, pieces.state.groupdict.get(group, 0), characters, inside=False)
+
+
+def _may_hold(items: Any, number: int, characters: str, *, inside: bool) -> bool:
+    for op, value in items:
+        source = one_character(op, value)
+        if source is not None and inside and re.search(f"(?s:{source})", characters):
+            return True
+        within = inside or (op is sre.SUBPATTERN and value[0] == number)
+        looks = op in (sre.ASSERT, sre.ASSERT_NOT)
+        if not looks and any(_may_hold(it, number, characters, inside=within) for it in _within(op, value)):
+            return True
+    return False
+
+
 def tries_twice(pattern: str) -> bool:
     """Return whether a stretch of text can be cut among two repeats in more ways than anybody can wait for.
 
