@@ -23,7 +23,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callmark.dialects.sources import least_held, looks_outside, may_hold, tries_twice
+from callmark.dialects.backtracking import has_many_ways
+from callmark.dialects.sources import least_held, looks_outside, may_hold
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES
 
@@ -102,10 +103,10 @@ def _check(field: str, pattern: str) -> None:
         raise DialectError(f"{field}: expected {', '.join(_ABBREVIATIONS)}, found {unknown[0]}")
     if compile_pattern(field, expand(pattern)).flags & ~re.UNICODE:
         raise DialectError(f"{field}: expected flags of a part, as `(?i:tool)`, found others: {pattern!r:.80}")
-    if tries_twice(expand(pattern)):
+    if has_many_ways(expand(pattern)):
         raise DialectError(
-            f"{field}: expected a pattern whose repeats give nothing back, as `[a-z]++`, found one in another, which "
-            f"may take forever: {pattern!r:.80}"
+            f"{field}: expected a pattern whose repeats give nothing back, as `(?:[a-z]{{1,8}};?){{1,4}}+`, found one "
+            f"that can match a text in so many ways that it may take forever: {pattern!r:.80}"
         )
 
 

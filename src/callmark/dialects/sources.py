@@ -19,7 +19,6 @@ _CATEGORIES: Final = {
     sre.CATEGORY_NOT_WORD: r"\W",
 }
 _REPEATS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
-_MANY: Final = 16  # times that a part may come more often than it must: two such, one in the other, take forever
 
 
 def one_character(op: Any, value: Any) -> str | None:
@@ -116,28 +115,6 @@ def _may_hold(items: Any, number: int, characters: str, *, inside: bool) -> bool
         within = inside or (op is sre.SUBPATTERN and value[0] == number)
         looks = op in (sre.ASSERT, sre.ASSERT_NOT)
         if not looks and any(_may_hold(it, number, characters, inside=within) for it in _within(op, value)):
-            return True
-    return False
-
-
-def tries_twice(pattern: str) -> bool:
-    """Return whether a stretch of text can be cut among two repeats in more ways than anybody can wait for.
-
-    >>> [tries_twice(text) for text in (r"(a+)+b", r"(?:a|b*)*c", r"(?:a++)+b", r"(?: a+)+b", r"a+a+b")]
-    [True, True, False, False, False]
-    """
-    return _tries_twice(_parser.parse(pattern), repeated=False)
-
-
-def _tries_twice(items: Any, *, repeated: bool) -> bool:
-    """As `tries_twice`, for parsed pieces; `repeated`: of a repeat that gives back."""
-    for at, (op, value) in enumerate(items):
-        alone = repeated and not items[:at].getwidth()[0] and not items[at + 1 :].getwidth()[0]
-        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            many = value[1] - value[0] >= _MANY
-            if (many and alone) or _tries_twice(value[2], repeated=many or alone):
-                return True
-        elif any(_tries_twice(it, repeated=alone and op in (sre.SUBPATTERN, sre.BRANCH)) for it in _within(op, value)):
             return True
     return False
 
