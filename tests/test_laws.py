@@ -1413,9 +1413,13 @@ def test_law_7_is_told_of_too_many_steps(scripted):
 
 
 def row(grammar: str = "hermes.lark", **fields: Any) -> Dialect:
-    tags = fields.pop("tags", ())
+    tags, results = fields.pop("tags", ()), fields.pop("results", ())
+    templates = fields.pop("writing", None)
     form = {"head": r"=> {name} (?=\{)", "body": "json", "begins": "="} | fields
-    return Dialect(name="own", title="", models="", source="", grammar=grammar, forms=(Form(**form),), tags=tags)
+    return Dialect(
+        name="own", title="", models="", source="", grammar=grammar, forms=(Form(**form),), tags=tags, results=results,
+        writing=None if templates is None else Writing(**{"call": "=> {name} {arguments}"} | templates),
+    )  # fmt: skip
 
 
 @each_dialect
@@ -1605,6 +1609,29 @@ VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "ta
         (VALUES | {"parameter": "<a(?: k={key})?>"}, "parameter: expected a group `key` that takes"),
         (VALUES | {"loose_parameters": ("<a(?: {key})?>",)}, "loose_parameters: expected a group `key` that takes"),
         (VALUES | {"loose_parameters": ("<a>",)}, "loose_parameters: expected a group `key`, as `parameter` has"),
+        *(
+            ({field: text}, f"{field}: expected nothing, as the body is `json`, .* is for `parameters`, found '{text}'")
+            for field, text in (
+                *(("parameter", "<{key}>"), ("value_end", "</>"), ("loose_value_end", "<>"), ("nested", "<f>")),
+                *(("member", "<i>"), ("item", "item"), ("unclosed", "<p")),
+            )
+        ),
+        ({"broken_by": ("a",)}, r"broken_by: expected nothing, as the body is `json`, .* found \('a',\)"),
+        ({"loose_parameters": ("a",)}, "loose_parameters: expected nothing, as the body is `json`, .* `parameters`"),
+        ({"encoding": "xml"}, "encoding: expected nothing, as the body is `json`, .* found 'xml'"),
+        ({"key_encoding": "xml"}, "key_encoding: expected nothing, as the body is `json`, .* found 'xml'"),
+        ({"trim": True}, "trim: expected nothing, as the body is `json`, .* found True"),
+        ({"quote": "'"}, "quote: expected nothing, as the body is `json`, .* it is for `braces`, found"),
+        ({"name_keys": ("fn",)}, "name_keys: expected nothing, as the body is `json`, .* `envelope`, found"),
+        ({"arguments_keys": ("kw",)}, "arguments_keys: expected nothing, .* for `envelope` and `parameters`, found"),
+        ({"separator": ";"}, "separator: expected nothing, as there is no `opener`, found ';'"),
+        ({"closer": ";"}, "closer: expected nothing, as there is no `opener`, found ';'"),
+        ({"loose_openers": ("<",)}, r"loose_openers: expected nothing, as there is no `opener`, found \('<',\)"),
+        ({"indent": 3}, "indent: expected 0, as `line_start` is false, found 3"),
+        ({"indent": -1, "line_start": True}, "indent: expected 0 to 64 spaces, found -1"),
+        ({"indent": 65, "line_start": True}, "indent: expected 0 to 64 spaces, found 65"),
+        ({"writing": {"parameter": "{value}"}}, r"writing.parameter: .* as the body of forms\[0\] is `json`"),
+        ({"writing": {"pairs": True}}, r"writing.pairs: .* body of forms\[0\] is `json`, .* `arguments`"),
         (
             {"body": "parameters", "parameter": "<{key}(?P<tail>)>", "value_end": "</p>", "tail": "</f>"},
             r"dialect own: forms\[0\], its patterns together: no valid pattern: redefinition of group name 'tail'",

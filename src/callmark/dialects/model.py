@@ -63,6 +63,15 @@ _ASKED: Final = {
 }  # fmt: skip
 """Groups of which reading takes what they hold, by field."""
 _HALVES: Final = "".join(map(chr, range(0xD800, 0xE000)))
+_BODIES: Final[dict[str, tuple[Body, ...]]] = {
+    **dict.fromkeys(("parameter", "loose_parameters", "value_end", "loose_value_end", "nested"), ("parameters",)),
+    **dict.fromkeys(("member", "item", "unclosed", "broken_by", "encoding", "key_encoding", "trim"), ("parameters",)),
+    "quote": ("braces",),
+    "name_keys": ("envelope",),
+    "arguments_keys": ("envelope", "parameters"),  # a parameter of such a name may hold all arguments
+}
+"""The bodies of which a field says something, where these are not all."""
+_INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks like the beginning of a line
 _OBJECT = "{object}"
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
@@ -135,6 +144,12 @@ def _check_group(field: str, pattern: str, group: str) -> None:
         wanted = r"without halves of surrogate pairs, which are no text, as `[^>\ud800-\udfff]`"
     if wanted:
         raise DialectError(f"{field}: expected a group `{group}` {wanted}, found {pattern!r:.80}")
+
+
+def _not_of(what: str, body: Body, bodies: tuple[Body, ...]) -> str:
+    """Say what is expected of a field that says something of some bodies, and nothing of what has another one."""
+    those = " and ".join(f"`{other}`" for other in bodies)
+    return f"expected nothing, as {what} is `{body}`, of which it says nothing; it is for {those}"
 
 
 def _check_types(where: str, row: msgspec.Struct) -> None:
@@ -377,6 +392,19 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             if self.body not in ("json", "braces") and any(_OBJECT in head for head in heads):
                 expected = f"expected {_OBJECT} only with the body json or braces"
                 raise DialectError(f"{where}.{field}: {expected}, found {self.body}")
+        plain = Form(head=self.head, body=self.body)
+        for field, bodies in _BODIES.items():
+            found = getattr(self, field)
+            if self.body not in bodies and found != getattr(plain, field):
+                raise DialectError(f"{where}.{field}: {_not_of('the body', self.body, bodies)}, found {found!r:.80}")
+        for field in ("separator", "closer", "loose_openers"):
+            found = getattr(self, field)
+            if found and not self.opener:
+                raise DialectError(f"{where}.{field}: expected nothing, as there is no `opener`, found {found!r:.80}")
+        if not 0 <= self.indent <= _INDENT_LIMIT:
+            raise DialectError(f"{where}.indent: expected 0 to {_INDENT_LIMIT} spaces, found {self.indent}")
+        if self.indent and not self.line_start:
+            raise DialectError(f"{where}.indent: expected 0, as `line_start` is false, found {self.indent}")
         keyed = all("{key}" in text or "(?P<key>" in text for text in self.loose_parameters)
         if not keyed and ("{key}" in self.parameter or "(?P<key>" in self.parameter):
             raise DialectError(f"{where}.loose_parameters: expected a group `key`, as `parameter` has, found none")
@@ -527,6 +555,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise DialectError(f"{where}: {error}") from error
         for place, form in self.placed_forms():
             form.check(place)
+        if self.writing is not None:
+            number = self.writing.form
+            bodies: dict[str, Body] = {"parameter": "parameters", "pairs": "arguments"}
+            for field, body in bodies.items():
+                found, other = getattr(self.writing, field), self.forms[number].body
+                if found and other != body:
+                    told = _not_of(f"the body of forms[{number}]", other, (body,))
+                    raise DialectError(f"{where}: writing.{field}: {told}, found {found!r:.80}")
         for pattern in self.tags:
             _check_place(f"{where}: tags", pattern)
         for pattern in self.results:
