@@ -1560,6 +1560,7 @@ def test_a_row_and_a_grammar_that_do_not_agree_are_told(tmp_path, old, new, form
         laws.check_dialect(own)
 
 
+ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
 VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "tail": "</f>"}
 
 
@@ -1632,6 +1633,17 @@ VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "ta
         ({"indent": 65, "line_start": True}, "indent: expected 0 to 64 spaces, found 65"),
         ({"writing": {"parameter": "{value}"}}, r"writing.parameter: .* as the body of forms\[0\] is `json`"),
         ({"writing": {"pairs": True}}, r"writing.pairs: .* body of forms\[0\] is `json`, .* `arguments`"),
+        *(
+            ({"results": (text,)}, "dialect own: results: expected a pattern that matches something, found one")
+            for text in ("", ".*", "[A-Z]?", "(?!x)")
+        ),
+        (ENVELOPED | {"name_keys": ("fn",), "arguments_keys": ("kw", "fn")}, "arguments_keys: expected keys .* 'fn'"),
+        (ENVELOPED | {"name_keys": ("id",)}, "name_keys: expected keys that have no other meaning .* found 'id'"),
+        (ENVELOPED | {"arguments_keys": ("type",)}, "arguments_keys: expected keys .* found 'type'"),
+        (ENVELOPED | {"name_keys": ('a"b',)}, "name_keys: expected keys without quotes, backslashes and control"),
+        (ENVELOPED | {"name_keys": ("a\\b",)}, "name_keys: expected keys without quotes, backslashes and control"),
+        (ENVELOPED | {"arguments_keys": ("a\n",)}, "arguments_keys: expected keys without quotes, backslashes and co"),
+        (ENVELOPED | {"arguments_keys": ("",)}, "arguments_keys: expected keys without quotes, .*, found ''"),
         (
             {"body": "parameters", "parameter": "<{key}(?P<tail>)>", "value_end": "</p>", "tail": "</f>"},
             r"dialect own: forms\[0\], its patterns together: no valid pattern: redefinition of group name 'tail'",

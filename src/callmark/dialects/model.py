@@ -379,9 +379,21 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise DialectError(f"{where}.begins: expected the characters with which a marker may begin, found none")
         if not self.quote:
             raise DialectError(f"{where}.quote: expected the delimiter of strings, found none")
+        taken = {*ID_KEYS, "type"}
         for field in ("name_keys", "arguments_keys"):
-            if self.body == "envelope" and not getattr(self, field):
+            keys = getattr(self, field)
+            if self.body == "envelope" and not keys:
                 raise DialectError(f"{where}.{field}: expected the keys of an envelope, found none")
+            odd = [key for key in keys if not key or not key.isprintable() or {*key} & {*"\"'\\"}]
+            if odd:
+                expected = "expected keys without quotes, backslashes and control characters"
+                raise DialectError(f"{where}.{field}: {expected}, found {odd[0]!r:.80}")
+            twice = [key for key in keys if key in taken]
+            if twice:
+                others = ", ".join(sorted(ID_KEYS))
+                expected = f"expected keys that have no other meaning ({others}, type, those of the name)"
+                raise DialectError(f"{where}.{field}: {expected}, found {twice[0]!r:.80}")
+            taken.update(keys)
         for field in ("parameter", "value_end", "tail"):
             if self.body == "parameters" and not getattr(self, field):
                 raise DialectError(f"{where}.{field}: expected a pattern, as the body is `parameters`, found none")
@@ -567,6 +579,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             _check_place(f"{where}: tags", pattern)
         for pattern in self.results:
             _check(f"{where}: results", pattern)
+            if re.match(expand(pattern), ""):
+                expected = "expected a pattern that matches something, found one that matches where nothing is"
+                raise DialectError(f"{where}: results: {expected}: {pattern!r:.80}")
 
     def placed_forms(self) -> list[tuple[str, Form]]:
         """Return forms and variants, each with what messages call its place: `dialect acme: forms[0]`."""
