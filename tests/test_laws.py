@@ -1785,6 +1785,7 @@ OWN = {"call": "<own {name}>{arguments}</own>", "parameter": "<{key} {type}>{val
         (TAGS, OWN, ""),
         ({}, {"call": "=> {name} {arguments}"}, ""),
         ({}, {"call": "=> {name}{arguments}"}, "cannot express this call of 'look': expected a template of calls that"),
+        ({"head": r"=> {name} \{"}, {"call": "=> {name} {arguments}"}, "head that ends before .*, found .* takes '{'"),
         ({}, {"call": "-> {name} {arguments}"}, "that begins with the form's head, found '-> look '"),
         ({"tail": ";"}, {"call": "=> {name} {arguments}."}, 'one that is not: expected the end .*, found "\\."'),
         ({"tail": ";"}, {"call": "=> {name} {arguments};", "closer": "!"}, "found the text '!' beside the calls"),

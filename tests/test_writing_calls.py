@@ -308,6 +308,17 @@ def test_a_row_with_a_wrong_pattern_is_refused_whatever_it_is_used_for(use, fiel
         use(own)
 
 
+@pytest.mark.parametrize("body", ["json", "envelope"])
+def test_a_nonce_that_the_head_does_not_take_is_told(body):
+    form = Form(head=r"<f {name}(?: n=(?P<nonce>[0-9]{1,4}+))?>(?=\{)", body=body)
+    arguments = "{arguments}" if body == "json" else '{"name": {quoted_name}, "arguments": {arguments}}'
+    writing = Writing(call=f"<f {{name}}{{nonce}}>{arguments}", nonce=" n={nonce}")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    assert parse(render_call("f", {}, own, nonce="12"), dialects=own, nonce="12").calls
+    with pytest.raises(UsageError, match=r"nonce: expected one that the head of forms\[0\] takes, found 'abcd'"):
+        render_call("f", {}, own, nonce="abcd")
+
+
 def test_a_nonce_is_written_and_wanted():
     text = render_call("f", {"a": 1}, nonce="7f3a")
     assert text == '[CALL#7f3a: f({"a": 1})]'

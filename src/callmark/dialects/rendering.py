@@ -99,7 +99,14 @@ def _written(
         held = call.id if id_text != default else None
         if _is_named(form, before, body + after, call.name, nonce, held):
             return before + body + after
+    if nonce and _written(call, row, writing, index, "", declared):
+        raise UsageError(f"nonce: expected one that the head of forms[{writing.form}] takes, found {nonce!r}")
     if form.body != "envelope" and _SAFE_NAME.fullmatch(call.name):
+        found = _head(form).match(before + body)
+        taken = body[: found.end() - len(before)] if found is not None and found.end() > len(before) else ""
+        if taken:
+            expected = r"expected a head that ends before the arguments, as in `(?=\{)`"
+            raise Unwritable(f"{expected}, found one that takes {taken!r:.80}")
         raise Unwritable(f"expected a template of calls that begins with the form's head, found {before!r:.80}")
     allowed = "a letter or `_`, then letters, digits and `_-./:`"
     if form.body == "envelope":
@@ -109,10 +116,12 @@ def _written(
 
 def _is_named(form: Form, before: str, behind: str, name: str, nonce: str, call_id: str | None) -> bool:
     """Whether the form's head is read in `before`, the text up to the arguments, with this name, nonce and id."""
+    found = _head(form).match(before + behind) if nonce or form.body != "envelope" else None
+    if nonce and (found is None or found.groupdict().get("nonce") != nonce):
+        return False
     if form.body == "envelope":
         return 1 <= len(name) <= 128 and name == name.strip(" ") and not _LONE.search(name)
-    found = _head(form).match(before + behind)
-    if found is None or found["name"] != name or (nonce and found["nonce"] != nonce):
+    if found is None or found["name"] != name:
         return False
     if call_id is not None and found.groupdict().get("id", call_id) != call_id:
         return False

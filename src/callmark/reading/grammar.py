@@ -466,9 +466,10 @@ def _compiled(dialect: Dialect, _edition: tuple[int, int]) -> Grammar:
             text, parser="lalr", lexer="contextual", start=start, propagate_positions=True, maybe_placeholders=False
         )
     except (LarkError, OSError) as error:  # OSError: an import that lark knows no file for
+        reason = f": {error.__context__}" if isinstance(error.__context__, re.error) else ""  # lark leaves it out
         raise DialectError(
-            f"dialect {dialect.name}: grammar: {error}; lines are those that `callmark grammar` prints, and what an "
-            "imported file defines is defined anew by %override"
+            f"dialect {dialect.name}: grammar: {error}{reason}; lines are those that `callmark grammar` prints, and "
+            "what an imported file defines is defined anew by %override"
         ) from error
     return Grammar(dialect, lark)
 
