@@ -1754,6 +1754,44 @@ def test_values_that_hold_signs_of_their_tags_are_in_the_grammar_or_that_is_told
         laws.check_dialect(own)
 
 
+LISTED_IN_CALLS = 'marker: "<calls>" _GAP? call (_GAP? ";" _GAP? call)* _GAP? "</calls>"'
+
+
+@pytest.mark.parametrize("separator", [";", ","])
+def test_a_separator_that_row_and_grammar_say_otherwise_is_told(tmp_path, separator):
+    form = IN_SECTION | {"separator": f"{{ws}}{separator}{{ws}}"}
+    own = acme(tmp_path, ACME.replace("marker: call", LISTED_IN_CALLS), form, IN_WRITING | {"separator": separator})
+    if separator == ";":
+        laws.check_dialect(own)
+        return
+    told = 'whose rule `marker` describes two calls as the templates write them, .* is none: expected ";" or "</calls>"'
+    with pytest.raises(AssertionError, match=f"(?s)dialect own: writing: expected a grammar {told}"):
+        laws.check_dialect(own)
+
+
+BRACES = """
+%import .heads (NAME)
+%import .braces (root, QUOTED, KEY)
+
+%override QUOTED: /[|][^|\\ud800-\\udfff]*+[|]/
+marker: call
+
+call: "@@" NAME root "@@"
+"""
+NO_BARS = "%override KEY: /[^|:,{}\\[\\]\\x00-\\x20\\ud800-\\udfff]{1,128}+/\nmarker: call"
+
+
+@pytest.mark.parametrize("keys", [NO_BARS, "marker: call"])
+def test_a_key_of_braces_that_may_hold_the_delimiter_is_told(tmp_path, keys):
+    (tmp_path / "own.lark").write_text(BRACES.replace("marker: call", keys), "utf-8")
+    own = row(str(tmp_path / "own.lark"), head=r"@@{name}(?=\{)", body="braces", begins="@", tail="@@", quote="|")
+    if keys == NO_BARS:
+        laws.check_dialect(own)
+        return
+    with pytest.raises(AssertionError, match=r"(?s)forms\[0\] and its grammar do not agree: .*\|a\|"):
+        laws.check_dialect(own)
+
+
 REFUSED = '%import .heads (NAME)\n%import .arguments (arguments)\nmarker: call\ncall: "@@" NAME "(" arguments ")" "@@"'
 
 

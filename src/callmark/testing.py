@@ -37,7 +37,7 @@ from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parameters import plain_value
 from callmark.reading.parser import Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
-from callmark.reading.rows import check_row_alone, sample_texts
+from callmark.reading.rows import check_row_alone, sample_texts, section_text
 from callmark.reading.sections import RECOVERY
 from callmark.writing.calls import render_call
 from callmark.writing.neutral import neutralize
@@ -361,6 +361,15 @@ def check_dialect(dialect: str | Dialect) -> None:
                 f"{where}: expected a grammar whose rule `marker` describes what the row does, found one in which "
                 f"{texts[0]!r} is none: {refused[0]}, at {at}"
             )
+    several = section_text(row)
+    mismatch = grammar.explain(several, "marker") if several else None
+    if mismatch is not None:
+        raise AssertionError(
+            f"dialect {row.name}: writing: expected a grammar whose rule `marker` describes two calls as the templates "
+            f"write them, found one in which {several!r} is none: {mismatch}, at {mismatch.position}"
+        )
+    if several:
+        check_grammar(row, several)
 
 
 def check_grammar(dialect: str | Dialect, text: str) -> None:

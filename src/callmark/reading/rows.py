@@ -110,6 +110,18 @@ def sample_texts(row: Dialect) -> Iterator[tuple[str, list[str]]]:
         yield f"dialect {row.name}: writing", [written([call], row) for call in _CALLS]
 
 
+def section_text(row: Dialect) -> str:
+    """Return the text of two calls that the templates write as one marker, "" where each of them is one."""
+    writing = row.writing
+    if writing is None or not writing.opener:
+        return ""
+    text, form = written(_CALLS, row), row.forms[writing.form]
+    first, second = parse(text, dialects=row, contexts=EVERYWHERE, tolerance="strict").calls
+    between = text[first.span.end : second.span.start]
+    joined = re.fullmatch(expand(form.separator), between) if form.separator else not between.strip(" \t\r\n")
+    return text if form.opener and joined else ""
+
+
 def _matches(pattern: str) -> list[str]:
     """Return some texts that a pattern matches, "" where there is none."""
     compiled = re.compile(expand(pattern))
@@ -128,7 +140,7 @@ def _bodies(form: Form) -> list[str]:
         case "arguments":
             return ['{"a": 1})', "a=1)", ")"]
         case "braces":
-            return [f"{{a:{form.quote}b{form.quote},c:1}}", "{}"]
+            return [f"{{a:{form.quote}b{form.quote},c:1}}", "{}", f"{{{form.quote}a{form.quote}:1}}"]
         case _:
             return _parameters(form)
 
