@@ -330,6 +330,21 @@ def test_raw_values_know_the_closers_of_ones_own_dialect():
         assert not llguidance_accepts(grammar, f"[do f][a:{text}:][end]"), text
 
 
+@pytest.mark.parametrize("blank", [" ", "\t"])
+def test_a_value_whose_end_begins_with_a_blank_holds_blanks(blank):
+    form = Form(
+        head="<do {name}>", body="parameters", parameter="<arg (?P<key>[a-z]{1,9}+)>", value_end=f"{blank}</arg>",
+        tail="</do>",
+    )  # fmt: skip
+    writing = Writing(call="<do {name}>{arguments}</do>", parameter=f"<arg {{key}}>{{value}}{blank}</arg>")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    grammar = export_grammar({"f": {"properties": {"a": WORD}}}, own, tool_choice="f", free_text=False).text
+    for text in ("", "x", "x y\tz", "a ", "< b", "<a"):
+        assert llguidance_accepts(grammar, f"<do f><arg a>{text}{blank}</arg></do>"), text
+    for text in (f"x{blank}</arg></do>", f"x{blank}</arg><arg b>y", "<do g>"):
+        assert not llguidance_accepts(grammar, f"<do f><arg a>{text}{blank}</arg></do>"), text
+
+
 def test_what_a_dialect_reads_as_text_is_told():
     tools = {"f": {"properties": {"a": {"const": "</parameter>\n</function>"}}}}
     grammar = export_grammar(tools, "qwen_xml", tool_choice="required", free_text=False)

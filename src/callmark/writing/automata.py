@@ -200,7 +200,8 @@ def words_of(pattern: str, first: str = "") -> set[str]:
         plain = [_only(chars) if not repeated else "" for chars, repeated in steps]
         begin = plain.index(first) if first in plain else 0
         word = "".join(takewhile(bool, plain[begin:]))
-        found.add(word if first and word.startswith(first) else next(filter(None, plain), first))
+        one = min(filter(None, plain), key=" \t".__contains__, default=first)  # no text goes without blanks
+        found.add(word if first and word.startswith(first) else one)
     return found
 
 
