@@ -30,7 +30,7 @@ def render_call(
 
     arguments   a JSON object; tuples count as lists
     id          is written where the dialect has a place for it that can hold it, and left out elsewhere
-    nonce       marks the call as wanted (dialect `call` only)
+    nonce       marks the call as wanted, in `call` and in dialects of one's own with a place for it (`Writing.nonce`)
     tools       in any usual shape: dialects without quotes are read by the types of a tool's schema, so hand over here
                 what `parse` gets
 
