@@ -266,10 +266,12 @@ results = st.one_of(
 CONTEXTS = (
     "```", "~~~", "````", "~~~~", "\n", "\n", "\n", " ", "  ", "     ", "\t", "- ", "1. ", "10. ", "> ", "x", "`a`",
     "`", "<think>", "</think>", "[THINK]", "[/THINK]", "<mm:think>", "</mm:think>", "<|inner_prefix|>", "\r\n",
-    "\x85", "<pre>", "</pre>", "<code>", "</code>", "<|open|>think<|sep|>", "<|channel|>analysis<|message|>",
+    "\x85", "<pre>", "</pre>", "<code>", "</code>", "<|open|>think<|sep|>",
+    "<|start|>assistant<|channel|>analysis<|message|>", "<|channel|>analysis<|message|>",
+    "<|channel|>final<|message|>", "<|end|>",
 )  # fmt: skip
 """What opens and closes fences, quotes and thoughts, in pieces."""
-OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if tag[:3] in ("<mm", "</m", "<|o", "<|c", "<|i")))
+OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if tag[:2] == "<|" or ":think>" in tag))
 prose = st.sampled_from(
     [
         "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so",

@@ -83,11 +83,13 @@ def unopened(line: str, row: Dialect) -> str:
 
 
 def _broken(tag: re.Match[str]) -> str:
-    return f"{tag[0][0]}\\{tag[0][1:]}"
+    sign = tag[0][0]
+    return tag[0].replace(sign, f"{sign}\\")  # at each, as another tag may begin within
 
 
 def _escaped(tag: re.Match[str]) -> str:
-    return f"\\u{ord(tag[0][0]):04x}{tag[0][1:]}"
+    sign = tag[0][0]
+    return tag[0].replace(sign, f"\\u{ord(sign):04x}")
 
 
 def _ends(tag: re.Match[str]) -> bool:
