@@ -100,7 +100,17 @@ _HARMONY_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message
 _HARMONY_MESSAGE = _HARMONY_HEADER + "{object}"
 _JSON_HEADER = r"{ws}(?:<\|constrain\|>{ws})?json{ws}<\|message\|>{ws}(?=\{)"  # what is for a tool, and no answer
 _NO_TOOL = r"(?!functions\.|(?:browser|container)\.|(?:all|assistant|developer|python|self|system|tool|user)[ \t\r\n<])"
-_ANYONE = rf"to={_NO_TOOL}[^\W\d][\w.:/\-]{{0,127}}+"
+_ANY_NAME = r"[^\W\d][\w.:/\-]{0,127}+"
+_ANYONE = rf"to={_NO_TOOL}{_ANY_NAME}"
+_ROLE = r"<\|start\|>assistant{ws}"
+_ANSWER_HEADER = r"{ws}(?:<\|constrain\|>[a-z]{1,16}+{ws})?<\|message\|>"
+_CHANNELS = (
+    rf"(?:{_ROLE})?<\|channel\|>analysis(?P<opens>)<\|message\|>",
+    r"<\|end(?P<closes>)\|>",
+    # Another message begins, so the thought is over. A remark is told from a quoted header by its role.
+    rf"(?:{_ROLE}<\|channel\|>(?:commentary|final)|<\|channel\|>final)(?P<answers>){_ANSWER_HEADER}",
+    rf"<\|channel\|>commentary{_ANSWER_HEADER}",
+)
 _TO_ANYONE: dict[str, Any] = {
     "body": "json", "closer": r"<\|(?:call|end)\|>", "alone": False, "repairs": ("opener-spelling",)
 }  # fmt: skip
@@ -819,7 +829,7 @@ _ROWS: tuple[Dialect, ...] = (
             rf"<{_INVOKES}>[ \t]{{0,16}}+\r?\n{{ws}}</{_INVOKES}>",
             _twice(f"<{_INVOKES}>", "<invoke name="),
             r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
-            r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+<\|message\|>",
+            r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
             r"<\|eo[mt](?P<closes>)\|>",
         ),
         writing=Writing(
@@ -958,7 +968,7 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         tags=(
             r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
-            r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
+            r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
             r"\[(?:BEGIN(?P<closes>)|END) FINAL RESPONSE\]",
             r"<\|START_ACTION\|>{ws}\[{ws}\]{ws}<\|END_ACTION\|>",
             r"<(?:tool_calls|TOOLCALL)>{ws}\[{ws}\]{ws}</(?:tool_calls|TOOLCALL)>",
@@ -1015,7 +1025,7 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         tags=(
             r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
-            r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
+            r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
         ),
         writing=Writing(
             form=1,
@@ -1090,7 +1100,7 @@ _ROWS: tuple[Dialect, ...] = (
         tags=(
             r"(?:<\|message_model\|>)?<\|content_thinking(?P<opens>)\|>",
             r"<\|end_message(?P<closes>)\|>",
-            r"(?:<\|message_model\|>)?<\|content_text\|>",
+            r"(?:<\|message_model\|>)?<\|content_text(?P<answers>)\|>",
             r"<\|content_model_end_sampling(?P<closes>)\|>",
             r"<(?:(?P<closes>/)|(?P<opens>))longcat_think>",
             r"<\|plamo:(?:begin(?P<opens>)|end(?P<closes>))_think:plamo\|>",
@@ -1144,6 +1154,7 @@ _ROWS: tuple[Dialect, ...] = (
         tags=(
             r"<\|open\|>think(?P<opens>)<\|sep\|>",
             r"<\|close\|>think(?P<closes>)<\|sep\|>",
+            r"<\|open\|>response(?P<answers>)<\|sep\|>",
             r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
         ),
         writing=Writing(
@@ -1214,10 +1225,11 @@ _ROWS: tuple[Dialect, ...] = (
             ),
         ),
         tags=(
-            r"(?:<\|start\|>assistant{ws})?<\|channel\|>analysis(?P<opens>)<\|message\|>",
-            r"<\|end(?P<closes>)\|>",
-            r"<\|start\|>assistant{ws}<\|message\|>",
-            r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}(?:<\|constrain\|>[a-z]{1,16}+{ws})?<\|message\|>",
+            *_CHANNELS,
+            # Behind a thought that was left open a call begins: with all of its header, else it may be quoted.
+            rf"{_ROLE}(?P<answers>)(?=<\|channel\|>{_CHANNEL}{{ws}}to=functions\.{_ANY_NAME}{_JSON_HEADER})",
+            rf"{_ROLE}(?P<answers>)(?=to=functions\.{_ANY_NAME}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER})",
+            rf"{_ROLE}<\|message\|>",
             r"<\|return\|>",
         ),
         writing=Writing(
@@ -1253,11 +1265,7 @@ _ROWS: tuple[Dialect, ...] = (
                 tail=r"{ws}<\|(?:call|end)\|>",
             ),
         ),
-        tags=(
-            r"<\|channel\|>analysis(?P<opens>)<\|message\|>",
-            r"<\|end(?P<closes>)\|>",
-            r"(?:<\|start\|>assistant{ws})?<\|channel\|>(?:commentary|final){ws}<\|message\|>",
-        ),
+        tags=_CHANNELS,
         writing=Writing(
             call="<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>",
             parameter='<rfl:parameter name="{key}">\n{value}\n</rfl:parameter>',

@@ -4,6 +4,8 @@
 - A tag closes a thought of its own kind: another model's is something to think about. Where none is open, it closes
   what the prompt has opened, of which nobody knows the tag.
 - Thoughts are counted. With the outermost of a kind ends what was opened within.
+- What begins an answer ends all thoughts of its kind. It is spoken of more than a tag that closes is, so that it ends
+  none in code.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ Thoughts: TypeAlias = dict[str, int]
 
 
 def kinds_of_thoughts(dialects: Iterable[Dialect]) -> dict[str, str]:
-    """Return the kind that each tag opens or closes where these dialects are listened for, by its pattern."""
+    """Return the kind that each tag opens or ends where these dialects are listened for, by its pattern."""
     kinds: dict[str, str] = {}
     for row in (THOUGHT_TAGS, *(dialect.tags for dialect in dialects)):
-        tags = [tag for tag in row if "(?P<opens>" in tag or "(?P<closes>" in tag]
+        tags = [tag for tag in row if any(f"(?P<{way}>" in tag for way in ("opens", "closes", "answers"))]
         kinds.update(dict.fromkeys(tags, next((kinds[tag] for tag in tags if tag in kinds), tags[0] if tags else "")))
     return kinds
 
@@ -46,7 +48,14 @@ def close_thought(thoughts: Thoughts, kind: str) -> None:
     kind = kind if kind in thoughts else PROMPT
     if thoughts.get(kind, 0) > 1:
         thoughts[kind] -= 1
-    elif kind in thoughts:
+    else:
+        end_thoughts(thoughts, kind)
+
+
+def end_thoughts(thoughts: Thoughts, kind: str) -> None:
+    """An answer begins that ends all thoughts of that kind, if any are open that it can end."""
+    kind = kind if kind in thoughts else PROMPT
+    if kind in thoughts:
         kinds = list(thoughts)
         for ended in kinds[kinds.index(kind) :]:
             del thoughts[ended]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from callmark.dialects.fences import BYTE_ORDER_MARK
 from callmark.dialects.limits import check_nonce
-from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, open_thought
+from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
     ArgumentsDelta,
@@ -62,6 +62,8 @@ from callmark.reading.sections import SectionReading
 from callmark.reading.status import DONE, HELD, OPEN
 
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
+_WAYS: Final = {"opens": open_thought, "closes": close_thought, "answers": end_thoughts}
+"""What a tag does with thoughts, by its group."""
 _CODE_REACH: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
 # What each chunk makes is looked up once: a name that the compiled engine imports costs it a look-up each time.
@@ -482,6 +484,13 @@ class Parser(SectionReading):
             ):
                 passed = hit
                 refusal = self._refusal(entry, found, context)
+                if refusal is not None and context is None and self._channel == "reasoning":
+                    ended = self._ends_thoughts(hit, final)
+                    if ended is None:
+                        self._show(hit)
+                        return self._wait_in_text(hit, passed)
+                    if ended:
+                        refusal = self._refusal(entry, found, context)
                 if refusal is not None:
                     at = self._refuse(entry, found, context, refusal, final)
                     if at < 0:
@@ -580,20 +589,34 @@ class Parser(SectionReading):
         In code within reasoning only what opens or closes is one: else what follows it would stand in code no more.
         """
         thoughts, way = self._thoughts, found.lastgroup
-        if context is not None and (self._channel == "content" or way is None):
+        if context is not None and (self._channel == "content" or way not in ("opens", "closes")):
             return False
         if way == "opens" and PROMPT in thoughts and self._base + found.start() == self._text_start:
             thoughts.clear()  # the model repeats the tag that the prompt has opened
-        if way is not None:
-            change = open_thought if way == "opens" else close_thought
-            change(thoughts, self._plan.thoughts[entry.form.head])
         self._show(found.start())
-        self._channel = "reasoning" if thoughts else "content"
-        self._guarded = self._nonce is not None or bool(thoughts)
+        if way is not None:
+            self._think(way, entry)
         self._markup(found.start(), found.end())
         self._contexts.reset()
         self._quoted = 0
         return True
+
+    def _think(self, way: str, tag: Entry) -> None:
+        """A tag opens, closes or ends thoughts of its kind."""
+        thoughts = self._thoughts
+        _WAYS[way](thoughts, self._plan.thoughts[tag.form.head])
+        self._channel = "reasoning" if thoughts else "content"
+        self._guarded = self._nonce is not None or bool(thoughts)
+
+    def _ends_thoughts(self, hit: int, final: bool) -> bool | None:
+        """End the thoughts in which a marker stands that begins an answer; return whether it does, None for a wait."""
+        buffer, answers = self._buffer, self._plan.answers
+        tag = next((tag for tag in answers if tag.pattern.match(buffer, hit) is not None), None)
+        if tag is not None:
+            self._show(hit)
+            self._think("answers", tag)
+            return True
+        return None if not final and any(tag.pattern.may_match(buffer, hit) for tag in answers) else False
 
     def _quote(self, place: int, tag: str, *, opens: bool) -> None:
         """A tag of HTML before position `place` opens or closes code: what it opens has an end, as it may stay open."""

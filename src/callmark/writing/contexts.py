@@ -55,6 +55,8 @@ def closed(text: str, row: Dialect) -> str:
                 done = end
                 continue
         way, kind = known.way(tag)
+        if way == "a" and opened:
+            return closed(tags.sub(_broken, text), row)  # whether it ends the thought, the code in that would tell
         if way == "c":
             close_thought(opened, kind)
         elif way == "o":
@@ -105,15 +107,17 @@ class _Tags:
         patterns = [*dict.fromkeys([*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)])]
         self._kinds = [kinds.get(pattern, "") for pattern in patterns]
         numbered = (
-            expand(pattern).replace("(?P<opens>", f"(?P<o{number}>").replace("(?P<closes>", f"(?P<c{number}>")
+            re.sub(r"\(\?P<([oca])(?:pens|loses|nswers)>", rf"(?P<\g<1>{number}>", expand(pattern))
             for number, pattern in enumerate(patterns)
         )
         self.any = re.compile("|".join(numbered))
 
     def way(self, tag: re.Match[str]) -> tuple[str, str]:
-        """Return whether a tag opens a thought ("o") or closes one ("c"), and of which kind; "" and "" for neither."""
+        """Return whether a tag opens a thought ("o"), closes one ("c") or begins an answer ("a"), and of which kind; ""
+        and "" for neither.
+        """
         for name, value in tag.groupdict().items():
-            if value is not None and re.fullmatch("[oc][0-9]+", name):
+            if value is not None and re.fullmatch("[oca][0-9]+", name):
                 return name[0], self._kinds[int(name[1:])]
         return "", ""
 
