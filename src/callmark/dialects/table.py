@@ -98,18 +98,22 @@ _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
 _CHANNEL = r"(?:commentary|analysis)"
 _HARMONY_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}"
 _HARMONY_MESSAGE = _HARMONY_HEADER + "{object}"
-_JSON_HEADER = r"{ws}(?:<\|constrain\|>{ws})?json{ws}<\|message\|>{ws}(?=\{)"  # what is for a tool, and no answer
+_LOOSE_HEADER = _HARMONY_HEADER.replace("json|code", "(?i:json|code)")
+_JSON_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?i:json){ws}<\|message\|>{ws}(?=\{)"  # what is for a tool, and no answer
 _NO_TOOL = r"(?!functions\.|(?:browser|container)\.|(?:all|assistant|developer|python|self|system|tool|user)[ \t\r\n<])"
 _ANY_NAME = r"[^\W\d][\w.:/\-]{0,127}+"
 _ANYONE = rf"to={_NO_TOOL}{_ANY_NAME}"
 _ROLE = r"<\|start\|>assistant{ws}"
-_ANSWER_HEADER = r"{ws}(?:<\|constrain\|>[a-z]{1,16}+{ws})?<\|message\|>"
+_ANSWER_HEADER = r"{ws}(?:<\|constrain\|>[A-Za-z]{1,16}+{ws})?<\|message\|>"
+_TO_TOOL = rf"{_ROLE}to={_ANY_NAME}{{ws}}"  # whose type is not said: no tool of the caller's
+_AGAIN = r"(?:<\|channel\|>(?:analysis|commentary|final){ws}(?:to=assistant{ws})?)?"  # before the channel that counts
 _CHANNELS = (
-    rf"(?:{_ROLE})?<\|channel\|>analysis(?P<opens>)<\|message\|>",
+    rf"(?:{_TO_TOOL}|(?:{_ROLE})?{_AGAIN})<\|channel\|>analysis(?P<opens>){{ws}}<\|message\|>",
     r"<\|end(?P<closes>)\|>",
     # Another message begins, so the thought is over. A remark is told from a quoted header by its role.
-    rf"(?:{_ROLE}<\|channel\|>(?:commentary|final)|<\|channel\|>final)(?P<answers>){_ANSWER_HEADER}",
+    rf"(?:{_ROLE}{_AGAIN}<\|channel\|>(?:commentary|final)|{_AGAIN}<\|channel\|>final)(?P<answers>){_ANSWER_HEADER}",
     rf"<\|channel\|>commentary{_ANSWER_HEADER}",
+    rf"{_TO_TOOL}<\|channel\|>(?:commentary|final){{ws}}<\|message\|>",
 )
 _TO_ANYONE: dict[str, Any] = {
     "body": "json", "closer": r"<\|(?:call|end)\|>", "alone": False, "repairs": ("opener-spelling",)
@@ -1181,7 +1185,7 @@ _ROWS: tuple[Dialect, ...] = (
                 head=rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
                 loose_heads=(
                     rf"{_CHANNEL}{{ws}}to=functions\.{{name}}(?:{{ws}}<\|channel\|>{_CHANNEL})?{{ws}}"
-                    r"(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?(?:<\|message\|>{ws})?(?=\{)",
+                    r"(?:<\|constrain\|>{ws})?(?:(?i:json|code){ws})?(?:<\|message\|>{ws})?(?=\{)",
                     rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_HEADER}(?P<missing>)(?P<empty>)(?=<\|(?:call|end)\|>)",
                 ),
                 body="json",
@@ -1191,6 +1195,7 @@ _ROWS: tuple[Dialect, ...] = (
             Form(
                 opener=r"<\|start\|>assistant{ws}(?=to=functions\.)",
                 head=rf"to=functions\.{{name}}{{ws}}<\|channel\|>(?:commentary|analysis){_HARMONY_MESSAGE}",
+                loose_heads=(rf"to=functions\.{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",),
                 body="json",
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
@@ -1199,6 +1204,7 @@ _ROWS: tuple[Dialect, ...] = (
                 begins=" ",
                 opener=r"[ ](?=to=functions\.[^\W\d][\w.:/\-]{0,127}+{ws}<\|channel\|>)",
                 head=rf"to=functions\.{{name}}{{ws}}<\|channel\|>(?:commentary|analysis){_HARMONY_MESSAGE}",
+                loose_heads=(rf"to=functions\.{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",),
                 body="json",
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
