@@ -1400,7 +1400,13 @@ _ROWS: tuple[Dialect, ...] = (
                 repairs=("neighbour-body",),
             ),
         ),
-        tags=(r"<\|channel>thought(?P<opens>)", r"<channel\|>(?P<closes>)", r"<\|tool_call>{ws}<tool_call\|>"),
+        tags=(
+            r"<\|channel>thought(?P<opens>)",
+            r"<channel\|>(?P<closes>)",
+            r"<\|channel>(?:content|final|response)(?P<answers>)[ \t]{0,16}+\r?\n",
+            _twice(r"<\|channel>", "[a-z]"),
+            r"<\|tool_call>{ws}<tool_call\|>",
+        ),
         writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),
     ),
     Dialect(
