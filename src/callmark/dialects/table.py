@@ -487,7 +487,11 @@ _ROWS: tuple[Dialect, ...] = (
                 salvage=True,
             ),
         ),
-        tags=(_EMPTY, _twice("<tool_call>", r"[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)")),
+        tags=(
+            r"<\|(?:begin|end)_of_box\|>",
+            _EMPTY,
+            _twice("<tool_call>", r"[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)"),
+        ),
         writing=Writing(
             call="<tool_call>{name}\n{arguments}</tool_call>",
             parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
