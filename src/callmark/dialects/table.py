@@ -753,6 +753,7 @@ _ROWS: tuple[Dialect, ...] = (
         results=(rf"</?{_DSML}(?:tool|function)_(?:result|output)s?>",),
         forms=_dsml(_DSML),
         variants=_dsml(r"\|DSML\|[ ]?", repairs=("opener-spelling",)),
+        tags=(rf"<{_DSML}{_DSML_CALLS}>[ \t]{{0,16}}+\r?\n{{ws}}</{_DSML}{_DSML_CALLS}>",),
         writing=Writing(
             form=1,
             opener="<｜DSML｜tool_calls>\n",
