@@ -839,6 +839,7 @@ _ROWS: tuple[Dialect, ...] = (
             _twice(f"<{_INVOKES}>", "<invoke name="),
             r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
             r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
+            r"<\|message(?P<answers>)\|>(?=<atem:function_calls>{ws}<atem:invoke name=)",  # without its role
             r"<\|eo[mt](?P<closes>)\|>",
         ),
         writing=Writing(
