@@ -105,7 +105,7 @@ def test_calls_of_ours_are_accepted(dialect, calls, before, after):
 
 
 @each_dialect
-@settings(max_examples=40)
+@settings(max_examples=min(40, 2 * settings.default.max_examples))
 @given(data=st.data())
 def test_what_strict_reading_rejects_is_refused(dialect, data):
     rendered = some_calls.map(lambda calls: "Hm.\n" + render_calls(calls, dialect))
@@ -189,7 +189,7 @@ def test_any_tools_make_a_grammar_whose_calls_are_read(dialect, tools):
                 check(calls, {name: spec.schema for name, spec in specs.items()}, least=1)
 
 
-@settings(max_examples=15)
+@settings(max_examples=min(15, settings.default.max_examples))
 @given(tools=toolsets)
 def test_examples_of_ours_are_accepted_for_any_tools(tools):
     grammar = export_grammar(tools, tool_choice="required", free_text=False)
@@ -303,7 +303,7 @@ def test_what_is_written_for_them_satisfies_them(dialect):
 
 
 @each_dialect
-@settings(max_examples=60)
+@settings(max_examples=min(60, 2 * settings.default.max_examples))
 @given(text=hostile_strings)
 def test_a_text_that_is_taken_for_a_value_is_that_value(dialect, text):
     """Whatever stands where a text is due: a closer does not, where it would be one."""
@@ -749,7 +749,7 @@ def test_hundreds_of_optional_properties_give_a_grammar(dialect, kind):
                 assert not llguidance_accepts(exported.text, wrong), wrong
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, 2 * settings.default.max_examples))
 @given(chosen=st.lists(st.booleans(), min_size=9, max_size=9), required=st.integers(0, 9))
 def test_any_of_the_optional_properties_may_be_left_out(chosen, required):
     keys = [f"k{number}" for number in range(9)]

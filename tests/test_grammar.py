@@ -28,7 +28,9 @@ DIALECTS = [pytest.param(dialect, id=dialect.name) for dialect in dialects()]
 WEATHER = {"city": "Paris", "days": 2}
 TIME = {"tz": "UTC"}
 
-quick = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(
+    max_examples=min(30, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def named(name: str) -> Grammar:

@@ -285,7 +285,7 @@ prose = st.sampled_from(
 
 
 @each_dialect
-@settings(max_examples=40)
+@settings(max_examples=min(40, 2 * settings.default.max_examples))
 @given(
     said=prose,
     calls=arguments_of_calls,
