@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
+from functools import cached_property, lru_cache
 from itertools import islice
 from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
 from re import _parser
@@ -26,10 +27,22 @@ _LENGTH: Final = 64  # characters of a text
 _BEAM: Final = 3  # texts that are followed at a time: the one with the most ways may lead nowhere
 _SOME: Final = "aZ_0.-:/<>()[]{}\"'`=,#|& \t\r\nß天"
 
-_Node: TypeAlias = tuple[Any, ...]
+
+class _Node(tuple[Any, ...]):
+    """A piece of a pattern: ("one", source), ("times", least, most, pieces), ("either", ways) or ("atom", pieces),
+    which give nothing back. Its hash is kept: it is asked for at each character, and would look at all that is in it.
+    """
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 _Rest: TypeAlias = tuple[_Node, ...]
-"""What must still match, piece by piece: ("one", source), ("times", least, most, pieces), ("either", ways) or ("atom",
-pieces), which give nothing back."""
+"""What must still match, piece by piece."""
 
 
 class _Step(NamedTuple):
@@ -40,11 +53,13 @@ class _Step(NamedTuple):
     rest: _Rest
 
 
+@lru_cache(maxsize=1024)
 def has_many_ways(pattern: str) -> bool:
     r"""Return whether a pattern, or a part of it, can match one text in more ways than anybody can wait for.
 
-    A text of which it is said has so many; where none is found, there may be one all the same. Cost: microseconds for
-    most patterns, some 10 ms where there is much to choose.
+    Such a text was found, but for what look-aheads forbid; where none was, there may be one all the same. Cost:
+    microseconds for most patterns, some 10 ms where there is much to choose, half a second for hundreds of words in a
+    repeat.
 
     >>> many = ["(a+)+b", "(?:a|b*)*c", r"(?:[a-z]{1,30}\.?){1,8}", "(?:ab?|[a-z]){1,64}x", "a?" * 28 + "a" * 28]
     >>> all(map(has_many_ways, many))
@@ -75,24 +90,26 @@ def _nodes(items: Any, flags: int, sources: dict[str, None], units: dict[_Rest, 
         if source is not None:
             source = f"(?i:{source})" if flags & re.IGNORECASE else source
             sources[source] = None
-            nodes.append(("one", source))
+            nodes.append(_Node(("one", source)))
             continue
         within = (flags | value[1]) & ~value[2] if op is sre.SUBPATTERN else flags
         parts = value[1] if op is sre.BRANCH else value if isinstance(value, tuple) else (value,)
         inside = [_nodes(it, within, sources, units) for it in parts if isinstance(it, _parser.SubPattern)]
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            nodes.append(("times", int(value[0]), min(int(value[1]), int(value[0]) + _LENGTH), inside[0]))
+            most = min(int(value[1]), int(value[0]) + _LENGTH)
+            nodes.append(_Node(("times", int(value[0]), most, inside[0])))
             units[(nodes[-1],)] = None
         elif op is sre.SUBPATTERN:
             nodes += inside[0]
         elif op in (sre.BRANCH, sre.GROUPREF_EXISTS):
-            nodes.append(("either", tuple(inside)))
+            nodes.append(_Node(("either", tuple(inside))))
         elif inside:
             units[inside[0]] = None
             if op is sre.POSSESSIVE_REPEAT:
-                nodes.append(("atom", (("times", int(value[0]), int(value[1]), inside[0]),)))
+                times = _Node(("times", int(value[0]), int(value[1]), inside[0]))
+                nodes.append(_Node(("atom", (times,))))
             elif op is sre.ATOMIC_GROUP:
-                nodes.append(("atom", inside[0]))
+                nodes.append(_Node(("atom", inside[0])))
     return tuple(nodes)
 
 
@@ -111,28 +128,36 @@ def _at_most(rest: _Rest) -> int:
 
 def _search(unit: _Rest, kinds: Collection[frozenset[str]]) -> bool:
     """Return whether a text was found that has too many ways; `kinds` of characters are the sources that match them."""
-    steps: dict[_Rest, list[_Step]] = {}
+    moves: dict[_Rest, list[Counter[_Rest]]] = {}  # what is left behind a character, for each kind
     beam = [Counter([unit])]
     seen: set[frozenset[tuple[_Rest, int]]] = set()
     for _ in range(_LENGTH):
         found: list[Counter[_Rest]] = []
         for ways in beam:
-            for kind in kinds:
-                after: Counter[_Rest] = Counter()
-                for rest, count in ways.items():
-                    if rest not in steps:
-                        steps[rest] = [*islice(_steps(rest), _WAYS_LIMIT)]
-                    for step in steps[rest]:
-                        if step.source in kind and kind.isdisjoint(step.claimed):
-                            after[step.rest] += count
-                same = frozenset(after.items())
-                if after and same not in seen:
+            after: list[Counter[_Rest]] = [Counter() for _ in kinds]
+            for rest, count in ways.items():
+                if rest not in moves:
+                    moves[rest] = _moves(rest, kinds)
+                for sums, some in zip(after, moves[rest], strict=True):
+                    for behind, times in some.items():
+                        sums[behind] += count * times
+            for sums in after:
+                same = frozenset(sums.items())
+                if sums and same not in seen:
                     seen.add(same)
-                    found.append(after)
+                    found.append(sums)
         beam = sorted(found, key=Counter.total, reverse=True)[:_BEAM]
         if not beam or beam[0].total() > _WAYS_LIMIT:
             return bool(beam)
     return False
+
+
+def _moves(rest: _Rest, kinds: Collection[frozenset[str]]) -> list[Counter[_Rest]]:
+    """Return what may be left of `rest` behind a character, and in how many ways, for each kind of character."""
+    steps = [*islice(_steps(rest), _WAYS_LIMIT)]
+    return [
+        Counter(step.rest for step in steps if step.source in kind and kind.isdisjoint(step.claimed)) for kind in kinds
+    ]
 
 
 def _steps(rest: _Rest) -> Iterator[_Step]:
@@ -147,7 +172,7 @@ def _steps(rest: _Rest) -> Iterator[_Step]:
             yield from _steps(way + behind)
     elif kind == "times":
         least, most, inside = node
-        more = (("times", max(least - 1, 0), most - 1, inside),) if most > 1 else ()
+        more = (_Node(("times", max(least - 1, 0), most - 1, inside)),) if most > 1 else ()
         for step in _steps(inside) if most else ():
             yield step._replace(rest=step.rest + more + behind)
         if not least or _may_be_empty(inside):
@@ -155,7 +180,7 @@ def _steps(rest: _Rest) -> Iterator[_Step]:
     else:
         claimed: frozenset[str] = frozenset()
         for step in _steps(node[0]):
-            left = (("atom", step.rest),) if step.rest else ()
+            left = (_Node(("atom", step.rest)),) if step.rest else ()
             yield _Step(step.source, step.claimed | claimed, left + behind)
             claimed |= {step.source}
         for step in _steps(behind) if _may_be_empty(node[0]) else ():

@@ -48,13 +48,13 @@ def _without_sections(dialect: Dialect, first: str) -> Dialect:
     here = f"(?={re.escape(first)})"
     forms = [
         replace(
-            form, alone=True, begins=first, opener="", loose_openers=(),
+            form, alone=True, begins=first, opener="", separator="", closer="", loose_openers=(),
             head=here + form.head, loose_heads=tuple(here + head for head in form.loose_heads),
         )
         for form in dialect.forms
         if not form.alone and first
     ]  # fmt: skip
-    return replace(dialect, forms=(*forms, *dialect.forms))
+    return replace(dialect, forms=(*forms, *dialect.forms), writing=None)  # which would be that of another form
 
 
 def _read(text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance) -> Begun | None:
