@@ -522,8 +522,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     variants  ways in which it is almost written, with `repairs`: no part of the grammar, and for tolerant reading alone
     tags      patterns, which begin with a sign, of markup around texts: behind one with a group `opens` the model
               reasons, up to one of the same row with a group `closes`; one without groups is nothing but markup. One
-              with a group `answers` begins an answer, which ends what is thought, but not in code; where it matches
-              at a marker, that is one
+              with a group `answers` begins an answer: it ends all thoughts of its row, but none in code. Where one
+              matches at the beginning of a marker in a thought, the thought ends before that marker
     results   patterns of what begins a result in the templates of its models, at the beginning of a line and in any
               case: what such a model invents behind its own call is cut off there
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own

@@ -214,11 +214,11 @@ class SectionReading(CallReading):
         clear = max(sound, self._clear - self._base)
         hit = self._search.next_entry(buffer, clear)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
-        end, sure = -1, False
+        tail, end, sure = -1, -1, False
         for number, pattern in enumerate(recovery):
             found = pattern.search(buffer, start, far)
             if found is not None and found.start() <= limit:
-                end = found.end()
+                tail, end = found.span()
                 sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
                 break
         if not 0 <= end <= hit:
@@ -234,6 +234,12 @@ class SectionReading(CallReading):
                     self._solid = True
                 self._clear = self._base + min(hit, begin, len(buffer))
                 return False
+        if tail <= hit < end:
+            matched = self._search.entry_at(buffer, hit, final=final)
+            if matched is None:
+                return False
+            if matched[0].kind == "tag":  # what closes a message closes the call, which is one
+                hit = end
         if hit <= error and not 0 <= end <= hit:
             end = hit
         elif end < 0 or hit < end:
