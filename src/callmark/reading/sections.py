@@ -221,9 +221,6 @@ class SectionReading(CallReading):
                 tail, end = found.span()
                 sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
                 break
-        if not 0 <= end <= hit:
-            found = self._closed_by().match(buffer, error, min(hit, limit))
-            end = found.end() if found is not None else -1
         if not final:
             begin = self._search.next_cut(buffer, clear)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
@@ -240,6 +237,9 @@ class SectionReading(CallReading):
                 return False
             if matched[0].kind == "tag":  # what closes a message closes the call, which is one
                 hit = end
+        if not 0 <= end <= hit:
+            found = self._closed_by().match(buffer, error, min(hit, limit))
+            end = found.end() if found is not None else end
         if hit <= error and not 0 <= end <= hit:
             end = hit
         elif end < 0 or hit < end:
