@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
 from callmark.dialects.model import anonymous
@@ -288,7 +289,19 @@ def test_a_text_that_nothing_short_sets_off_gets_more_blanks_than_an_opener_has(
     assert neutralize("x", dialects=endless).endswith("x")
 
 
+def test_a_row_with_the_name_of_a_registered_one_counts_beside_it():
+    (hermes,) = (row for row in dialects() if row.name == "hermes")
+    more = Form(head=r"@@{name}(?=\{)", body="json", begins="@")
+    both = replace(hermes, forms=(*hermes.forms, more))
+    check_neutral("@@f{}", dialects=[both])
+    for given_rows in (both, [both], (row for row in [both])):
+        assert neutralize("x @@f{} <tool_call>{}", dialects=given_rows) == "x @\\@f{} <\\tool_call>{}"
+
+
 def test_misuse_raises():
+    for none in ("", []):
+        with pytest.raises(UsageError, match="expected"):
+            neutralize("x", dialects=none)
     with pytest.raises(UsageError, match="expected a str, found bytes"):
         neutralize(b"x")
     with pytest.raises(UsageError, match="expected a registered dialect"):

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from callmark.dialects import Dialect, dialects, expand, select, selected
+from callmark.dialects import Dialect, dialects, expand, select, selected, unregistered
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.values import is_json
 from callmark.errors import DialectError, UsageError
@@ -549,7 +549,8 @@ def check_neutral(*texts: str, between: Sequence[str] = (), dialects: Iterable[s
 
 
 def _registered_and(own: Iterable[str | Dialect]) -> tuple[Dialect, ...]:
-    return (*dialects(), *select(own)) if own else dialects()
+    rows = {row.name: row for row in (*dialects(), *(unregistered(own) if own else ()))}
+    return tuple(rows.values())
 
 
 def _check_callless(law: str, text: str, rows: tuple[Dialect, ...]) -> None:

@@ -119,7 +119,8 @@ def _choose(chosen: dict[str, Dialect], dialect: Dialect) -> None:
     if _is_part(other, dialect):
         chosen[dialect.name] = dialect
     elif not _is_part(dialect, other):
-        raise DialectError(f"dialect {dialect.name}: expected one dialect of this name, found two that differ")
+        expected = "expected one dialect of this name, or another name for yours"
+        raise DialectError(f"dialect {dialect.name}: {expected}, found two that differ")
 
 
 @cache

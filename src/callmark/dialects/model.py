@@ -44,6 +44,9 @@ _ABBREVIATIONS = {
 QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
 """What opens and closes code in HTML, where markers are examples."""
 
+TAG_GROUPS: Final = ("opens", "closes", "answers")
+"""What a tag does with thoughts, as a group of its pattern."""
+
 ID_KEYS: Final = frozenset(("id", "tool_call_id"))
 """Keys of an envelope under which the model's own id of a call stands; the second is that of Command R and A."""
 
@@ -379,7 +382,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise DialectError(f"{where}.begins: expected the characters with which a marker may begin, found none")
         if not self.quote:
             raise DialectError(f"{where}.quote: expected the delimiter of strings, found none")
-        taken = {*ID_KEYS, "type"}
+        taken: set[str] = set()
         for field in ("name_keys", "arguments_keys"):
             keys = getattr(self, field)
             if self.body == "envelope" and not keys:
@@ -390,8 +393,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise DialectError(f"{where}.{field}: {expected}, found {odd[0]!r:.80}")
             twice = [key for key in keys if key in taken]
             if twice:
-                others = ", ".join(sorted(ID_KEYS))
-                expected = f"expected keys that have no other meaning ({others}, type, those of the name)"
+                expected = "expected keys under which no name stands"
                 raise DialectError(f"{where}.{field}: {expected}, found {twice[0]!r:.80}")
             taken.update(keys)
         for field in ("parameter", "value_end", "tail"):
@@ -579,6 +581,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     raise DialectError(f"{where}: writing.{field}: {told}, found {found!r:.80}")
         for pattern in self.tags:
             _check_place(f"{where}: tags", pattern)
+            others = [name for name in re.compile(expand(pattern)).groupindex if name not in TAG_GROUPS]
+            if others:
+                expected = f"expected no groups but {', '.join(TAG_GROUPS)}, found `{others[0]}`"
+                raise DialectError(f"{where}: tags: {expected}: {pattern!r:.80}")
         for pattern in self.results:
             _check(f"{where}: results", pattern)
             if re.match(expand(pattern), ""):

@@ -5,7 +5,7 @@
   what the prompt has opened, of which nobody knows the tag.
 - Thoughts are counted. With the outermost of a kind ends what was opened within.
 - What begins an answer ends all thoughts of its kind. It is spoken of more than a tag that closes is, so that it ends
-  none in code.
+  none in code, and what the prompt has opened only where no other kind is listened for: that may be another model's.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def close_thought(thoughts: Thoughts, kind: str) -> None:
 
 
 def end_thoughts(thoughts: Thoughts, kind: str) -> None:
-    """An answer begins that ends all thoughts of that kind, if any are open that it can end."""
-    kind = kind if kind in thoughts else PROMPT
+    """What begins an answer, or the last tag, ends all thoughts of that kind, if any are open."""
     if kind in thoughts:
         kinds = list(thoughts)
         for ended in kinds[kinds.index(kind) :]:

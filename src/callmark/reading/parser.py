@@ -483,14 +483,10 @@ class Parser(SectionReading):
                 or (entry.has_nonce and found["nonce"] is not None)
             ):
                 passed = hit
+                if context is None and self._channel == "reasoning" and not self._looked_for_answer(hit, final):
+                    self._show(hit)
+                    return self._wait_in_text(hit, passed)
                 refusal = self._refusal(entry, found, context)
-                if refusal is not None and context is None and self._channel == "reasoning":
-                    ended = self._ends_thoughts(hit, final)
-                    if ended is None:
-                        self._show(hit)
-                        return self._wait_in_text(hit, passed)
-                    if ended:
-                        refusal = self._refusal(entry, found, context)
                 if refusal is not None:
                     at = self._refuse(entry, found, context, refusal, final)
                     if at < 0:
@@ -603,20 +599,24 @@ class Parser(SectionReading):
 
     def _think(self, way: str, tag: Entry) -> None:
         """A tag opens, closes or ends thoughts of its kind."""
-        thoughts = self._thoughts
-        _WAYS[way](thoughts, self._plan.thoughts[tag.form.head])
+        thoughts, kind = self._thoughts, self._plan.thoughts[tag.form.head]
+        if way == "answers" and kind not in thoughts and self._plan.of_one_kind:
+            kind = PROMPT
+        _WAYS[way](thoughts, kind)
         self._channel = "reasoning" if thoughts else "content"
         self._guarded = self._nonce is not None or bool(thoughts)
 
-    def _ends_thoughts(self, hit: int, final: bool) -> bool | None:
-        """End the thoughts in which a marker stands that begins an answer; return whether it does, None for a wait."""
-        buffer, answers = self._buffer, self._plan.answers
-        tag = next((tag for tag in answers if tag.pattern.match(buffer, hit) is not None), None)
-        if tag is not None:
-            self._show(hit)
-            self._think("answers", tag)
-            return True
-        return None if not final and any(tag.pattern.may_match(buffer, hit) for tag in answers) else False
+    def _looked_for_answer(self, hit: int, final: bool) -> bool:
+        """End the thoughts in which a marker stands if it begins an answer; return False where more text must tell."""
+        for tag in self._plan.answers:
+            found = tag.pattern.match(self._buffer, hit)
+            if found is None and not final and tag.pattern.may_match(self._buffer, hit):
+                return False
+            if found is not None and found.lastgroup == "answers":
+                self._show(hit)
+                self._think("answers", tag)
+                break
+        return True
 
     def _quote(self, place: int, tag: str, *, opens: bool) -> None:
         """A tag of HTML before position `place` opens or closes code: what it opens has an end, as it may stay open."""

@@ -31,9 +31,13 @@ _NO_STRINGS: Final = frozenset(
 )
 """Words that are no strings, in lower case: values of other languages, what a typing error makes of them, and
 [TOOL_CALLS], which opens a marker."""
+_OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_PART: Final = "(?:0|[1-9][0-9]{0,3}+)"
 _BARE_VALUE: Final = re.compile(  # `2d6` is a word, but not what may be meant as a number: `1e5x`, `0b12`, `10L`, `1O0`
     r"[^\W\d][\w\-]{0,127}+|(?!0[BOXbox])[0-9]{1,8}+[A-DF-HJKMNP-TV-Za-df-hjkmnp-tv-z][0-9A-Za-z]{1,31}+"
-    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,5}+(?:\.[0-9]{1,5}+){2,3}"  # a date, an address, a version
+    r"|[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"  # a date
+    rf"|(?:{_OCTET}\.){{3}}{_OCTET}"  # an address
+    rf"|(?![0-9]{{1,3}}+(?:\.[0-9]{{3}}){{2,3}}\Z){_PART}(?:\.{_PART}){{2,3}}"  # a version; no `1.234.567`
 )
 
 

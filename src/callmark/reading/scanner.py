@@ -60,7 +60,8 @@ class Plan:
     signs       the two of ASCII, which are sooner looked for one by one; "" twice where there are more
     any         finds a character with which an entry may begin; without one, a chunk is plain text
     others      rows that are not registered
-    thoughts    the kind of thought that a tag opens or ends, by its pattern; `answers`: the tags that begin an answer
+    thoughts    the kind of thought that a tag opens or ends, by its pattern; `answers`: the tags that begin an answer,
+                `of_one_kind`, as those of one model are
     waits       tells of a short text whether only more text can tell what begins with it, None for no
     entries_at  gives the entries that can match a text that begins with so many characters, in their order
     entry_in    gives for a short text the first that matches it, None where only more text tells which that is
@@ -108,6 +109,7 @@ class Plan:
         ]
         self.thoughts = kinds_of_thoughts(dialects)
         self.answers = tuple(tag for tag in tags if "(?P<answers>" in tag.form.head)
+        self.of_one_kind = len({self.thoughts[tag.form.head] for tag in self.answers}) == 1
         quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
         entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose, *refused]
         self.first = entries[0]

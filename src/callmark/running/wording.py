@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from callmark.dialects import Dialect, selected, unregistered
+from callmark.dialects import Dialect, unregistered
 from callmark.dialects.rendering import hidden
 from callmark.events import Malformed
 from callmark.languages import language_of
@@ -33,8 +33,9 @@ class Wording:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._words = language_of(settings.language)
-        listened = unregistered(settings.reading_options()["dialects"])
-        self._own = {row.name: row for row in (*listened, *unregistered(selected(settings.dialect)))}
+        listened = settings.reading_options()["dialects"] or ()
+        listened = (listened,) if isinstance(listened, str | Dialect) else listened
+        self._own = {row.name: row for row in unregistered((*listened, settings.dialect))}
 
     def prompt(self, tools: Sequence[Mapping[str, Any]], choice: str) -> Prompt:
         """Teach a model to call `tools`: mappings with the name that is called, description and parameters."""
@@ -58,7 +59,7 @@ class Wording:
                 id=result.id,
                 language=self.settings.language,
                 nonce=self.settings.nonce,
-                dialects=self._own.values(),
+                dialects=self._own.values() or None,
             )
             for result in found
         )
@@ -67,7 +68,7 @@ class Wording:
         """Tell the result of a native call: its message has an id already, and begins as its server has it."""
         told = result.for_model()
         text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
-        return hidden(neutralized_inside(text, dialects=self._own.values()), self.settings.nonce)
+        return hidden(neutralized_inside(text, dialects=self._own.values() or None), self.settings.nonce)
 
     def feedback(self, problems: Sequence[Malformed]) -> str:
         """Say what was wrong with calls, and for one that was cut off how to go on."""

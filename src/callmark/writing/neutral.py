@@ -74,8 +74,9 @@ def neutralize(
     nothing. No call is read in any chain of neutralized texts and of others in which no marker begins or has begun.
     Linear time. Raises UsageError for anything but a str.
     """
-    inside = neutralized_inside(text, dialects=dialects, special_tokens=special_tokens)
-    return set_apart(inside, dialects=dialects, special_tokens=special_tokens)
+    own = unregistered(dialects) or None  # once: they may come one by one
+    inside = neutralized_inside(text, dialects=own, special_tokens=special_tokens)
+    return set_apart(inside, dialects=own, special_tokens=special_tokens)
 
 
 def neutralized_inside(
@@ -230,7 +231,7 @@ def _wide(char: str) -> str:
 
 
 def _openers_for(extra: Iterable[str | Dialect] | str | Dialect | None, special_tokens: bool) -> Openers:
-    own = unregistered(extra or None)
+    own = unregistered(extra)
     return _openers((*dialects(), *own), special_tokens) if own else _registered_openers(special_tokens)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from callmark.dialects import Dialect
+from callmark.dialects import Dialect, unregistered
 from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
@@ -50,9 +50,10 @@ def render_result(
             raise UsageError(
                 f"result of {name!r:.80}: expected text or a JSON value, found another: {error}"
             ) from error
-    body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", neutralized_inside(content, dialects=dialects))
-    first = neutralized_inside(header(words, name, id or ""), dialects=dialects)
-    return hidden(set_apart(f"{first}\n{body}", dialects=dialects), nonce)
+    own = unregistered(dialects) or None  # once: they may come one by one
+    body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", neutralized_inside(content, dialects=own))
+    first = neutralized_inside(header(words, name, id or ""), dialects=own)
+    return hidden(set_apart(f"{first}\n{body}", dialects=own), nonce)
 
 
 def header(language: Language, name: str, id: str) -> str:  # noqa: A002
