@@ -1638,7 +1638,6 @@ VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "ta
             for text in ("", ".*", "[A-Z]?", "(?!x)")
         ),
         (ENVELOPED | {"name_keys": ("fn",), "arguments_keys": ("kw", "fn")}, "arguments_keys: expected keys .* 'fn'"),
-        (ENVELOPED | {"name_keys": ("id",)}, "name_keys: expected keys that have no other meaning .* found 'id'"),
         (ENVELOPED | {"arguments_keys": ("type",)}, "arguments_keys: expected keys .* found 'type'"),
         (ENVELOPED | {"name_keys": ('a"b',)}, "name_keys: expected keys without quotes, backslashes and control"),
         (ENVELOPED | {"name_keys": ("a\\b",)}, "name_keys: expected keys without quotes, backslashes and control"),

@@ -393,9 +393,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise DialectError(f"{where}.{field}: {expected}, found {odd[0]!r:.80}")
             twice = [key for key in keys if key in taken]
             if twice:
-                expected = "expected keys under which no name stands"
-                raise DialectError(f"{where}.{field}: {expected}, found {twice[0]!r:.80}")
-            taken.update(keys)
+                raise DialectError(f"{where}.{field}: expected keys that mean nothing else, found {twice[0]!r:.80}")
+            taken.update(keys, ID_KEYS, ("type",))  # these hold a name where the row says so, and no arguments
         for field in ("parameter", "value_end", "tail"):
             if self.body == "parameters" and not getattr(self, field):
                 raise DialectError(f"{where}.{field}: expected a pattern, as the body is `parameters`, found none")
