@@ -29,9 +29,9 @@ _SLOW = [
 ]
 
 settings.register_profile(
-    "dev", max_examples=20, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
+    "dev", max_examples=30, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
 )
-settings.register_profile("ci", settings.get_profile("dev"), max_examples=30)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=50)
 settings.register_profile("few", settings.get_profile("dev"), max_examples=5)
 settings.register_profile("long", settings.get_profile("dev"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))

@@ -196,7 +196,7 @@ def test_generated_calls_are_nasty(dialect):
     seen, nasty, closers = [], [], []
     tails = [text for text in NASTY if text in (")]", "]", "}", "</tool_call>", "</parameter>", "```", "]]>", '"')]
 
-    @settings(quick, max_examples=60, database=None)
+    @settings(quick, max_examples=150, database=None)
     @given(calls(dialect))
     def look(text):
         seen.append(text)

@@ -402,7 +402,6 @@ def test_soup_of_a_dialects_tokens_is_a_call_exactly_where_the_grammar_says_so(d
 
 
 @pytest.mark.parametrize("dialect", [row for row in DIALECTS if any(form.parameter for form in row.values[0].forms)])
-@some
 @given(st.data())
 def test_a_value_that_quotes_tags_is_what_the_grammar_says(dialect, data):
     for text in data.draw(quoting(dialect)):

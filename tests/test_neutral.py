@@ -20,7 +20,7 @@ from strategies import HOSTILE, MARKERS, cut_texts, hostile_texts, mutated
 from test_cases import CASES
 from writing import json_values
 
-MANY = settings(max_examples={"few": 50, "ci": 1500, "long": 20_000}.get(settings.get_current_profile_name(), 300))
+MANY = settings(max_examples={"few": 50, "ci": 5000, "long": 20_000}.get(settings.get_current_profile_name(), 300))
 ALL = tuple(dialect.name for dialect in dialects())
 EVERYWHERE = dict.fromkeys(("fence", "code", "quote", "reasoning"), "allow")
 REPAIRED = [
