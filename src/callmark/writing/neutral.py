@@ -48,11 +48,12 @@ None holds what a token is broken by, or one that the end of a text cuts would b
 """
 
 _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
-_APART: Final = ("", "\n", "\n" + " " * 65, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
+_MANY_BLANKS: Final = " " * 65  # one more than `{ws}` takes
+_APART: Final = ("", "\n", "\n" + _MANY_BLANKS, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
 _APART_IN_PROSE: Final = ("", "\n", _UNSEEN, "\n" + _UNSEEN, "\n" + " " * WINDOW)
 _IN_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _STRUCTURE: Final = "[]{}:,"  # of JSON: blanks may stand behind it
-_GAPS: Final = (" ", " " * 65)  # the second is more than `{ws}` takes
+_GAPS: Final = (" ", _MANY_BLANKS)
 _CHARACTERS = re.compile(r'\\u[0-9a-fA-F]{4}|\\.|[^"\\]', re.DOTALL)
 
 
