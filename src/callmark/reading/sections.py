@@ -45,7 +45,7 @@ _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed
 
 
 @cache
-def _closed_by(closers: str) -> re.Pattern[str]:
+def _value_and(closers: str) -> re.Pattern[str]:
     """Return the pattern of a wrong value and these closers; one that never matches for none, or too many.
 
     Neither a quote nor a bracket may stand before them: else they could be those of something within the value.
@@ -196,7 +196,7 @@ class SectionReading(CallReading):
         reader = self._reader
         if not isinstance(reader, ValueReader) or reader.died_in_string:
             return _NOTHING
-        return _closed_by(reader.closers[: DEPTH + 1])
+        return _value_and(reader.closers[: DEPTH + 1])
 
     def _in_broken(self, final: bool) -> bool:
         buffer, sound = self._buffer, self._at
