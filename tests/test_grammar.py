@@ -16,7 +16,8 @@ from lark import Lark, logger
 from lark.exceptions import UnexpectedInput
 
 from callmark import parse
-from callmark.dialects import Dialect, Form, dialects, expand, select
+from callmark.dialects import Dialect, Form, dialects, select
+from callmark.dialects.notation import expand
 from callmark.errors import DialectError
 from callmark.reading.grammar import _WORDS, Grammar, Mismatch, _begins, _kind, flatten, load
 from callmark.testing import check_dialect, check_grammar

@@ -37,9 +37,10 @@ from callmark import (
     render_call,
 )
 from callmark import testing as laws
-from callmark.dialects import Dialect, Form, dialects, expand, select
+from callmark.dialects import Dialect, Form, derived, dialects, select
+from callmark.dialects.fences import QUOTING_TAG
 from callmark.dialects.limits import PLAIN_LIMIT
-from callmark.dialects.model import QUOTING_TAG
+from callmark.dialects.notation import expand
 from callmark.dialects.prefixes import apart, merged, unfinished
 from callmark.dialects.rendering import fill
 from callmark.dialects.thoughts import THOUGHT_TAGS
@@ -216,7 +217,7 @@ def may_begin(text: str, *, in_section: bool) -> bool:
     wanted = [*THOUGHT_TAGS, QUOTING_TAG]
     wanted += [tag for dialect in select(None) for tag in dialect.tags]
     wanted += [text for form in forms for text in (form.opener, form.head * (form.alone or in_section)) if text]
-    wanted += [text for form in forms for text in (*form.tolerated_heads, *form.loose_openers)]
+    wanted += [text for form in forms for text in (*derived.tolerated_heads(form), *form.loose_openers)]
     found = (regex.match(expand(pattern), text, partial=True) for pattern in wanted)
     return any(match is not None and match.partial for match in found)
 
@@ -477,7 +478,7 @@ def markers_without_arguments():
     for row in (*dialects(), OWN_NAMED):
         forms = dict(row.placed_forms())
         for where, texts in sample_texts(row):
-            if where in forms and forms[where].refused_heads:
+            if where in forms and derived.refused_heads(forms[where]):
                 members = [text for text in texts if text.count("{}") == 1 and whole_call(text, row)]
                 yield pytest.param(row, min(members, key=len), forms[where].tail != "", id=where)
 
@@ -545,7 +546,7 @@ def test_what_passes_in_a_chunk_of_a_string_is_the_content_of_one():
     assert len(passes) > 0.8 * len(content)
 
 
-@pytest.mark.parametrize("cut_one", [row.name for row in dialects() if any(form.foreign for form in row.forms)])
+@pytest.mark.parametrize("cut_one", [row.name for row in dialects() if any(map(derived.foreign, row.forms))])
 def test_no_closer_of_a_call_in_another_dialect_ends_a_value_that_was_cut(cut_one):
     first = render_call("first", {"a": "Oslo is fine"}, cut_one)
     begun = first[: first.index(" is fine")]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
-from callmark.dialects.model import anonymous
+from callmark.dialects.notation import anonymous
 from callmark.reading.scanner import plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral

@@ -26,8 +26,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from callmark.dialects import Dialect, dialects, expand, select, selected, unregistered
+from callmark.dialects import Dialect, dialects, select, selected, unregistered
 from callmark.dialects.limits import PLAIN_LIMIT
+from callmark.dialects.notation import expand
 from callmark.dialects.values import is_json
 from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from callmark.dialects.model import DEFAULT, Body, Dialect, Form, Writing, expand
+from callmark.dialects.checks import check
+from callmark.dialects.model import DEFAULT, Body, Dialect, Form, Writing
 from callmark.dialects.table import BUILTIN
 from callmark.errors import DialectError, UnknownDialectError, nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Body", "Dialect", "Form", "Writing", "dialects", "expand", "load_dialect", "select"]
+__all__ = ["Body", "Dialect", "Form", "Writing", "dialects", "load_dialect", "select"]
 
 
 @cache
@@ -67,7 +68,7 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
     try:
         row = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a mark
         dialect = msgspec.convert(row, Dialect)
-        dialect.check()
+        check(dialect)
     except msgspec.ValidationError as error:
         hint = "`pydoc callmark.Dialect` and `pydoc callmark.Form` explain the fields"
         raise DialectError(f"{path}: {error}; {hint}") from error
@@ -183,4 +184,4 @@ def _sound(dialect: Dialect) -> Dialect:
 def _check(dialect: Dialect) -> None:
     """Check a row, which takes milliseconds, when it is first used: callmark's own rows are checked by its tests."""
     if not is_ours(dialect):
-        dialect.check()
+        check(dialect)

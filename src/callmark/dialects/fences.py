@@ -29,6 +29,9 @@ FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
 FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
 QUOTE = re.compile(rf"{_ITEMS}>")
 
+QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
+"""What opens and closes code in HTML, where markers are examples."""
+
 
 def fence_behind(line: str, runs: int, run: str, column: int) -> tuple[str, int]:
     """Return the fence that is open behind a whole line: its run and the column of that; ("", 0) for none.

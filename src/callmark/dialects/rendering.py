@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, check_nonce
-from callmark.dialects.model import Dialect, Form, Writing, expand, fill
+from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import expand, fill
 from callmark.dialects.values import (
     Declared,
     Unwritable,

@@ -7,7 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from callmark.dialects.fences import INDENT
-from callmark.dialects.model import Dialect, Form, Writing, respelled
+from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import respelled
 
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"

@@ -22,6 +22,9 @@ THOUGHT_TAGS: Final = (
 )
 """What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
 
+TAG_GROUPS: Final = ("opens", "closes", "answers")
+"""What a tag does with thoughts, as a group of its pattern."""
+
 PROMPT: Final = ""
 """The kind of a thought that the prompt has opened."""
 
@@ -33,7 +36,7 @@ def kinds_of_thoughts(dialects: Iterable[Dialect]) -> dict[str, str]:
     """Return the kind that each tag opens or ends where these dialects are listened for, by its pattern."""
     kinds: dict[str, str] = {}
     for row in (THOUGHT_TAGS, *(dialect.tags for dialect in dialects)):
-        tags = [tag for tag in row if any(f"(?P<{way}>" in tag for way in ("opens", "closes", "answers"))]
+        tags = [tag for tag in row if any(f"(?P<{way}>" in tag for way in TAG_GROUPS)]
         kinds.update(dict.fromkeys(tags, next((kinds[tag] for tag in tags if tag in kinds), tags[0] if tags else "")))
     return kinds
 

@@ -14,8 +14,10 @@ from html import escape
 from math import isfinite
 from typing import Any, TypeAlias
 
+from callmark.dialects import derived
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, PLAIN_LIMIT
-from callmark.dialects.model import Form, Writing, anonymous, expand, fill
+from callmark.dialects.model import Form, Writing
+from callmark.dialects.notation import anonymous, expand, fill
 from callmark.errors import UsageError
 from callmark.toolshapes import BRACKETS, DIGITS_LIMIT, Types, type_of
 
@@ -205,14 +207,14 @@ def _without_tags(text: str) -> str:
 
 def _stop(form: Form) -> re.Pattern[str]:
     """Return what ends a raw value, or breaks it: as reading puts it together."""
-    others = [anonymous(pattern) for pattern in (form.breaks_values, form.unclosed) if pattern]
-    loose = [anonymous(pattern) for pattern in (*form.loose_parameters, form.tolerated_tail) if pattern]
+    others = [anonymous(pattern) for pattern in (derived.breaks_values(form), form.unclosed) if pattern]
+    loose = [anonymous(pattern) for pattern in (*form.loose_parameters, derived.tolerated_tail(form)) if pattern]
     if loose:  # reading takes these for the end as well, in whatever tolerance
         others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")
-    if form.tolerated_end:
-        behind = "|".join([*map(anonymous, form.behind_values), *loose])
-        others.append(f"{form.tolerated_end}(?={behind})")
-    return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{form.structure})", *others]))
+    if derived.tolerated_end(form):
+        behind = "|".join([*map(anonymous, derived.behind_values(form)), *loose])
+        others.append(f"{derived.tolerated_end(form)}(?={behind})")
+    return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{derived.structure(form)})", *others]))
 
 
 def _ways(value: Any, types: Types, key: str) -> list[str]:

@@ -5,7 +5,7 @@ whole with all that is due: the brackets that are open, innermost first, and the
 change gets that right, the change is the repair: the first closers are missing, one is too many, one has another shape,
 or a comma stands before them. Any bracket may be full-width besides. So none is supplied or dropped where more members
 may follow, but for the one before a bracket that ends the marker alone (`_ends_alone`), and none at the end of the
-text: what decides must be there. `Form.tolerated_tail` says what may stand where nothing but the tail is due.
+text: what decides must be there. `derived.tolerated_tail` says what may stand where nothing but the tail is due.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from callmark.dialects import Form, expand
-from callmark.dialects.model import anonymous
+from callmark.dialects import Form, derived
+from callmark.dialects.notation import anonymous, expand
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import envelope_begun
 from callmark.reading.patterns import Pattern, Section
@@ -94,10 +94,10 @@ class Endings:
                     self._add("missing-closer", rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
             if inside and may_be_bracket and section is not None and section.between:
                 self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
-            loose_tails = [form.tolerated_tail, _TURN_ENDS] if only_tail else []
+            loose_tails = [derived.tolerated_tail(form), _TURN_ENDS] if only_tail else []
             if complete and due == "}":
                 further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
-                loose_tails = [form.next_marker, further]
+                loose_tails = [derived.next_marker(form), further]
             for loose in filter(None, loose_tails):
                 self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
 

@@ -7,7 +7,7 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING, Final
 
-from callmark.dialects import expand
+from callmark.dialects.notation import expand
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.patterns import Pattern

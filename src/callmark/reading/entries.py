@@ -12,8 +12,9 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from callmark.dialects import Dialect, Form, expand
-from callmark.dialects.model import CLOSING_TAG, anonymous, compile_pattern, respelled
+from callmark.dialects import Dialect, Form
+from callmark.dialects.derived import CLOSING_TAG
+from callmark.dialects.notation import anonymous, compile_pattern, expand, respelled
 from callmark.dialects.prefixes import first_characters
 from callmark.errors import DialectError
 from callmark.events import Repair, Span

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from callmark.dialects import Dialect
-from callmark.dialects.model import fill
+from callmark.dialects.notation import fill
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import UsageError
 from callmark.events import JsonValue

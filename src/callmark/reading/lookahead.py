@@ -18,8 +18,8 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
-from callmark.dialects import Dialect, Form, dialects, expand
-from callmark.dialects.model import anonymous
+from callmark.dialects import Dialect, Form, dialects
+from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import literals, merged
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, begins
 from callmark.reading.runs import Runs

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from callmark.dialects import expand
+from callmark.dialects.notation import expand
 from callmark.events import Repair
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.paths import may_begin_path

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from callmark.dialects import Form, expand
-from callmark.dialects.model import anonymous
+from callmark.dialects import Form, derived
+from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import (
     UnsupportedPatternError,
     apart,
@@ -328,7 +328,7 @@ class ValuePatterns:
         self.form = form
         tail = expand(form.tail)
         parameter = expand(form.parameter)
-        nested = anonymous(form.breaks_values)
+        nested = anonymous(derived.breaks_values(form))
         self.whole = "(?P<key>" not in parameter
         stop = anonymous(form.value_end)
         closing = literal(form.value_end)
@@ -340,15 +340,16 @@ class ValuePatterns:
         self.inner = Pattern(f"{ended}|{parameter}")
         self.members = Pattern(f"{ended}|{expand(form.member)}") if form.member else self.inner
         self.holds = bool(form.member)
-        loose = [expand(text) for text in (*form.loose_parameters, form.tolerated_tail) if text]
-        ends = [f"(?P<end>{stop}{form.structure})"]
+        loose = [expand(text) for text in (*form.loose_parameters, derived.tolerated_tail(form)) if text]
+        ends = [f"(?P<end>{stop}{derived.structure(form)})"]
         if loose:
             ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
-        if form.tolerated_end:
-            behind = "|".join(map(anonymous, [*form.behind_values, *loose]))
-            other = f"</(?!{stop[2:]}){form.tolerated_end[2:]}"  # else one of the others; it begins with a literal
+        tolerated = derived.tolerated_end(form)
+        if tolerated:
+            behind = "|".join(map(anonymous, [*derived.behind_values(form), *loose]))
+            other = f"</(?!{stop[2:]}){tolerated[2:]}"  # else one of the others; it begins with a literal
             ends.append(f"(?P<respelled>{other}(?={behind}))")
-        wrong = [text for text in (form.loose_value_end, "" if self.whole else form.misspelt_end) if text]
+        wrong = [text for text in (form.loose_value_end, "" if self.whole else derived.misspelt_end(form)) if text]
         if wrong:
             ends.append(f"(?P<wrong>{'|'.join(map(anonymous, wrong))})")
         rest = [f"(?P<nested>{nested})"]
@@ -357,14 +358,16 @@ class ValuePatterns:
         inside = "|".join(map(anonymous, rest))
         if form.broken_by:
             rest.append(f"(?P<broken>{'|'.join(map(anonymous, form.broken_by))})")
-        rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{form.foreign})" if form.foreign else ""))
+        foreign = derived.foreign(form)
+        rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{foreign})" if foreign else ""))
         escapes = _XML if form.encoding == "xml" else ()
         signs = set[str]().union(*map(begins, (*ends, *escapes, *rest)))
         self._closed = closed = "".join(map(re.escape, sorted(signs)))
         self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
-        tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (form.other_tail, form.next_marker) if tail]
+        following = derived.next_marker(form)
+        tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (derived.other_tail(form), following) if tail]
         parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
-        self.loose_first = parts[:-1] if form.next_marker else parts
+        self.loose_first = parts[:-1] if following else parts
         self.loose_between = parts
         self.stop = Stop([*ends, *rest], closed)
         self.stop_xml = Stop([*ends, *_XML, *rest], closed)
@@ -401,8 +404,8 @@ class Patterns:
         self.form = form
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
-        self.loose = tuple(Pattern(expand(text)) for text in form.tolerated_heads)
-        self.refused = tuple(Pattern(expand(text)) for text in form.refused_heads)
+        self.loose = tuple(Pattern(expand(text)) for text in derived.tolerated_heads(form))
+        self.refused = tuple(Pattern(expand(text)) for text in derived.refused_heads(form))
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []

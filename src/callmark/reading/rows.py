@@ -12,8 +12,8 @@ from re import _constants as sre  # as in `prefixes`: the tree of a pattern has 
 from re import _parser
 from typing import Any, Final
 
-from callmark.dialects import Dialect, Form, expand
-from callmark.dialects.model import anonymous
+from callmark.dialects import Dialect, Form
+from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError

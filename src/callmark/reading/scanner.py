@@ -19,8 +19,7 @@ from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select
 from callmark.dialects import dialects as registered_dialects
-from callmark.dialects.fences import BYTE_ORDER_MARK
-from callmark.dialects.model import QUOTING_TAG
+from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
 from callmark.reading.entries import Entry, check_row, tag_form

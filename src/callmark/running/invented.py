@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect, dialects
-from callmark.dialects.model import anonymous
+from callmark.dialects.notation import anonymous
 from callmark.languages import Language, language_of
 from callmark.writing.neutral import SPECIAL_TOKENS
 

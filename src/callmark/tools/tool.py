@@ -9,7 +9,7 @@ from functools import partial
 from types import NoneType
 from typing import Any, Final, Literal, get_args, overload
 
-from callmark.dialects.model import expand
+from callmark.dialects.notation import expand
 from callmark.errors import ToolsError
 from callmark.functions import Signature, read_signature
 from callmark.tools.context import Invocation

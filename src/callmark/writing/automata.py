@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from callmark.dialects import Dialect, expand
-from callmark.dialects.model import anonymous
+from callmark.dialects import Dialect
+from callmark.dialects.notation import anonymous, expand
 
 Range: TypeAlias = tuple[str, str]
 

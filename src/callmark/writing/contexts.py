@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from callmark.dialects import Dialect, dialects, expand
-from callmark.dialects.fences import BYTE_ORDER_MARK, FENCE, QUOTE, fence_behind, leaves_item
-from callmark.dialects.model import QUOTING_TAG
+from callmark.dialects import Dialect, dialects
+from callmark.dialects.fences import BYTE_ORDER_MARK, FENCE, QUOTE, QUOTING_TAG, fence_behind, leaves_item
+from callmark.dialects.notation import expand
 from callmark.dialects.thoughts import THOUGHT_TAGS, Thoughts, close_thought, kinds_of_thoughts, open_thought
 from callmark.dialects.values import is_json
 

@@ -11,8 +11,8 @@ import re
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from callmark.dialects import Dialect, Writing, selected
-from callmark.dialects.model import fill
+from callmark.dialects import Dialect, Writing, derived, selected
+from callmark.dialects.notation import fill
 from callmark.dialects.rendering import WrittenCall
 from callmark.dialects.values import (
     PYTHON_NAME,
@@ -156,14 +156,15 @@ class _Export:
         self._writing: Writing = row.writing
         self._form = row.forms[self._writing.form]
         self._keyed = self._form.body == "parameters" and bool(row.writing.parameter)
-        ends = (self._form.value_end, self._form.breaks_values, self._form.unclosed)
+        ends = (self._form.value_end, derived.breaks_values(self._form), self._form.unclosed)
         self._closers: tuple[str, ...] = ()  # what no raw value may hold
         if self._keyed:
             first = min(words_of(ends[0]))[0]
             words = {word for end in ends if end for word in words_of(end, first)}
             words |= {"<![CDATA["} if self._form.encoding == "xml" else set()
-            if self._form.tolerated_end:  # with a blank in it: before its name, or behind
-                ways = words_of(self._form.tolerated_end.replace(r"[ \t]{0,4}+", ""), first)
+            tolerated = derived.tolerated_end(self._form)
+            if tolerated:  # with a blank in it: before its name, or behind
+                ways = words_of(tolerated.replace(r"[ \t]{0,4}+", ""), first)
                 tags = {"</", *(word.removesuffix(">") for word in words | ways if word.startswith("</"))}
                 words |= {tag + end for tag in tags for end in (" \t" if tag == "</" else " \t>")}
             self._closers = tuple(sorted(words))

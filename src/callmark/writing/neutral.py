@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from callmark.dialects import Dialect, dialects, unregistered
-from callmark.dialects.model import anonymous
+from callmark.dialects import Dialect, derived, dialects, unregistered
+from callmark.dialects.notation import anonymous
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError
 from callmark.writing.infixes import Continuations
@@ -247,15 +247,15 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
     starts = []
     for form in (form for row in rows for form in (*row.forms, *row.variants)):
         openers = [form.opener, *form.loose_openers] if form.opener else []
-        heads = [form.head, *form.tolerated_heads]
+        heads = [form.head, *derived.tolerated_heads(form)]
         indent = form.indent if form.line_start or form.text_start else None
         patterns += [(form.begins, anonymous(pattern), indent) for pattern in openers]
         if form.alone:
-            begin = (*heads, *form.refused_heads)
+            begin = (*heads, *derived.refused_heads(form))
             patterns += [(form.begins, anonymous(pattern), indent) for pattern in begin]
-            starts += [*heads, *form.quoted_heads]
+            starts += [*heads, *derived.quoted_heads(form)]
         else:
-            starts += [opener + "{ws}" + head for opener in openers for head in (*heads, *form.quoted_heads)]
+            starts += [opener + "{ws}" + head for opener in openers for head in (*heads, *derived.quoted_heads(form))]
     if special_tokens:
         # One that begins with a bracket's end is broken behind it: a text may well end in such a bracket.
         behind = r"\]"

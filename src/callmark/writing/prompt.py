@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, Writing, selected
-from callmark.dialects.model import fill
+from callmark.dialects.notation import fill
 from callmark.dialects.rendering import WrittenCall
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of

@@ -1,0 +1,201 @@
+"""What a row of one's own is refused for: what could raise, hang, depend on how a text was cut, or mean nothing.
+
+Every message names the dialect, the form, the field, what is expected and what was found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from callmark.dialects.backtracking import has_many_ways
+from callmark.dialects.model import ID_KEYS, Body, Dialect, Form
+from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand
+from callmark.dialects.sources import least_held, looks_outside, may_hold
+from callmark.dialects.thoughts import TAG_GROUPS
+from callmark.errors import DialectError
+from callmark.events import REPAIR_CODES
+
+_ASKED: Final = {
+    "head": ("name", "id"), "loose_heads": ("name", "id", "missing"),
+    "parameter": ("key",), "loose_parameters": ("key", "missing", "unclosed"),
+}  # fmt: skip
+"""Groups of which reading takes what they hold, by field."""
+_HALVES: Final = "".join(map(chr, range(0xD800, 0xE000)))
+_BODIES: Final[dict[str, tuple[Body, ...]]] = {
+    **dict.fromkeys(("parameter", "loose_parameters", "value_end", "loose_value_end", "nested"), ("parameters",)),
+    **dict.fromkeys(("member", "item", "unclosed", "broken_by", "encoding", "key_encoding", "trim"), ("parameters",)),
+    "quote": ("braces",),
+    "name_keys": ("envelope",),
+    "arguments_keys": ("envelope", "parameters"),  # a parameter of such a name may hold all arguments
+}
+"""The bodies of which a field says something, where these are not all."""
+_INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks like the beginning of a line
+
+
+def check(dialect: Dialect) -> None:
+    """Raise DialectError, which names dialect, form and field, where a field has another type, a repair is none, or
+    a pattern is none, or depends on how a text is cut.
+    """
+    where = f"dialect {dialect.name}"
+    try:
+        msgspec.convert(msgspec.to_builtins(dialect), Dialect)
+    except msgspec.ValidationError as error:
+        raise DialectError(f"{where}: {error}") from error
+    for place, form in dialect.placed_forms():
+        _check_form(form, place)
+    _check_writing(dialect, where)
+    for pattern in dialect.tags:
+        _check_place(f"{where}: tags", pattern)
+        others = [name for name in re.compile(expand(pattern)).groupindex if name not in TAG_GROUPS]
+        if others:
+            expected = f"expected no groups but {', '.join(TAG_GROUPS)}, found `{others[0]}`"
+            raise DialectError(f"{where}: tags: {expected}: {pattern!r:.80}")
+    for pattern in dialect.results:
+        _check_pattern(f"{where}: results", pattern)
+        if re.match(expand(pattern), ""):
+            expected = "expected a pattern that matches something, found one that matches where nothing is"
+            raise DialectError(f"{where}: results: {expected}: {pattern!r:.80}")
+
+
+def _check_form(form: Form, where: str) -> None:
+    """Raise DialectError where fields do not go together, a pattern is none, or depends on how a text is cut, or a
+    repair is none.
+
+    It names the field, behind `where`, which tells the form.
+    """
+    _check_fields(form, where)
+    _check_keys(form, where)
+    _check_heads(form, where)
+    unknown = [code for code in form.repairs if code not in REPAIR_CODES]
+    if unknown:
+        raise DialectError(f"{where}.repairs: expected codes of `events.REPAIR_CODES`, found {unknown[0]!r:.80}")
+    for field in (
+        "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed", "member",
+        "broken_by", "loose_heads", "loose_openers", "loose_parameters", "loose_tail", "loose_value_end",
+    ):
+        value = getattr(form, field)
+        for pattern in [value] if isinstance(value, str) else value:
+            _check_place(f"{where}.{field}", pattern)
+            for group in _ASKED.get(field, ()):
+                if group != "name" or form.body != "envelope":  # which has its name in the body
+                    _check_group(f"{where}.{field}", pattern, group)
+
+
+def _check_fields(form: Form, where: str) -> None:
+    """Raise DialectError where a field is missing that the others want, or has nothing to say beside them."""
+    if not form.begins:
+        raise DialectError(f"{where}.begins: expected the characters with which a marker may begin, found none")
+    if not form.quote:
+        raise DialectError(f"{where}.quote: expected the delimiter of strings, found none")
+    for field in ("parameter", "value_end", "tail"):
+        if form.body == "parameters" and not getattr(form, field):
+            raise DialectError(f"{where}.{field}: expected a pattern, as the body is `parameters`, found none")
+    plain = Form(head=form.head, body=form.body)
+    for field, bodies in _BODIES.items():
+        found = getattr(form, field)
+        if form.body not in bodies and found != getattr(plain, field):
+            raise DialectError(f"{where}.{field}: {_not_of('the body', form.body, bodies)}, found {found!r:.80}")
+    for field in ("separator", "closer", "loose_openers"):
+        found = getattr(form, field)
+        if found and not form.opener:
+            raise DialectError(f"{where}.{field}: expected nothing, as there is no `opener`, found {found!r:.80}")
+    if not 0 <= form.indent <= _INDENT_LIMIT:
+        raise DialectError(f"{where}.indent: expected 0 to {_INDENT_LIMIT} spaces, found {form.indent}")
+    if form.indent and not form.line_start:
+        raise DialectError(f"{where}.indent: expected 0, as `line_start` is false, found {form.indent}")
+    keyed = all("{key}" in text or "(?P<key>" in text for text in form.loose_parameters)
+    if not keyed and ("{key}" in form.parameter or "(?P<key>" in form.parameter):
+        raise DialectError(f"{where}.loose_parameters: expected a group `key`, as `parameter` has, found none")
+    if not form.alone and not form.opener:
+        raise DialectError(f"{where}.opener: expected a pattern, as calls never stand alone (`alone`), found none")
+
+
+def _check_keys(form: Form, where: str) -> None:
+    """Raise DialectError where a key of an envelope is none, or means two things."""
+    taken: set[str] = set()
+    for field in ("name_keys", "arguments_keys"):
+        keys = getattr(form, field)
+        if form.body == "envelope" and not keys:
+            raise DialectError(f"{where}.{field}: expected the keys of an envelope, found none")
+        odd = [key for key in keys if not key or not key.isprintable() or {*key} & {*"\"'\\"}]
+        if odd:
+            expected = "expected keys without quotes, backslashes and control characters"
+            raise DialectError(f"{where}.{field}: {expected}, found {odd[0]!r:.80}")
+        twice = [key for key in keys if key in taken]
+        if twice:
+            raise DialectError(f"{where}.{field}: expected keys that mean nothing else, found {twice[0]!r:.80}")
+        taken.update(keys, ID_KEYS, ("type",))  # these hold a name where the row says so, and no arguments
+
+
+def _check_heads(form: Form, where: str) -> None:
+    """Raise DialectError where a head lacks the tool's name, or wants an object where the body has none."""
+    for field, heads in (("head", (form.head,)), ("loose_heads", form.loose_heads)):
+        if form.body != "envelope" and not all("{name}" in head or "(?P<name>" in head for head in heads):
+            expected = "expected the abbreviation {name} or a group `name`"
+            raise DialectError(f"{where}.{field}: {expected}, found neither")
+        if form.body not in ("json", "braces") and any(OBJECT in head for head in heads):
+            expected = f"expected {OBJECT} only with the body json or braces"
+            raise DialectError(f"{where}.{field}: {expected}, found {form.body}")
+
+
+def _check_writing(dialect: Dialect, where: str) -> None:
+    """Raise DialectError where a template has nothing to say beside the form that it is of."""
+    if dialect.writing is None:
+        return
+    number = dialect.writing.form
+    bodies: dict[str, Body] = {"parameter": "parameters", "pairs": "arguments"}
+    for field, body in bodies.items():
+        found, other = getattr(dialect.writing, field), dialect.forms[number].body
+        if found and other != body:
+            told = _not_of(f"the body of forms[{number}]", other, (body,))
+            raise DialectError(f"{where}: writing.{field}: {told}, found {found!r:.80}")
+
+
+def _check_pattern(field: str, pattern: str) -> None:
+    """Raise DialectError, which names the field, where a pattern does not compile, or may take forever."""
+    unknown = re.search(r"(?<!\\)\{[A-Za-z]+\}", expand(pattern))
+    if unknown:
+        raise DialectError(f"{field}: expected {', '.join(ABBREVIATIONS)}, found {unknown[0]}")
+    if compile_pattern(field, expand(pattern)).flags & ~re.UNICODE:
+        raise DialectError(f"{field}: expected flags of a part, as `(?i:tool)`, found others: {pattern!r:.80}")
+    if has_many_ways(expand(pattern)):
+        raise DialectError(
+            f"{field}: expected a pattern whose repeats give nothing back, as `(?:[a-z]{{1,8}};?){{1,4}}+`, found one "
+            f"that can match a text in so many ways that it may take forever: {pattern!r:.80}"
+        )
+
+
+def _check_place(field: str, pattern: str) -> None:
+    """Raise DialectError, which names the field, where a pattern matches in some cuts of a text and not in others."""
+    _check_pattern(field, pattern)
+    if looks_outside(expand(pattern)):
+        raise DialectError(
+            f"{field}: expected a pattern that sees nothing before its beginning, nor the end of the text, found "
+            f"{pattern!r:.80}; `line_start` is for what begins a line"
+        )
+
+
+def _check_group(field: str, pattern: str, group: str) -> None:
+    """Raise DialectError, which names the field, where a pattern has a group that may not take part in a match, which
+    reading asks for its text, or a name or id that a Call cannot hold.
+    """
+    source = expand(pattern)
+    least = least_held(source, group)
+    wanted = ""
+    if f"(?P<{group}>" in source and group != "id" and least < 0:
+        wanted = "that takes part in every match"
+    elif group == "name" and least == 0:
+        wanted = "that is never empty"
+    elif group in ("name", "id") and may_hold(source, group, _HALVES):
+        wanted = r"without halves of surrogate pairs, which are no text, as `[^>\ud800-\udfff]`"
+    if wanted:
+        raise DialectError(f"{field}: expected a group `{group}` {wanted}, found {pattern!r:.80}")
+
+
+def _not_of(what: str, body: Body, bodies: tuple[Body, ...]) -> str:
+    """Say what is expected of a field that says something of some bodies, and nothing of what has another one."""
+    those = " and ".join(f"`{other}`" for other in bodies)
+    return f"expected nothing, as {what} is `{body}`, of which it says nothing; it is for {those}"

@@ -1,0 +1,120 @@
+"""What follows from the patterns of a form: what reading looks for beside them, and writing must not write.
+
+Functions of a form that return the source of a pattern, with the abbreviations of `notation`; "" stands for none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callmark.dialects.model import Form
+from callmark.dialects.notation import BRACE, OBJECT, anonymous, respelled
+
+CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
+    r"</[ \t]{0,4}+(?i:tools?|calls?|func(?:tion)?s?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))"
+    r"(?:=[\w.:/\-]{1,128}+)?[ \t]{0,4}+>"
+    r"|<\\/(?i:tool_calls?)>|</?\|/?(?i:tool_calls?)\|>|\[/(?i:tool_calls?)\]|</(?i:tool_calls?)(?=[ \t]{0,64}+\r?\n)"
+)
+_VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
+_VALUE_TAG = f"</{_VALUE_TAGS}>"
+_STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
+_STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
+_NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
+_IN_STRING = r'(?P<told>)(?="{ws}\{)'
+_IN_ANY_STRING = r'(?="(?:[ \t\r\n]|\\(?:[nrt]|u00(?:09|0[aAdD]|20))){0,64}+(?:["{]|\\u007[bB]))'  # or in an empty one
+
+
+def structure(form: Form) -> str:
+    """Return the pattern of what stands behind a value of `parameters`: elsewhere `value_end` is data."""
+    return f"(?={'|'.join(map(anonymous, behind_values(form)))})"
+
+
+def breaks_values(form: Form) -> str:
+    """Return the pattern of what shows that a value of `parameters` was never closed, as it cannot stand in one."""
+    return form.nested or (f"{form.opener}|{form.head}{structure(form)}" if form.opener else form.head)
+
+
+def behind_values(form: Form) -> tuple[str, ...]:
+    """Return the patterns of what may stand behind a value of `parameters`."""
+    outer = (rf"{{ws}}{form.value_end}",) if form.item or form.member else ()
+    return (form.parameter, *filter(None, [form.member]), form.tail, *outer)
+
+
+def tolerated_heads(form: Form) -> tuple[str, ...]:
+    """Return the patterns of all heads that tolerant reading takes beside `head`: the loose ones, and (group `told`)
+    that of a body which was written as a JSON string as a whole, or (group `null`) of none where a tail follows: else
+    any text behind it would complete a call.
+    """
+    begin = form.head.removesuffix(OBJECT).removesuffix(BRACE)
+    ways = [*form.loose_heads]
+    if form.body in ("json", "envelope") and begin != form.head and form.alone and not form.repairs:
+        ways.append(begin + _IN_STRING)
+    if form.head.endswith(OBJECT) and form.tail:
+        ways.append(f"{begin}(?P<null>)(?P<empty>null{anonymous(form.tail)})")
+    return tuple(ways)
+
+
+def refused_heads(form: Form) -> tuple[str, ...]:
+    """Return those of the heads with {object}, where something else follows: a call begins there, and is wrong."""
+    return tuple(head + _NO_OBJECT for head in _before_objects(form))
+
+
+def quoted_heads(form: Form) -> tuple[str, ...]:
+    """Return those of the refused heads behind which a string stands that may hold the object: it is mended."""
+    return tuple(head + _IN_ANY_STRING for head in _before_objects(form))
+
+
+def _before_objects(form: Form) -> list[str]:
+    return [head.removesuffix(OBJECT) for head in (form.head, *form.loose_heads) if head.endswith(OBJECT)]
+
+
+def tolerated_end(form: Form) -> str:
+    """Return the pattern of `value_end` with blanks in its tag, or the name of a neighbour's; "" where it is no tag."""
+    return respelled(_VALUE_TAG if re.fullmatch(_VALUE_TAG, form.value_end) else form.value_end)
+
+
+def misspelt_end(form: Form) -> str:
+    """Return the pattern of what was meant as `value_end`: with a name in its tag, a neighbour's tag where that has
+    more to it or, on a line of its own, without its bracket or slash; before what shows that the value was never
+    closed (`unclosed`). "" where it is no tag.
+    """
+    name = re.fullmatch("</([^<>]+)>", form.value_end)
+    if name is None or not form.unclosed:
+        return ""
+    line = rf"\r?\n(?:</{name[1]}(?=\r?\n)|<{name[1]}>)"
+    neighbour = "" if re.fullmatch(_VALUE_TAG, form.value_end) else f"|{_VALUE_TAG}"
+    return rf"(?:</{name[1]}[ =][^<>\r\n]{{1,32}}+>|{line}{neighbour})(?={form.unclosed})"
+
+
+def foreign(form: Form) -> str:
+    """Return the pattern of an opener that a neighbour's closer may belong to: behind it, none ends a value of ours."""
+    return rf"<{_VALUE_TAGS}(?:[ \t=][^<>\r\n]{{0,256}}+)?>" if re.fullmatch(_VALUE_TAG, form.value_end) else ""
+
+
+def tolerated_tail(form: Form) -> str:
+    """Return the pattern of what tolerant reading takes where the tail is due: what `loose_tail` says; another closing
+    tag behind JSON, and the same with blanks in it behind values, where the tail is one; or `next_marker`.
+    """
+    return "|".join(filter(None, [other_tail(form), next_marker(form)]))
+
+
+def other_tail(form: Form) -> str:
+    """As `tolerated_tail`, without `next_marker`."""
+    ways = [form.loose_tail]
+    if form.body in ("json", "envelope") and form.tail.startswith("{ws}</"):
+        ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY_FENCE}|{_STRAY}{anonymous(form.tail)})")
+    other = respelled(form.tail.removeprefix("{ws}")) if form.body == "parameters" else ""
+    if other:
+        ways.append("{ws}" + other if "(?P<wrong>" in form.loose_tail else f"{{ws}}(?P<wrong>{other})")
+    return "|".join(filter(None, ways))
+
+
+def next_marker(form: Form) -> str:
+    """Return the pattern of a look-ahead to the next marker of this form, before which the tail was forgotten; "" where
+    that is not certain. Behind a head it is not: two openers are mentioned, and nothing is called.
+    """
+    if form.body == "arguments" or form.line_start or form.tail[-1:] in ("", *")]}"):
+        return ""
+    nexts = [form.nested or form.opener or form.head] if form.body == "parameters" else [form.opener, form.head]
+    literal = [begin for begin in nexts if begin.lstrip("\\").startswith(tuple(form.begins))]
+    return "|".join(f"(?=(?:{{ws}})?(?:{anonymous(begin)}))" for begin in literal)

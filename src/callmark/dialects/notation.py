@@ -1,0 +1,67 @@
+"""How patterns and templates of rows are written.
+
+Patterns are regular expressions that match a bounded stretch of text at a known place. These abbreviations stand for
+what all dialects share, so that white space and names mean the same everywhere:
+
+    {ws}     up to 64 blanks, tabs and line breaks
+    {name}   a tool's name, the group `name`: a letter or `_`, then letters, digits, `_ - . / :`, at most 128
+    {key}    a parameter's key, the group `key`: a word of up to 256 characters but `<`, `>` and blanks, which begins
+             with no quote, and up to eight more of up to 32 characters
+    {object} at the end of a head that no prose can be: an object must follow, which is the arguments. Where something
+             else does, the marker is Malformed, not text; but `null` before a tail stands for no arguments
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from callmark.errors import DialectError
+
+OBJECT: Final = "{object}"
+BRACE: Final = r"(?=\{)"
+"""What stands behind the heads of many forms."""
+
+ABBREVIATIONS: Final = {
+    "{ws}": r"[ \t\r\n]{0,64}+",
+    "{name}": r"(?P<name>[^\W\d][\w.:/\-]{0,127}+)",
+    OBJECT: BRACE,
+    "{key}": r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+[^<> \t\r\n]{1,32}+){0,8}+)",
+}
+PLACE: Final = re.compile(r"\{([a-z_]+)\}")
+"""What a template has in the place of a value."""
+
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+
+
+def expand(pattern: str) -> str:
+    """Return `pattern` with the abbreviations written out."""
+    for short, long in ABBREVIATIONS.items():
+        pattern = pattern.replace(short, long)
+    return pattern
+
+
+def anonymous(pattern: str) -> str:
+    """Return `pattern` with the abbreviations written out and its groups without names, to put it into others."""
+    return _GROUP_NAME.sub("(?:", expand(pattern))
+
+
+def respelled(tag: str) -> str:
+    """Return the pattern of a closing tag with blanks in it, "" where the pattern `tag` is of none, or of more."""
+    name = re.fullmatch("</([^<>]+)>", tag)
+    return rf"</[ \t]{{0,4}}+{name[1]}[ \t]{{0,4}}+>" if name else ""
+
+
+def compile_pattern(where: str, pattern: str) -> re.Pattern[str]:
+    """Return a pattern without abbreviations, compiled. Raises DialectError that says where and what is wrong."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        found = pattern[error.pos or 0 :]
+        raise DialectError(f"{where}: no valid pattern: {error.msg}, in {found!r:.80}") from error
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with its {places} filled in, in one pass: what is filled in is never filled in again."""
+    return PLACE.sub(lambda place: values.get(place[1], place[0]), template)
