@@ -1479,6 +1479,11 @@ def test_a_raw_string_is_what_python_says(prefix, quote, pieces):
     assert call.arguments == {"a": ["x", value, 1]}
 
 
+def test_no_dialect_takes_the_name_that_stands_for_all():
+    with pytest.raises(DialectError, match="name 'default': expected another one, as it stands"):
+        Dialect(name="default", title="", models="", source="", forms=(Form(head="<{name}>", body="json"),))
+
+
 def test_two_dialects_of_one_name_are_refused_but_for_parts_of_one():
     (hermes,) = (row for row in dialects() if row.name == "hermes")
     own = msgspec.structs.replace(hermes, title="another one")
@@ -1509,6 +1514,17 @@ def test_only_the_way_of_a_tag_that_begins_an_answer_ends_a_thought():
     parsed = parse(text, dialects=own)
     assert (parsed.calls, parsed.text) == ((), "Yes.")
     check_chunking(text, dialects=own)
+
+
+def test_a_tag_in_the_tail_of_a_broken_call_waits_for_the_call_that_it_may_begin():
+    form = Form(head="<m>call:{name}{object}", body="json", tail="</call><m>")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), tags=("<m>",))
+    broken = '<m>call:f{"a" 007}</call>'
+    for behind, calls, raw in ((" x", [], f"{broken}<m>"), ("call:g{}</call><m>", ["g"], broken[:-7])):
+        text = f"{broken}<m>{behind}"
+        parsed = parse(text, dialects=own)
+        assert ([call.name for call in parsed.calls], parsed.problems[0].raw) == (calls, raw)
+        check_chunking(text, range(len(text)), dialects=own)
 
 
 @pytest.mark.parametrize("begin", ["<a><b>x", "<b><a>x"])
