@@ -18,7 +18,7 @@ from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed, Span
 from callmark.languages import LANGUAGES, language_of
 from callmark.reading import grammar
 from callmark.reading.begun import begun
-from callmark.reading.codes import codes
+from callmark.reading.codes import CODES
 from callmark.reading.diagnosis import explain, message_parts, unknown_tool
 from callmark.reading.feedback import _translated
 from callmark.reading.forms import correct_form, ending
@@ -65,7 +65,7 @@ def test_languages_are_not_mixed():
 @each_language
 @pytest.mark.parametrize("code", MALFORMED_CODES)
 def test_every_broken_marker_has_its_words(code, language):
-    (found,) = [event for event in codes()[code].read() if isinstance(event, Malformed)]
+    (found,) = [event for event in CODES[code].read() if isinstance(event, Malformed)]
     told = feedback(found, language=language)
     assert PHRASES[language][code] in told
     assert PHRASES[language]["cut" if code == "unclosed-marker" else "broken"].format(name=found.name) in told or (
@@ -76,7 +76,7 @@ def test_every_broken_marker_has_its_words(code, language):
 @each_language
 @pytest.mark.parametrize("code", NOTICE_CODES)
 def test_every_notice_has_its_words(code, language):
-    (found,) = [event for event in codes()[code].read() if isinstance(event, Notice)]
+    (found,) = [event for event in CODES[code].read() if isinstance(event, Notice)]
     assert PHRASES[language][code] in feedback(found, language=language)
 
 

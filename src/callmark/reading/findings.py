@@ -20,7 +20,7 @@ from callmark.dialects import Dialect, dialects, select
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
-from callmark.reading.codes import WANTED
+from callmark.reading.codes import CODES
 from callmark.reading.diagnosis import message_parts, place_said, said, string_begin
 from callmark.reading.options import wanted_again
 from callmark.reading.schemas import known_tools
@@ -155,7 +155,7 @@ def findings(text: str, **options: Any) -> tuple[Finding, ...]:
 def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
     for problem in parsed.problems:
         dialect = name = ""
-        at, expected = problem.span.start, WANTED[problem.code]
+        at, expected = problem.span.start, CODES[problem.code].wanted
         seen = _excerpt(text, problem.span)
         if isinstance(problem, Notice):
             done = f"{_DONE.get(problem.code, 'left as text')}: {problem.message}"
@@ -222,7 +222,7 @@ def _repairs(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
                 dialect=call.dialect,
                 name=call.name,
                 seen=_excerpt(text, repair.span) or "nothing",
-                expected=WANTED[repair.code],
+                expected=CODES[repair.code].wanted,
                 done=f"read as a call: {REPAIR_CODES[repair.code]}",
             )
 
