@@ -608,7 +608,14 @@ class CallReading:
         closing = f"the end of the marker, as in {self._entry.dialect.title}"
         self._break("unexpected-text", closing, self._base + at, self._base + error)
 
-    def _malformed(self, end: int, code: str, expected: str, found: str, raw: str | None = None) -> None:
+    def _malformed(
+        self, end: int, code: str, expected: str, found: str, raw: str | None = None, *, closed: bool = True
+    ) -> None:
+        """Emit what is wrong with the marker, which ends at index `end`; `closed`: with a closer of its own.
+
+        Where it has none, what it holds behind its head may be text that it has swallowed: fences open and close there,
+        unless they may be the marker's own.
+        """
         raw = self._raw(end) if raw is None else raw
         self._json = None
         at = min(self._error[2], self._base + end) - self._start if code == self._error[0] else len(raw)
@@ -622,7 +629,9 @@ class CallReading:
             self._index += 1
         span = Span(self._start, self._start + len(raw))
         self._events.append(Malformed(span, raw, code, message, dialect.name, index, self._name))
-        self._contexts.pass_marker(raw)
+        behind = len(raw) if closed else self._entry.patterns.swallowed(raw)
+        self._contexts.pass_marker(raw[:behind])
+        self._contexts.pass_text(raw[behind:])
         self._reader = None
         self._begun = False
 

@@ -288,6 +288,7 @@ RECOVERY_MARGIN: Final = 9
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
 _FENCE_RUN: Final = re.compile("`{3,}|~{3,}")
+_BODY_FENCE: Final = re.compile(r"(?:[ \t\r\n]|<[^<>]{1,64}+>){0,64}+(?:```|~~~)")
 _OBJECT = Pattern(expand(r"{ws}(?=\{)"))
 _ENVELOPE = Pattern(
     expand(
@@ -405,6 +406,8 @@ class Patterns:
         head, tail = expand(form.head), expand(form.tail)
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in derived.tolerated_heads(form))
+        around = (form.head, form.tail, form.parameter, form.value_end, *form.loose_heads, *form.loose_parameters)
+        self._fenced = any("`" in text for text in around)
         self.refused = tuple(Pattern(expand(text)) for text in derived.refused_heads(form))
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
@@ -428,6 +431,16 @@ class Patterns:
         self.bracketed = bool(close)
         self.closing = Pattern(close + tail) if close or tail else None
         self.values = ValuePatterns(form) if form.body == "parameters" else None
+
+    def swallowed(self, raw: str) -> int:
+        """Return the index in a broken marker without a closer behind which it may hold text that is none of its own:
+        behind its head, unless what follows may be a fence of the marker's.
+        """
+        head = next((found for way in (self.head, *self.loose) if (found := way.match(raw)) is not None), None)
+        raw_values = self.values is not None and not self.values.whole
+        if head is None or self._fenced or not (raw_values or _BODY_FENCE.match(raw, head.end()) is None):
+            return len(raw)
+        return head.end()
 
     def parts(self) -> dict[str, object]:
         """Return all of them by their names, those of values included."""

@@ -240,16 +240,15 @@ class SectionReading(CallReading):
         if not 0 <= end <= hit:
             found = self._closed_by().match(buffer, error, min(hit, limit))
             end = found.end() if found is not None else end
-        if hit <= error and not 0 <= end <= hit:
-            end = hit
-        elif end < 0 or hit < end:
-            end = sound if blank else error
+        closed = 0 <= end <= hit
+        if not closed:
+            end = hit if hit <= error else sound if blank else error
         end = max(end, self._start - self._base + 1)  # a head of nothing but a look-ahead is passed, too: see `begun`
         before = self._pieces.text() if place < 0 else ""
         text, place = before + buffer, len(before) + place
         word = _WORD.match(text, place, len(before) + max(end, error + 1))
         found_text = "the end of the text" if place >= len(text) else word[0] if word is not None else ""
-        self._malformed(end, code, expected, found_text or shown(text[place]))
+        self._malformed(end, code, expected, found_text or shown(text[place]), closed=closed)
         self._broke = self._section is not None
         self._solid = False
         self._leave(end)
