@@ -360,6 +360,9 @@ def test_what_was_said_before_native_calls_is_guarded():
     assert said("x\r```") == "x\r```\n```\n[CALL: f({})]"
     assert said("\ufeff~~~\n<think>") == "\ufeff~~~\n<think>\n~~~\n[CALL: f({})]"
     assert said("x\r> a <think>") == "x\r> a <\\think>\n[CALL: f({})]"
+    assert said("<think>a `<think>` b</think>ok") == "<think>a `<\\think>` b</think>ok\n[CALL: f({})]"
+    assert said("<think>`<think>`, `</think>`") == "<think>`<\\think>`, `<\\/think>`\n</think>\n[CALL: f({})]"
+    assert said("<think>a <reasoning> b</think>ok") == "<think>a <reasoning> b</think>ok\n[CALL: f({})]"
     answered = "<|channel|>analysis<|message|>hm<|start|>assistant<|channel|>final<|message|>So."
     assert said(answered, "harmony").startswith("<\\|channel|>analysis<\\|message|>hm<\\|start|>assistant<\\|channel|>")
     image = {"type": "image"}

@@ -1453,6 +1453,7 @@ _ROWS: tuple[Dialect, ...] = (
                 unclosed="</function_call>",
                 encoding="xml",
                 tail=r"{ws}</function_call>",
+                loose_tail=r"(?={ws}(?:</function_calls>|(?P<next><function_call[ >])))",
                 closer=r"</function_calls>",
             ),
         ),

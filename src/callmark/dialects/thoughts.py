@@ -1,9 +1,12 @@
 """A model's thoughts: the tags around them, and what these open and close, said once for reading and for writing.
 
-- The tags of a dialect are of one kind, and so are those of dialects that share one; THOUGHT_TAGS are of one, too.
-- A tag closes a thought of its own kind: another model's is something to think about. Where none is open, it closes
-  what the prompt has opened, of which nobody knows the tag.
+- The tags of a dialect are of one kind, and so are those of dialects that share one; THOUGHT_TAGS are many.
+- A tag closes a thought of its own kind: another model's is something to think about. Where none is open, one of
+  THOUGHT_TAGS closes the innermost of these, as models confuse them, and each tag what the prompt has opened, of which
+  nobody knows the tag.
 - Thoughts are counted. With the outermost of a kind ends what was opened within.
+- What opens a thought in code that stands in a thought is spoken of: it opens none, and as many that close it in code,
+  behind it, close none.
 - What begins an answer ends all thoughts of its kind. It is spoken of more than a tag that closes is, so that it ends
   none in code, and what the prompt has opened only where no other kind is listened for: that may be another model's.
 """
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
     from callmark.dialects.model import Dialect
 
 THOUGHT_TAGS: Final = (
-    r"<(?:(?P<closes>/)|(?P<opens>))(?i:think|thinking|thought|reasoning)[ \t]{0,4}+>",
+    *(
+        rf"<(?:(?P<closes>/)|(?P<opens>))(?i:{name})[ \t]{{0,4}}+>"
+        for name in ("think", "thinking", "thought", "reasoning")
+    ),
     r"\[(?:(?P<closes>/)|(?P<opens>))THINK\]",
 )
 """What opens and closes a model's thoughts whatever the dialect, as patterns like those of `Dialect.tags`."""
@@ -35,7 +41,7 @@ Thoughts: TypeAlias = dict[str, int]
 def kinds_of_thoughts(dialects: Iterable[Dialect]) -> dict[str, str]:
     """Return the kind that each tag opens or ends where these dialects are listened for, by its pattern."""
     kinds: dict[str, str] = {}
-    for row in (THOUGHT_TAGS, *(dialect.tags for dialect in dialects)):
+    for row in (*((tag,) for tag in THOUGHT_TAGS), *(dialect.tags for dialect in dialects)):
         tags = [tag for tag in row if any(f"(?P<{way}>" in tag for way in TAG_GROUPS)]
         kinds.update(dict.fromkeys(tags, next((kinds[tag] for tag in tags if tag in kinds), tags[0] if tags else "")))
     return kinds
@@ -48,7 +54,9 @@ def open_thought(thoughts: Thoughts, kind: str) -> None:
 
 def close_thought(thoughts: Thoughts, kind: str) -> None:
     """A tag of that kind closes a thought, if one is open that it can close."""
-    kind = kind if kind in thoughts else PROMPT
+    if kind not in thoughts:
+        like = [other for other in thoughts if other in THOUGHT_TAGS] if kind in THOUGHT_TAGS else []
+        kind = like[-1] if like else PROMPT
     if thoughts.get(kind, 0) > 1:
         thoughts[kind] -= 1
     else:

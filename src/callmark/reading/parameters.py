@@ -448,7 +448,12 @@ class ParametersReader:
                 self._extra = True
                 self.repairs.append(Repair("extra-closer", Span(read, read + 1)))
                 return self._take_json(piece[at + 1 :], stop)
-            return self._die("bad-arguments", self._patterns.value_end, read - self._base)
+            expected = self._patterns.value_end
+            if self._state == _CDATA:
+                expected = '"]]>"'
+            elif at >= 0 and piece.startswith(expected.strip('"'), at):
+                expected = f"the closer of the marker behind {expected}"
+            return self._die("bad-arguments", expected, read - self._base)
         return stop
 
     def _end_value(self, at: int, base: int) -> None:

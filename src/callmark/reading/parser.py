@@ -70,6 +70,7 @@ _CODE_REACH: Final = {"code": 256, "pre": 4096}
 _text: Final = Text
 _delta: Final = ArgumentsDelta
 _span: Final = Span
+_BLANKS: Final = " \t\r\n"
 _FAR: Final = sys.maxsize
 _CLOSE_LOOK: Final = 256  # characters: up to here a chunk is looked at place by place, cheaper for a few places
 
@@ -102,6 +103,7 @@ class Parser(SectionReading):
         "_hit",
         "_left",
         "_left_place",
+        "_mentioned",
         "_nonce",
         "_other_sign",
         "_policies",
@@ -109,6 +111,7 @@ class Parser(SectionReading):
         "_quoted_end",
         "_sign",
         "_text_start",
+        "_thought_start",
         "_thoughts",
     )  # fmt: skip
 
@@ -140,10 +143,12 @@ class Parser(SectionReading):
         if starts_in_reasoning:
             open_thought(self._thoughts, PROMPT)
             self._channel = "reasoning"
+        self._mentioned = 0  # tags that open thoughts, but stand in code in one: how many none has closed there
         self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
         self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
         self._left_place = -1
         self._text_start = 0  # position behind a mark of the byte order
+        self._thought_start = 0  # and behind blanks, where the prompt has opened a thought
         self._hit = -1  # index of an entry that `feed` has found in the buffer
         self._sign, self._other_sign = self._plan.signs  # two `in` cost a third of a search
 
@@ -205,7 +210,7 @@ class Parser(SectionReading):
         mode = self._mode
         if mode == IN_BEHIND and self._stray is not None and self._stray.may_follow(chunk) is None:
             self._mode = mode = IN_TEXT
-        if mode == IN_LEAD and chunk[0] not in self._plan.leading:
+        if mode == IN_LEAD and not self._leads(chunk[0]):
             self._mode = IN_TEXT
             self._stops = self._plan.any
             return self.feed(chunk)  # the short way above, as from now on
@@ -308,7 +313,7 @@ class Parser(SectionReading):
         if not self._buffer and (self._mode == IN_TEXT or self._mode == IN_LEAD):
             self._stops = None
             return []
-        if self._mode == IN_LEAD and self._buffer[:1] not in self._plan.leading:
+        if self._mode == IN_LEAD and not self._leads(self._buffer[:1]):
             self._mode = IN_TEXT
         self._search.reset()
         self._advance(final=True)
@@ -407,18 +412,30 @@ class Parser(SectionReading):
 
     # In text: looking for an entry.
 
+    def _leads(self, character: str) -> bool:
+        """Whether a text that begins so must be looked at as one that does."""
+        return character in self._plan.leading or (character in _BLANKS and PROMPT in self._thoughts)
+
     def _in_lead(self, final: bool) -> bool:
-        """Where the text begins, behind a mark of the byte order, a marker may begin that the prompt has begun."""
+        """Where the text begins, behind a mark of the byte order, a marker may begin that the prompt has begun; behind
+        blanks the model may repeat the tag with which the prompt has opened a thought.
+        """
         leads, buffer = self._plan.leads, self._buffer
         if not self._base and not self._at and buffer[0] == BYTE_ORDER_MARK:
-            self._text_start = self._at = 1
+            self._text_start = self._thought_start = self._at = 1
             self._show(1)
             if len(buffer) == 1 and not final:
                 return False
         at = self._at
+        behind = len(buffer) - len(buffer[at:].lstrip(_BLANKS)) if PROMPT in self._thoughts else at
+        self._thought_start = self._base + behind
         if leads is not None and leads.match(buffer, at) is not None:
             self._hit = at
         elif leads is not None and not final and leads.may_match(buffer, at):
+            return False
+        elif behind == len(buffer) and not final:
+            self._show(behind)
+            self._at = behind
             return False
         self._mode = IN_TEXT
         return True
@@ -552,7 +569,7 @@ class Parser(SectionReading):
         opener = entry.kind == "opener"
         if opener and context is not None:
             rest = self._buffer[end : end + BLANKS_LIMIT]
-            behind = end + len(rest) - len(rest.lstrip(" \t\r\n"))
+            behind = end + len(rest) - len(rest.lstrip(_BLANKS))
             if behind == len(self._buffer) and not final and len(rest) < BLANKS_LIMIT:
                 self._show(hit)
                 return -1
@@ -582,19 +599,22 @@ class Parser(SectionReading):
     def _tag(self, entry: Entry, found: re.Match[str], context: Context | None) -> bool:
         """Read a tag, which opens or closes reasoning, or neither; return whether it is one: in code it is text.
 
-        In code within reasoning only what opens or closes is one: else what follows it would stand in code no more.
+        In code within reasoning one closes that, as code may never end in a thought; but not where it is spoken of.
         """
         thoughts, way = self._thoughts, found.lastgroup
-        if context is not None and (self._channel == "content" or way not in ("opens", "closes")):
-            return False
-        if way == "opens" and PROMPT in thoughts and self._base + found.start() == self._text_start:
+        if context is not None:
+            spoken = 1 if way == "opens" else -1 if way == "closes" and self._mentioned else 0
+            if self._channel == "content" or spoken or way != "closes":
+                self._mentioned += spoken if self._channel == "reasoning" else 0
+                return False
+        if way == "opens" and PROMPT in thoughts and self._base + found.start() == self._thought_start:
             thoughts.clear()  # the model repeats the tag that the prompt has opened
         self._show(found.start())
         if way is not None:
             self._think(way, entry)
         self._markup(found.start(), found.end())
         self._contexts.reset()
-        self._quoted = 0
+        self._quoted = self._mentioned = 0
         return True
 
     def _think(self, way: str, tag: Entry) -> None:

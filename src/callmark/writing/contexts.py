@@ -37,24 +37,30 @@ def closed(text: str, row: Dialect) -> str:
     # `at` is where the current line begins, `looked` how far it was looked at, `done` how far the text is written.
     at = looked = int(text.startswith(BYTE_ORDER_MARK))
     is_code = False  # whether that line is a quote, or holds what may be code
+    mentioned = 0  # tags in code that would open a thought in a thought, and have none there that closes it
     pieces = []
     done = 0
     for tag in tags.finditer(text):
         start, end = tag.span()
-        if not opened:
-            line = lines.rfind("\n", looked, start) + 1
-            if line:
-                fence.read(lines[at : line - 1])
-                fence.begin(f"{lines[line:start]}.")
-                at = looked = line
-                is_code = False
-            is_code = is_code or _CODE.search(text, looked, start) is not None or QUOTE.match(lines, at) is not None
-            looked = start
-            if fence.run or is_code:  # there it is text, or would be if not for this backslash
+        line = lines.rfind("\n", looked, start) + 1
+        if line:
+            fence.read(lines[at : line - 1])
+            fence.begin(f"{lines[line:start]}.")
+            at = looked = line
+            is_code = False
+        is_code = is_code or _CODE.search(text, looked, start) is not None or QUOTE.match(lines, at) is not None
+        looked = start
+        way, kind = known.way(tag)
+        if fence.run or is_code:  # there it is text, or would be if not for this backslash
+            if not opened:
                 pieces += [text[done:start], tag[0] if fence.run else _broken(tag)]
                 done = end
                 continue
-        way, kind = known.way(tag)
+            if way == "o" or (way == "c" and mentioned and (fence.run or _in_code(lines[at:start]))):
+                mentioned += 1 if way == "o" else -1
+                pieces += [text[done:start], _broken(tag)]
+                done = end
+                continue
         if way == "a" and opened:
             return closed(tags.sub(_broken, text), row)  # whether it ends the thought, the code in that would tell
         if way == "c":
@@ -62,7 +68,7 @@ def closed(text: str, row: Dialect) -> str:
         elif way == "o":
             mirrored.setdefault(kind, [])[opened.get(kind, 0) :] = [f"{tag[0][0]}/{tag[0][1:]}"]
             open_thought(opened, kind)
-        fence, at, looked, is_code = _Fence(), end, end, False  # behind a tag a new line begins
+        fence, at, looked, is_code, mentioned = _Fence(), end, end, False, 0  # behind a tag a new line begins
     closers = [closer for kind in reversed(opened) for closer in reversed(mirrored[kind][: opened[kind]])]
     if not all((found := tags.fullmatch(closer)) and known.way(found)[0] == "c" for closer in closers):
         return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
@@ -82,6 +88,14 @@ def unopened(line: str, row: Dialect) -> str:
     line = _QUOTING.sub(lambda tag: tag[0] if _ends(tag) else broken(tag), line)
     found = FENCE.match(line)
     return f"{line[: found.start('run') + 1]}\\{line[found.start('run') + 1 :]}" if found else line
+
+
+def _in_code(line: str) -> bool:
+    """Whether what stands behind the beginning of a line is a quote or inline code, as reading has it."""
+    code = 0
+    for run in _RUN.findall(line):
+        code = len(run) if not code else 0 if len(run) == code else code
+    return bool(code) or QUOTE.match(line) is not None
 
 
 def _broken(tag: re.Match[str]) -> str:
