@@ -53,6 +53,13 @@ def load() -> dict[str, dict[str, Any]]:
 
 CASES = load()
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+GOOD = {
+    key: case
+    for key, case in CASES.items()
+    if case.get("calls")
+    and len(case["input"]) <= 300
+    and not (case.get("malformed") or case.get("notices") or any(call.get("repairs") for call in case["calls"]))
+}
 
 
 def same_json(value: Any) -> str:
@@ -131,6 +138,14 @@ def test_every_single_cut_is_invisible(case):
     expected = joined(whole(text, **options))
     for cut, events in every_single_cut(text, **options):
         assert joined(events) == expected, f"cut at {cut}"
+
+
+@pytest.mark.parametrize("case", GOOD.values(), ids=GOOD.keys())
+def test_what_is_cut_is_unclosed_or_text_but_never_wrong(case):
+    text = case["input"]
+    for end in range(1, len(text)):
+        broken = [event for event in whole(text[:end], **case["options"]) if isinstance(event, Malformed)]
+        assert {event.code for event in broken} <= {"unclosed-marker"}, text[:end]
 
 
 @each_case

@@ -40,7 +40,7 @@ from callmark.reading.calls import (
 )
 from callmark.reading.contexts import Context
 from callmark.reading.diagnosis import unclosed_string
-from callmark.reading.entries import Entry
+from callmark.reading.entries import Entry, section_heads
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
@@ -56,7 +56,7 @@ from callmark.reading.options import (
 )
 from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern
 from callmark.reading.pieces import TOGETHER
-from callmark.reading.scanner import plan
+from callmark.reading.scanner import TOLD_BY, plan
 from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
 from callmark.reading.status import DONE, HELD, OPEN
@@ -334,7 +334,7 @@ class Parser(SectionReading):
             elif mode == IN_SECTION:
                 more = self._in_section(final)
             elif mode == IN_BROKEN:
-                more = self._in_broken(final)
+                more = not (final and self._is_cut_in_its_head()) and self._in_broken(final)
             elif mode == IN_OVERFLOW:
                 more = self._in_overflow()
             elif mode == IN_BEHIND:
@@ -384,6 +384,18 @@ class Parser(SectionReading):
             return False
         reader.final = True
         return True
+
+    def _is_cut_in_its_head(self) -> bool:
+        """Whether the text ends within the head of a call that a shorter head seems to begin, and is wrong there."""
+        start = self._start - self._base
+        if start < 0 or len(self._buffer) - start > HOLD_LIMIT:
+            return False
+        heads: Sequence[Entry] = ()
+        if self._section is not None:
+            heads = section_heads(self._section, self._tolerant)
+        elif self._buffer[start] in self._plan.entries:
+            heads = self._plan.entries_at(self._buffer[start : start + TOLD_BY])
+        return any(head.kind != "refused" and head.pattern.may_match(self._buffer, start) for head in heads)
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""

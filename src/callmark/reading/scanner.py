@@ -35,7 +35,7 @@ from callmark.reading.patterns import (
 )
 
 _NOWHERE: Final = sys.maxsize
-_TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
+TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
 
 _REASONING: Final = Dialect(
     name="reasoning",
@@ -136,7 +136,7 @@ class Plan:
         return [entry for entry in self.entries[begin[0]] if _agree(entry.pattern.prefix, begin)]
 
     def _entry_in(self, text: str) -> Entry | None:
-        matched = _first(self.entries_at(text[:_TOLD_BY]), text, 0, final=False)
+        matched = _first(self.entries_at(text[:TOLD_BY]), text, 0, final=False)
         return None if matched is None else matched[0]
 
     def _goes_on(self, text: str) -> bool:
@@ -241,7 +241,7 @@ class _Beginnings:
             return True
         if self._vague is not None and self._vague.may_match(text, 0):
             return True
-        return any(pattern.may_match(text, 0) for pattern in self._told[text[:_TOLD_BY]])
+        return any(pattern.may_match(text, 0) for pattern in self._told[text[:TOLD_BY]])
 
     def _agreeing(self, begin: str) -> list[Pattern]:
         return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agree(pattern.prefix, begin)]
@@ -348,7 +348,7 @@ class Search:
             entry = self.plan.entry_in[buffer[hit:]]
             found = entry.pattern.match(buffer, hit) if entry is not None else None
             return None if entry is None or found is None else (entry, found)
-        entries = self.plan.entries_at(buffer[hit : hit + _TOLD_BY])
+        entries = self.plan.entries_at(buffer[hit : hit + TOLD_BY])
         if behind is not None:
             entries = [*entries[entries.index(behind) + 1 :], behind]
         return _first(entries, buffer, hit, final=final)
