@@ -265,15 +265,14 @@ def _fenced(fence: str) -> tuple[Form, ...]:
     return (
         Form(
             head=rf"{fence}(?:tool_call|tool_code)[ \t]{{0,16}}+\r?\n{{ws}}(?=\{{)",
-            loose_heads=(
-                rf"{fence}[ \t]{{0,4}}+(?i:tool_calls?|tool_code|function_calls?)[ \t]{{0,16}}+\r?\n{{ws}}(?=\{{)",
-            ),
+            loose_heads=(_calls_otherwise(fence) + r"(?=\{)",),
             loose_tail=_FURTHER,
             **one,
         ),
         Form(
             head=json + _FENCED_FIRST,
             loose_heads=(json + _WRAPPED_FIRST, _json_otherwise(fence) + _FENCED_FIRST),
+            loose_tail=_FURTHER,
             **one,
         ),
         _fenced_list(fence, json),
@@ -283,6 +282,11 @@ def _fenced(fence: str) -> tuple[Form, ...]:
 def _json_otherwise(fence: str) -> str:
     """Return the pattern that opens a code fence of JSON in another spelling."""
     return rf"{fence}[ \t]{{0,4}}+(?i:json)[ \t]{{0,16}}+\r?\n{{ws}}"
+
+
+def _calls_otherwise(fence: str) -> str:
+    """Return the pattern that opens a code fence of calls in any spelling."""
+    return rf"{fence}[ \t]{{0,4}}+(?i:tool_calls?|tool_code|function_calls?)[ \t]{{0,16}}+\r?\n{{ws}}"
 
 
 def _fenced_list(fence: str, json: str, **more: Any) -> Form:
@@ -1493,7 +1497,9 @@ _ROWS: tuple[Dialect, ...] = (
         source="recorded outputs of small models",
         forms=tuple(form for fence in _FENCES for form in _fenced(fence)),
         variants=tuple(
-            _fenced_list(fence, _json_otherwise(fence), repairs=("opener-spelling",)) for fence in _FENCES
+            _fenced_list(fence, other, repairs=("opener-spelling",))
+            for fence in _FENCES
+            for other in (_json_otherwise(fence), _calls_otherwise(fence))
         ),
         writing=Writing(
             call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',

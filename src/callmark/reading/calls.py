@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -235,6 +235,8 @@ class CallReading:
             name=self._name,
             opened=json[last + 1 :] if in_string else "",
         )
+        if isinstance(self._reader, EnvelopeReader) and self._tools:
+            self._reader.tools = self._tools
         self._mode = IN_CALL
 
     def _hand_over_pairs(self, reader: PairsReader) -> None:
@@ -491,11 +493,13 @@ class CallReading:
             begin += 1
         while begin < behind and raw[behind - 1] in _BLANKS:
             behind -= 1
-        self._end_call(end, raw, begin, behind)
+        beside = reader.beside if isinstance(reader, EnvelopeReader) else ()
+        self._end_call(end, raw, begin, behind, beside)
 
-    def _end_call(self, end: int, raw: str, begin: int, behind: int) -> None:
+    def _end_call(self, end: int, raw: str, begin: int, behind: int, beside: Sequence[str] = ()) -> None:
         """The marker `raw` is complete: decode its arguments, whose text stands between two of its indexes, or nowhere.
 
+        `beside`: keys of members beside them, of which none may be a parameter that the tool requires and they lack.
         A long call takes memory for little more than what it leaves behind: no text is copied before it is needed.
         """
         source = raw[begin:behind] if self._json is None else ""
@@ -508,6 +512,13 @@ class CallReading:
             if error.key is not None:
                 expected = f"expected each key once, found {quoted(error.key[:80])} twice"
             self._malformed(end, error.code, expected, "", raw)
+            self._leave(end)
+            return
+        parameters = self._parameters() if beside else None
+        astray = [key for key in beside if parameters is not None and key not in value and key in parameters.required]
+        if astray:
+            expected = f"expected all arguments in one object, found {quoted(astray[0][:80])} beside it"
+            self._malformed(end, "bad-arguments", expected, "", raw)
             self._leave(end)
             return
         source = source or raw[begin:behind]

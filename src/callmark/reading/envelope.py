@@ -42,7 +42,8 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_key", "_key_span", "_mixed",
-        "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "final", "tools",
+        "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "beside", "final",
+        "tools",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +64,7 @@ class EnvelopeReader(ValueReader):
         self._key = ""
         self._role = ""  # what the current member is: "name", "arguments", "id", "other" ...: see `_colon`
         self._roles: set[str] = set()
+        self.beside: list[str] = []  # keys of members that may be arguments of a given tool
         self._beside = False  # there are members that belong to arguments, or are them under an unknown key
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, Span] | None = None  # a name under a key in another spelling; that key's span
@@ -160,6 +162,8 @@ class EnvelopeReader(ValueReader):
                     self._mixed = True
             self._role = role
             self._live = role == "arguments"
+            if self.tools and role in ("beside", "other"):
+                self.beside.append(key)
             if role != "beside":
                 self._own.add(key)
             elif self._tolerant and self.tools and "arguments" not in self._roles:

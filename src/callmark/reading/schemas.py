@@ -164,6 +164,12 @@ class Parameters:
             return {"additionalProperties": members}
         return together(reached)
 
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """The names of the parameters that the tool requires."""
+        wanted = (key for one in self._said if isinstance(said := one.get("required"), list) for key in said)
+        return frozenset(key for key in wanted if isinstance(key, str))
+
     def lacks(self, key: str) -> bool:
         """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
         return bool(self._properties) and key not in self._properties and not self._others
@@ -174,9 +180,8 @@ class Parameters:
         Each is one of its parameters, none that it requires is missing, and none of `without`, which may be taken for
         something else, is one of them.
         """
-        wanted = [key for one in self._said if isinstance(said := one.get("required"), list) for key in said]
         known = self._properties
-        return all(key in known for key in keys) and all(key in keys for key in wanted) and not any(
+        return all(key in known for key in keys) and self.required <= {*keys} and not any(
             key in known for key in without
         )
 
