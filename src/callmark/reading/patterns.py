@@ -484,10 +484,11 @@ class Section:
             unlisted = f"|{blanks}(?:{expand(first.closer[listed.end() :])})" if listed else ""
             extra = f"(?:(?P<separator>{between})|{brackets})" if self.separated else brackets
             twice = between + between if self.separated else f"{blanks}[,;]{blanks}"
+            other_list = rf"|{blanks}\]{blanks},?{blanks}\[{blanks}" if listed else ""
             ways += [
                 f"(?P<closer>{extra}{blanks}(?:{closer}){unlisted})",
-                f"(?P<joined>{blanks}(?={heads}))" if self.separated else "(?P<joined>(?!))",
-                f"(?P<doubled>{twice}(?={heads}))|(?P<closed>{brackets}{line}(?={heads}))",
+                f"(?P<joined>{blanks}(?:;{blanks})?(?={heads}))" if self.separated else "(?P<joined>(?!))",
+                f"(?P<doubled>{twice}(?={heads}))|(?P<closed>(?:{brackets}{line}{other_list})(?={heads}))",
             ]
         else:
             ways += ["(?P<closer>(?!))", "(?P<joined>(?!))"]
