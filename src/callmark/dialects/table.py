@@ -1564,9 +1564,13 @@ _ROWS: tuple[Dialect, ...] = (
                 head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
                 loose_heads=(
                     *(
-                        rf"{stars}{word}{_COLON}{stars}[ \t]{{0,16}}+`?{{name}}`?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
-                        rf"[ \t]{{0,16}}+{stars}(?i:action input){_COLON}{stars}{{ws}}(?=\{{)"
-                        for stars, word in (("", "Action"), ("", "action"), (r"\*\*", "(?i:action)"))
+                        rf"{stars}{word}{colon}[ \t]{{0,16}}+`?{{name}}`?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
+                        rf"[ \t]{{0,16}}+{stars}(?i:action input){colon}{{ws}}(?=\{{)"
+                        for stars, word, colon in (
+                            ("", "Action", _COLON),
+                            ("", "action", _COLON),
+                            (r"\*\*", "(?i:action)", rf"(?:{_COLON}\*\*|\*\*{_COLON})"),
+                        )
                     ),
                     # For what is no object: a model that needs no tool may say so, or leave the line empty.
                     r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"

@@ -32,9 +32,12 @@ _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
 _TURN_ENDS: Final = (
     rf"(?={_WS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
-    r"|<(?:end_of_turn|eos)>|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>))"
+    r"|<(?:end_of_turn|eos|start_function_response)>|<｜(?:end▁of▁sentence|tool▁outputs▁begin)｜>"
+    r"|<\|END_OF_TURN_TOKEN\|>|<\|tool_response>))"
 )
-"""The end of a model's turn, as the token that says it: hosts leave it in the text, and nothing can follow it."""
+"""The end of a model's turn, as the token that says it, or begins results: hosts leave it in the text, and nothing of
+the turn can follow it.
+"""
 
 
 class Ending(NamedTuple):
