@@ -458,7 +458,8 @@ class Section:
     `between` what leads to the next call of a list, "" where they stand in none;
     `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
     `mended_last` the same where no more text comes;
-    `resume` what leads from a broken call to the next where a separator stands between them, None for no separator.
+    `resume` what leads from a broken call to the next where a separator stands between them, or to the end of a list
+    that more than its bracket closes; None for no separator.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:
@@ -501,7 +502,8 @@ class Section:
         self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
         no_more = rf"(?!{blanks}{members})" if bracket else ""
         self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
-        self.resume = Pattern(f"{brackets}(?={line}(?:{heads}))") if self.separated else None
+        ends = f"|{blanks}(?:{closer})" if listed else ""
+        self.resume = Pattern(f"{brackets}(?={line}(?:{heads}){ends})") if self.separated else None
         self._next_line = f"(?={line}(?:{heads}))" if ends_itself and not self.separated else ""
         self._behind: dict[int, Pattern] = {}
 
