@@ -553,6 +553,7 @@ TOOLS = {"get_weather": {"properties": {"city": {"type": "string"}, "days": {"ty
         {"functions": [{"name": n, "parameters": schema} for n, schema in TOOLS.items()], "function_call": "auto"},
         [{"type": "builtin_function", "function": {"name": n, "parameters": s}} for n, s in TOOLS.items()],
         {"tools": [{"toolSpec": {"name": n, "inputSchema": {"json": s}}} for n, s in TOOLS.items()]},
+        {"toolConfig": {"tools": [{"toolSpec": {"name": n, "inputSchema": {"json": s}}} for n, s in TOOLS.items()]}},
         [{"toolSpec": {"name": name, "inputSchema": {"json": schema}}} for name, schema in TOOLS.items()],
         [SimpleNamespace(name=name, parameters=schema) for name, schema in TOOLS.items()],
         ({"name": name, "parameters": schema} for name, schema in TOOLS.items()),

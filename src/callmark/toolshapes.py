@@ -78,7 +78,8 @@ def listed(tools: Any) -> list[Any]:
 def _held(tools: Any) -> list[Any] | None:
     """Return the list of tools that a reply or a request holds, None for any other: no schema is a list."""
     reply = _field(tools, "result") if isinstance(_field(tools, "jsonrpc"), str) else tools
-    return next((held for key in _LISTS if isinstance(held := _field(reply, key), list)), None)
+    holders = (reply, _field(reply, "toolConfig"))  # the second is Bedrock's
+    return next((held for one in holders for key in _LISTS if isinstance(held := _field(one, key), list)), None)
 
 
 def _hosted(tool: Any) -> str:
