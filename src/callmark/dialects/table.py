@@ -23,10 +23,11 @@ _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a
     + _TOOL + r"{few},{ws}\"arguments\"{few}:)"
 ).replace("{few}", _FEW)  # fmt: skip
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
+_SOME = r"[ \t\r\n]{0,32}+"
 _NO_SCHEMA = (  # an object, but none like {"type": "object", "properties": ...: so a definition goes on, not a call
-    r"\{{ws}(?:[^\" \t\r\n]|\"(?:[^t]|t[^y]|ty[^p]|typ[^e]|type[^\"])|\"type\"{few}:{few}(?:[^\" \t\r\n]|"
-    r"\"(?:[^o]|o[^b])|\"object\"{few}(?:\}|,{ws}\"(?:[^p]|p[^r]|pr[^o]|pro[^p]|prop[^e]))))"
-).replace("{few}", _FEW)
+    r"\{{some}(?:[^\" \t\r\n]|\"(?:[^t]|t[^y]|ty[^p]|typ[^e]|type[^\"])|\"type\"{few}:{few}(?:[^\" \t\r\n]|"
+    r"\"(?:[^o]|o[^b])|\"object\"{few}(?:\}|,{some}\"(?:[^p]|p[^r]|pr[^o]|pro[^p]|prop[^e]))))"
+).replace("{few}", _FEW).replace("{some}", _SOME)
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
