@@ -23,11 +23,6 @@ _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a
     + _TOOL + r"{few},{ws}\"arguments\"{few}:)"
 ).replace("{few}", _FEW)  # fmt: skip
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
-_SOME = r"[ \t\r\n]{0,32}+"
-_NO_SCHEMA = (  # an object, but none like {"type": "object", "properties": ...: so a definition goes on, not a call
-    r"\{{some}(?:[^\" \t\r\n]|\"(?:[^t]|t[^y]|ty[^p]|typ[^e]|type[^\"])|\"type\"{few}:{few}(?:[^\" \t\r\n]|"
-    r"\"(?:[^o]|o[^b])|\"object\"{few}(?:\}|,{some}\"(?:[^p]|p[^r]|pr[^o]|pro[^p]|prop[^e]))))"
-).replace("{few}", _FEW).replace("{some}", _SOME)
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
@@ -379,12 +374,11 @@ _ROWS: tuple[Dialect, ...] = (
                 begins="{",
                 head=(
                     r"(?=\{{ws}\"name\"{ws}:{ws}\"(?P<tool>[^\"\\\r\n]{1,128}+)\"{ws},"
-                    r"{ws}\"(?:arguments|parameters)\"{ws}:{ws}" + _NO_SCHEMA + ")"
+                    r"{ws}\"(?:arguments|parameters)\"{ws}:{ws}\{)"
                 ),
                 body="envelope",
                 **_BARE,
             ),
-            Form(begins="{", head=_TYPED_FIRST.removesuffix(")") + "{ws}" + _NO_SCHEMA + ")", body="envelope", **_BARE),
             Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **_BARE),
             Form(
                 head=(
@@ -985,7 +979,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="envelope",
                 repairs=("missing-opener", "missing-closer"),
             ),
-            _list_of(_BARE_LIST.removesuffix(")") + "{ws}" + _NO_SCHEMA + ")", r"{ws}\]", begins="[", **_BARE),
+            _list_of(_BARE_LIST, r"{ws}\]", begins="[", **_BARE),
         ),
         tags=(
             r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
