@@ -21,6 +21,7 @@ from callmark.events import (
     CallStart,
     Channel,
     Event,
+    JsonValue,
     Malformed,
     Markup,
     Notice,
@@ -302,7 +303,7 @@ class CallReading:
                 return -1
             named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
             name = name or named
-        if end - at > self._limits.arguments:
+        if end - at > self._limits.arguments or (self._tools and self._no_arguments(name, value)):
             return -1
         raw = buffer[start:end]
         index = self._index
@@ -514,10 +515,8 @@ class CallReading:
             self._malformed(end, error.code, expected, "", raw)
             self._leave(end)
             return
-        parameters = self._parameters() if beside else None
-        astray = [key for key in beside if parameters is not None and key not in value and key in parameters.required]
-        if astray:
-            expected = f"expected all arguments in one object, found {quoted(astray[0][:80])} beside it"
+        expected = self._no_arguments(self._name or "", value, beside) if self._tools else ""
+        if expected:
             self._malformed(end, "bad-arguments", expected, "", raw)
             self._leave(end)
             return
@@ -535,6 +534,19 @@ class CallReading:
         self._leave(end)
         if self._mode == IN_TEXT:
             self._look_behind(self._entry)
+
+    def _no_arguments(self, name: str, value: JsonValue, beside: Sequence[str] = ()) -> str:
+        """Return why a given tool takes no such arguments, with members of these keys beside them; "" where it may."""
+        defined = "properties" in value and value.get("type") == "object"
+        parameters = self._tools.get(name) if self._tools and (beside or defined) else None
+        if parameters is None:
+            return ""
+        astray = next((key for key in beside if key not in value and key in parameters.required), None)
+        if astray is not None:
+            return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
+        if defined and parameters.lacks("properties"):
+            return "expected arguments, found a schema, as the definition of a tool has it"
+        return ""
 
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""
