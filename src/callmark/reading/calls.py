@@ -537,6 +537,8 @@ class CallReading:
 
     def _no_arguments(self, name: str, value: JsonValue, beside: Sequence[str] = ()) -> str:
         """Return why a given tool takes no such arguments, with members of these keys beside them; "" where it may."""
+        if not isinstance(value, dict):
+            return ""
         defined = "properties" in value and value.get("type") == "object"
         parameters = self._tools.get(name) if self._tools and (beside or defined) else None
         if parameters is None:
