@@ -407,7 +407,7 @@ class Patterns:
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in derived.tolerated_heads(form))
         around = (form.head, form.tail, form.parameter, form.value_end, *form.loose_heads, *form.loose_parameters)
-        self._fenced = any("`" in text for text in around)
+        self._fenced = any(map(_FENCE_RUN.search, around))
         self.refused = tuple(Pattern(expand(text)) for text in derived.refused_heads(form))
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
