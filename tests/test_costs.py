@@ -232,6 +232,16 @@ def test_a_turn_of_a_conversation_costs_the_same_however_many_there_are_and_howe
     assert cost[100, 20] - cost[100, 1] <= 1.1 * (cost[10, 20] - cost[10, 1])
 
 
+@pytest.mark.parametrize("unit", ["<think>``</think>", "``<think>", "<think>`</think>` ", "` <think> ` </think>"])
+def test_what_a_thought_says_of_its_tags_is_guarded_in_linear_time(unit):
+    def guard(number):
+        call = {"type": "function", "id": "c1", "function": {"name": "f", "arguments": "{}"}}
+        render_history([{"role": "assistant", "content": f"<think>`{unit * number}", "tool_calls": [call]}])
+
+    guard(1)  # what is compiled is compiled
+    assert opcodes(partial(guard, 800)) <= 9 * opcodes(partial(guard, 100))
+
+
 HEADS = {  # of a call whose value dies of its first characters, with what would end it
     "toolify": ("<function_call><tool>f</tool><args_json>", "</args_json></function_call>"),
     "toolify-more": ("<function_call><tool>f</tool><args_json>{} x", "</args_json></function_call>"),

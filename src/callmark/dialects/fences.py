@@ -1,4 +1,4 @@
-"""Where code fences and block quotes begin and end: CommonMark's rules, said once for reading and for writing.
+"""Where code and block quotes begin and end: CommonMark's rules, said once for reading and for writing.
 
 - A line that begins with `>` is a block quote.
 - A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
@@ -48,6 +48,14 @@ def fence_behind(line: str, runs: int, run: str, column: int) -> tuple[str, int]
         return (found["run"], len(before)) if runs == 1 or found["run"][0] == "~" else ("", 0)
     closes = found.end() == len(shown) and found["run"].startswith(run) and not before.strip()
     return ("", 0) if closes and len(before) <= column + INDENT else (run, column)
+
+
+def code_behind(code: int, run: int) -> int:
+    """Return the length of the run of backticks that has opened the inline code which is open behind another run.
+
+    code, run   that length before it, 0 for no such code; the length of the other run, on the same line
+    """
+    return run if not code else 0 if run == code else code
 
 
 def leaves_item(line: str, column: int) -> bool:

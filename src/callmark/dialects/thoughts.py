@@ -1,6 +1,6 @@
 """A model's thoughts: the tags around them, and what these open and close, said once for reading and for writing.
 
-- The tags of a dialect are of one kind, and so are those of dialects that share one; THOUGHT_TAGS are many.
+- The tags of a dialect are of one kind, and so are those of dialects that share one. Each of THOUGHT_TAGS is a kind.
 - A tag closes a thought of its own kind: another model's is something to think about. Where none is open, one of
   THOUGHT_TAGS closes the innermost of these, as models confuse them, and each tag what the prompt has opened, of which
   nobody knows the tag.
@@ -55,12 +55,21 @@ def open_thought(thoughts: Thoughts, kind: str) -> None:
 def close_thought(thoughts: Thoughts, kind: str) -> None:
     """A tag of that kind closes a thought, if one is open that it can close."""
     if kind not in thoughts:
-        like = [other for other in thoughts if other in THOUGHT_TAGS] if kind in THOUGHT_TAGS else []
-        kind = like[-1] if like else PROMPT
+        alike = [other for other in thoughts if {kind, other} <= {*THOUGHT_TAGS}]
+        kind = alike[-1] if alike else PROMPT
     if thoughts.get(kind, 0) > 1:
         thoughts[kind] -= 1
     else:
         end_thoughts(thoughts, kind)
+
+
+def mention(mentioned: int, way: str | None) -> int:
+    """A tag stands in code within a thought: return how many are mentioned there and not closed; -1 where it is none of
+    them, and closes the thought, as code may never end in one.
+
+    mentioned, way   how many were before it; what it does, one of TAG_GROUPS or nothing
+    """
+    return mentioned + {"opens": 1, "closes": -1}.get(way or "", 0)
 
 
 def end_thoughts(thoughts: Thoughts, kind: str) -> None:

@@ -14,7 +14,16 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from callmark.dialects.fences import FENCE, FENCE_LINE, INDENT, LINE_LIMIT, QUOTE, fence_behind, leaves_item
+from callmark.dialects.fences import (
+    FENCE,
+    FENCE_LINE,
+    INDENT,
+    LINE_LIMIT,
+    QUOTE,
+    code_behind,
+    fence_behind,
+    leaves_item,
+)
 
 Context = Literal["fence", "code", "quote"]
 
@@ -205,10 +214,7 @@ class Contexts:
     def _end_run(self) -> None:
         if self._ticks:
             self._runs += 1
-            if not self._code:
-                self._code = self._ticks
-            elif self._code == self._ticks:
-                self._code = 0
+            self._code = code_behind(self._code, self._ticks)
             self._ticks = 0
 
     def _end_line(self) -> None:

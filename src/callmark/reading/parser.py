@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from callmark.dialects.fences import BYTE_ORDER_MARK
 from callmark.dialects.limits import check_nonce
-from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, open_thought
+from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, mention, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
     ArgumentsDelta,
@@ -143,7 +143,7 @@ class Parser(SectionReading):
         if starts_in_reasoning:
             open_thought(self._thoughts, PROMPT)
             self._channel = "reasoning"
-        self._mentioned = 0  # tags that open thoughts, but stand in code in one: how many none has closed there
+        self._mentioned = 0  # tags in code that stands in a thought: see `mention`
         self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
         self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
         self._left_place = -1
@@ -425,7 +425,7 @@ class Parser(SectionReading):
     # In text: looking for an entry.
 
     def _leads(self, character: str) -> bool:
-        """Whether a text that begins so must be looked at as one that does."""
+        """Whether `_in_lead` looks for something that begins with this character."""
         return character in self._plan.leading or (character in _BLANKS and PROMPT in self._thoughts)
 
     def _in_lead(self, final: bool) -> bool:
@@ -615,9 +615,9 @@ class Parser(SectionReading):
         """
         thoughts, way = self._thoughts, found.lastgroup
         if context is not None:
-            spoken = 1 if way == "opens" else -1 if way == "closes" and self._mentioned else 0
-            if self._channel == "content" or spoken or way != "closes":
-                self._mentioned += spoken if self._channel == "reasoning" else 0
+            mentioned = mention(self._mentioned, way) if thoughts else 0
+            if mentioned >= 0:
+                self._mentioned = mentioned
                 return False
         if way == "opens" and PROMPT in thoughts and self._base + found.start() == self._thought_start:
             thoughts.clear()  # the model repeats the tag that the prompt has opened

@@ -9,12 +9,27 @@ import re
 from functools import lru_cache
 
 from callmark.dialects import Dialect, dialects
-from callmark.dialects.fences import BYTE_ORDER_MARK, FENCE, QUOTE, QUOTING_TAG, fence_behind, leaves_item
+from callmark.dialects.fences import (
+    BYTE_ORDER_MARK,
+    FENCE,
+    QUOTE,
+    QUOTING_TAG,
+    code_behind,
+    fence_behind,
+    leaves_item,
+)
 from callmark.dialects.notation import expand
-from callmark.dialects.thoughts import THOUGHT_TAGS, Thoughts, close_thought, kinds_of_thoughts, open_thought
+from callmark.dialects.thoughts import (
+    TAG_GROUPS,
+    THOUGHT_TAGS,
+    Thoughts,
+    close_thought,
+    kinds_of_thoughts,
+    mention,
+    open_thought,
+)
 from callmark.dialects.values import is_json
 
-_CODE = re.compile("`|~~~")
 _RUN = re.compile("`+")
 _QUOTING = re.compile(QUOTING_TAG)
 _QUOTED = re.compile(r"[^`~<>\[]*+</(?i:pre|code)>")
@@ -36,8 +51,8 @@ def closed(text: str, row: Dialect) -> str:
     fence = _Fence()
     # `at` is where the current line begins, `looked` how far it was looked at, `done` how far the text is written.
     at = looked = int(text.startswith(BYTE_ORDER_MARK))
-    is_code = False  # whether that line is a quote, or holds what may be code
-    mentioned = 0  # tags in code that would open a thought in a thought, and have none there that closes it
+    code = 0  # the length of the run that has opened inline code on that line
+    mentioned = 0  # tags in code that stands in a thought
     pieces = []
     done = 0
     for tag in tags.finditer(text):
@@ -47,30 +62,27 @@ def closed(text: str, row: Dialect) -> str:
             fence.read(lines[at : line - 1])
             fence.begin(f"{lines[line:start]}.")
             at = looked = line
-            is_code = False
-        is_code = is_code or _CODE.search(text, looked, start) is not None or QUOTE.match(lines, at) is not None
+            code = 0
+        for run in _RUN.findall(lines, looked, start):
+            code = code_behind(code, len(run))
         looked = start
         way, kind = known.way(tag)
-        if fence.run or is_code:  # there it is text, or would be if not for this backslash
-            if not opened:
-                pieces += [text[done:start], tag[0] if fence.run else _broken(tag)]
+        if fence.run or code or _is_quoting(lines, at):
+            mentioned = mention(mentioned, way) if opened else 0
+            if mentioned >= 0:  # there it is text, or would be if not for this backslash
+                pieces += [text[done:start], tag[0] if fence.run and not opened else _broken(tag)]
                 done = end
                 continue
-            if way == "o" or (way == "c" and mentioned and (fence.run or _in_code(lines[at:start]))):
-                mentioned += 1 if way == "o" else -1
-                pieces += [text[done:start], _broken(tag)]
-                done = end
-                continue
-        if way == "a" and opened:
-            return closed(tags.sub(_broken, text), row)  # whether it ends the thought, the code in that would tell
-        if way == "c":
+        if way == "answers" and opened:
+            return closed(tags.sub(_broken, text), row)  # whether it ends the thought, the other kinds would tell
+        if way == "closes":
             close_thought(opened, kind)
-        elif way == "o":
+        elif way == "opens":
             mirrored.setdefault(kind, [])[opened.get(kind, 0) :] = [f"{tag[0][0]}/{tag[0][1:]}"]
             open_thought(opened, kind)
-        fence, at, looked, is_code, mentioned = _Fence(), end, end, False, 0  # behind a tag a new line begins
+        fence, at, looked, code, mentioned = _Fence(), end, end, 0, 0  # behind a tag a new line begins
     closers = [closer for kind in reversed(opened) for closer in reversed(mirrored[kind][: opened[kind]])]
-    if not all((found := tags.fullmatch(closer)) and known.way(found)[0] == "c" for closer in closers):
+    if not all((found := tags.fullmatch(closer)) and known.way(found)[0] == "closes" for closer in closers):
         return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
     fence.read(f"{lines[at:]}\n.")  # behind which a line that is not indented follows
     text = "".join([*pieces, text[done:]])
@@ -90,12 +102,10 @@ def unopened(line: str, row: Dialect) -> str:
     return f"{line[: found.start('run') + 1]}\\{line[found.start('run') + 1 :]}" if found else line
 
 
-def _in_code(line: str) -> bool:
-    """Whether what stands behind the beginning of a line is a quote or inline code, as reading has it."""
-    code = 0
-    for run in _RUN.findall(line):
-        code = len(run) if not code else 0 if len(run) == code else code
-    return bool(code) or QUOTE.match(line) is not None
+def _is_quoting(lines: str, at: int) -> bool:
+    """Whether the line that begins at index `at` is a block quote, or opens a fence of tildes: the whole of it does."""
+    fence = FENCE.match(lines, at)
+    return QUOTE.match(lines, at) is not None or (fence is not None and fence["run"][0] == "~")
 
 
 def _broken(tag: re.Match[str]) -> str:
@@ -121,18 +131,17 @@ class _Tags:
         patterns = [*dict.fromkeys([*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)])]
         self._kinds = [kinds.get(pattern, "") for pattern in patterns]
         numbered = (
-            re.sub(r"\(\?P<([oca])(?:pens|loses|nswers)>", rf"(?P<\g<1>{number}>", expand(pattern))
+            re.sub(rf"\(\?P<({'|'.join(TAG_GROUPS)})>", rf"(?P<\g<1>{number}>", expand(pattern))
             for number, pattern in enumerate(patterns)
         )
         self.any = re.compile("|".join(numbered))
 
     def way(self, tag: re.Match[str]) -> tuple[str, str]:
-        """Return whether a tag opens a thought ("o"), closes one ("c") or begins an answer ("a"), and of which kind; ""
-        and "" for neither.
-        """
+        """Return what a tag does with thoughts, one of TAG_GROUPS, and of which kind; "" and "" for nothing."""
         for name, value in tag.groupdict().items():
-            if value is not None and re.fullmatch("[oca][0-9]+", name):
-                return name[0], self._kinds[int(name[1:])]
+            way = name.rstrip("0123456789")
+            if value is not None and way in TAG_GROUPS:
+                return way, self._kinds[int(name.removeprefix(way))]
         return "", ""
 
 
