@@ -494,7 +494,7 @@ class CallReading:
             begin += 1
         while begin < behind and raw[behind - 1] in _BLANKS:
             behind -= 1
-        beside = reader.beside if isinstance(reader, EnvelopeReader) else ()
+        beside = reader.keys_beside if isinstance(reader, EnvelopeReader) else ()
         self._end_call(end, raw, begin, behind, beside)
 
     def _end_call(self, end: int, raw: str, begin: int, behind: int, beside: Sequence[str] = ()) -> None:
@@ -515,14 +515,14 @@ class CallReading:
             self._malformed(end, error.code, expected, "", raw)
             self._leave(end)
             return
-        expected = self._no_arguments(self._name or "", value, beside) if self._tools else ""
+        name = self._name or ""
+        expected = self._no_arguments(name, value, beside)
         if expected:
             self._malformed(end, "bad-arguments", expected, "", raw)
             self._leave(end)
             return
         source = source or raw[begin:behind]
         span = Span(self._start, self._base + end)
-        name = self._name or ""
         self._events.append(
             Call(span, raw, self._index, name, value, source, self._entry.name, self._repairs, self._id)
         )
@@ -537,16 +537,13 @@ class CallReading:
 
     def _no_arguments(self, name: str, value: JsonValue, beside: Sequence[str] = ()) -> str:
         """Return why a given tool takes no such arguments, with members of these keys beside them; "" where it may."""
-        if not isinstance(value, dict):
-            return ""
-        defined = "properties" in value and value.get("type") == "object"
-        parameters = self._tools.get(name) if self._tools and (beside or defined) else None
-        if parameters is None:
+        parameters = self._tools.get(name) if self._tools else None
+        if parameters is None or not isinstance(value, dict):
             return ""
         astray = next((key for key in beside if key not in value and key in parameters.required), None)
         if astray is not None:
             return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
-        if defined and parameters.lacks("properties"):
+        if value.get("type") == "object" and "properties" in value and parameters.lacks("properties"):
             return "expected arguments, found a schema, as the definition of a tool has it"
         return ""
 

@@ -42,8 +42,8 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_key", "_key_span", "_mixed",
-        "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "beside", "final",
-        "tools",
+        "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "final",
+        "keys_beside", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -64,10 +64,10 @@ class EnvelopeReader(ValueReader):
         self._key = ""
         self._role = ""  # what the current member is: "name", "arguments", "id", "other" ...: see `_colon`
         self._roles: set[str] = set()
-        self.beside: list[str] = []  # keys of members that may be arguments of a given tool
+        self.keys_beside: list[str] = []  # of members that may be arguments of a given tool
         self._beside = False  # there are members that belong to arguments, or are them under an unknown key
         self._key_span = Span(start, start)  # of the current member's key
-        self._other_name: tuple[str, Span] | None = None  # a name under a key in another spelling; that key's span
+        self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
         self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
         self._others = 0  # how many members may be them
         self._mixed = False  # whether a member has such a key
@@ -163,7 +163,7 @@ class EnvelopeReader(ValueReader):
             self._role = role
             self._live = role == "arguments"
             if self.tools and role in ("beside", "other"):
-                self.beside.append(key)
+                self.keys_beside.append(key)
             if role != "beside":
                 self._own.add(key)
             elif self._tolerant and self.tools and "arguments" not in self._roles:
@@ -248,13 +248,14 @@ class EnvelopeReader(ValueReader):
         """The envelope ends: what stood under other keys is its name and its arguments where nothing else is."""
         if self._other_name is not None:
             if self.name is None:
-                name, key = self._other_name
-                self._insert("key-spelling", key)
+                name, _, span = self._other_name
+                self._insert("key-spelling", span)
                 self.name = name.strip(" ") or None
                 if self.name != name:
-                    self._insert("odd-blank", key)
+                    self._insert("odd-blank", span)
             else:
                 self._beside = True
+                self.keys_beside.append(self._other_name[1])
         if self._other is not None and self._others == 1 and "arguments" not in self._roles:
             written_json, key, place = self._other
             self.out += written_json
@@ -329,7 +330,7 @@ class EnvelopeReader(ValueReader):
         if "\\" in text:
             text = self._unmarked(json.loads(f'"{text}"'))
         if self._role == "other name":
-            self._other_name = (text, self._key_span) if 0 < len(text) <= 128 else None
+            self._other_name = (text, self._key, self._key_span) if 0 < len(text) <= 128 else None
         elif self._role == "id":
             self.id = text
         else:
