@@ -451,7 +451,7 @@ class ParametersReader:
             expected = self._patterns.value_end
             if self._state == _CDATA:
                 expected = '"]]>"'
-            elif at >= 0 and piece.startswith(expected.strip('"'), at):
+            elif at >= 0 and self._patterns.closing_tag and piece.startswith(self._patterns.closing_tag, at):
                 expected = f"the closer of the marker behind {expected}"
             return self._die("bad-arguments", expected, read - self._base)
         return stop

@@ -309,7 +309,7 @@ class ValuePatterns:
     """The patterns of values between tags, of a form whose body is `parameters`.
 
     whole      whether one value is the whole of the arguments
-    value_end  what ends a value, in words
+    value_end  what ends a value, in words; `closing_tag`: literally, "" where it has several spellings
     spaced     whether blanks may stand behind a value
     stop       what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
     stops      finds in a chunk of a value that comes out as a string what does not pass as it is
@@ -332,8 +332,8 @@ class ValuePatterns:
         nested = anonymous(derived.breaks_values(form))
         self.whole = "(?P<key>" not in parameter
         stop = anonymous(form.value_end)
-        closing = literal(form.value_end)
-        self.value_end = f'"{closing}"' if closing else "the end of a value"
+        self.closing_tag = literal(form.value_end)
+        self.value_end = f'"{self.closing_tag}"' if self.closing_tag else "the end of a value"
         self.spaced = form.tail.startswith("{ws}") or form.parameter.startswith("{ws}")
         self.between = Pattern(f"(?P<tail>(?={anonymous(tail)}))|{parameter}")
         self.element = Pattern(parameter) if form.item else None
