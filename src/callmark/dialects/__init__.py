@@ -176,12 +176,12 @@ _OURS = frozenset(map(id, BUILTIN))  # rows live as long as the table
 def _sound(dialect: Dialect) -> Dialect:
     """Return the dialect once its row was checked. Raises DialectError."""
     if id(dialect) not in _OURS:
-        _check(dialect)
+        _check_once(dialect)
     return dialect
 
 
 @lru_cache(maxsize=64)
-def _check(dialect: Dialect) -> None:
+def _check_once(dialect: Dialect) -> None:
     """Check a row, which takes milliseconds, when it is first used: callmark's own rows are checked by its tests."""
     if not is_ours(dialect):
         check(dialect)

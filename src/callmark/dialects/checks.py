@@ -36,9 +36,7 @@ _INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks 
 
 
 def check(dialect: Dialect) -> None:
-    """Raise DialectError, which names dialect, form and field, where a field has another type, a repair is none, or
-    a pattern is none, or depends on how a text is cut.
-    """
+    """Raise DialectError for a row that reading or writing could not use, or could only misunderstand."""
     where = f"dialect {dialect.name}"
     try:
         msgspec.convert(msgspec.to_builtins(dialect), Dialect)
@@ -61,10 +59,9 @@ def check(dialect: Dialect) -> None:
 
 
 def _check_form(form: Form, where: str) -> None:
-    """Raise DialectError where fields do not go together, a pattern is none, or depends on how a text is cut, or a
-    repair is none.
+    """Raise DialectError where fields do not go together, or one holds no pattern, or no repair, that can be used.
 
-    It names the field, behind `where`, which tells the form.
+    `where` tells the form: the message names it, and the field.
     """
     _check_fields(form, where)
     _check_keys(form, where)
