@@ -565,7 +565,7 @@ def test_tools_in_any_usual_shape_type_and_bind_arguments(tools):
     assert parsed.problems == ()
 
 
-@pytest.mark.parametrize("name", ["tools", "functions", "toolSpec", "function", "result", "jsonrpc"])
+@pytest.mark.parametrize("name", ["tools", "functions", "toolSpec", "toolConfig", "function", "result", "jsonrpc"])
 def test_a_tool_may_be_named_like_what_holds_tools(name):
     """A list is no schema, nor has a schema a name of its own: with a schema in its place, such a key is a tool's."""
     for others in ({}, TOOLS):

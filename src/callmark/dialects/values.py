@@ -211,9 +211,10 @@ def _stop(form: Form) -> re.Pattern[str]:
     loose = [anonymous(pattern) for pattern in (*form.loose_parameters, derived.tolerated_tail(form)) if pattern]
     if loose:  # reading takes these for the end as well, in whatever tolerance
         others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")
-    if derived.tolerated_end(form):
+    tolerated = derived.tolerated_end(form)
+    if tolerated:
         behind = "|".join([*map(anonymous, derived.behind_values(form)), *loose])
-        others.append(f"{derived.tolerated_end(form)}(?={behind})")
+        others.append(f"{tolerated}(?={behind})")
     return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{derived.structure(form)})", *others]))
 
 
