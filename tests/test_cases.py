@@ -70,6 +70,7 @@ def same_json(value: Any) -> str:
 def test_there_are_cases():
     assert len(CASES) >= 300
     assert len({key.partition(":")[0] for key in CASES}) >= 17
+    assert len(GOOD) >= 900
 
 
 @each_case

@@ -546,6 +546,37 @@ def test_what_passes_in_a_chunk_of_a_string_is_the_content_of_one():
     assert len(passes) > 0.8 * len(content)
 
 
+def cut_calls(dialect):
+    """Return the calls of some arguments as a dialect writes them, each cut at every place."""
+    if dialect.writing is None:
+        return []
+    several = ({}, {"a": 1}, {"a": "x y", "b": [1, {"c": 2}]})
+    written = [render_call("first", arguments, dialect) for arguments in several]
+    return [text[:end] for text in written for end in range(1, len(text))]
+
+
+@each_dialect
+def test_what_is_cut_is_unclosed_and_never_wrong(dialect):
+    for text in cut_calls(dialect):
+        for listened in (dialect.name, ["default", dialect.name]):
+            broken = [event for event in parse(text, dialects=listened).problems if isinstance(event, Malformed)]
+            assert {event.code for event in broken} <= {"unclosed-marker"}, text
+
+
+@each_dialect
+def test_what_a_cut_call_has_swallowed_is_text_with_fences_and_code(dialect):
+    example, real = (render_call(name, {"k": "v"}, "call") for name in ("example", "real"))
+    quoted = (f"```\n{example}\n```\n", f"~~~\n{example}\n~~~\n", f"`{example}`.\n", f"> {example}\n")
+    for text in cut_calls(dialect):
+        if text.startswith("`"):
+            continue  # it opens a fence itself, which the one behind it closes
+        for code in quoted:
+            found = parse(f"{text}\n\nThe form is\n\n{code}\n{real}", dialects=["default", dialect.name])
+            names = [call.name for call in found.calls if call.name != "first"]  # which may lack but its closer
+            takes_the_rest = any(event.code == "unclosed-marker" for event in found.problems)
+            assert names == ([] if takes_the_rest else ["real"]), text
+
+
 @pytest.mark.parametrize("cut_one", [row.name for row in dialects() if any(map(derived.foreign, row.forms))])
 def test_no_closer_of_a_call_in_another_dialect_ends_a_value_that_was_cut(cut_one):
     first = render_call("first", {"a": "Oslo is fine"}, cut_one)
