@@ -21,7 +21,6 @@ from callmark.events import (
     CallStart,
     Channel,
     Event,
-    JsonValue,
     Malformed,
     Markup,
     Notice,
@@ -303,7 +302,8 @@ class CallReading:
                 return -1
             named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
             name = name or named
-        if end - at > self._limits.arguments or (self._tools and self._no_arguments(name, value)):
+        tool = self._tools.get(name) if self._tools else None
+        if end - at > self._limits.arguments or (tool is not None and tool.refusal(value)):
             return -1
         raw = buffer[start:end]
         index = self._index
@@ -516,9 +516,10 @@ class CallReading:
             self._leave(end)
             return
         name = self._name or ""
-        expected = self._no_arguments(name, value, beside)
-        if expected:
-            self._malformed(end, "bad-arguments", expected, "", raw)
+        parameters = self._parameters()
+        refusal = parameters.refusal(value, beside) if parameters is not None else ""
+        if refusal:
+            self._malformed(end, "bad-arguments", refusal, "", raw)
             self._leave(end)
             return
         source = source or raw[begin:behind]
@@ -534,18 +535,6 @@ class CallReading:
         self._leave(end)
         if self._mode == IN_TEXT:
             self._look_behind(self._entry)
-
-    def _no_arguments(self, name: str, value: JsonValue, beside: Sequence[str] = ()) -> str:
-        """Return why a given tool takes no such arguments, with members of these keys beside them; "" where it may."""
-        parameters = self._tools.get(name) if self._tools else None
-        if parameters is None or not isinstance(value, dict):
-            return ""
-        astray = next((key for key in beside if key not in value and key in parameters.required), None)
-        if astray is not None:
-            return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
-        if value.get("type") == "object" and "properties" in value and parameters.lacks("properties"):
-            return "expected arguments, found a schema, as the definition of a tool has it"
-        return ""
 
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""

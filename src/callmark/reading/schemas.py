@@ -22,13 +22,14 @@ Parameters that `properties` does not name are declared by `additionalProperties
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from json.encoder import encode_basestring as quoted
 from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
+from callmark.events import JsonValue
 from callmark.reading.patterns import Remembered
 from callmark.toolshapes import (
     DIGITS_LIMIT,
@@ -184,6 +185,20 @@ class Parameters:
         return all(key in known for key in keys) and self.required <= {*keys} and not any(
             key in known for key in without
         )
+
+    def refusal(self, arguments: JsonValue, beside: Sequence[str] = ()) -> str:
+        """Return what is wrong where these cannot be meant as the tool's arguments, in words; "" where they may be.
+
+        `beside` are the keys of what stood beside them.
+        """
+        if not isinstance(arguments, dict):
+            return ""
+        astray = next((key for key in beside if key not in arguments and key in self.required), None)
+        if astray is not None:
+            return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
+        if arguments.get("type") == "object" and "properties" in arguments and self.lacks("properties"):
+            return "expected arguments, found a schema, as the definition of a tool has it"
+        return ""
 
 
 def known_tools(tools: Any) -> dict[str, Parameters] | None:
