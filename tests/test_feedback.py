@@ -14,12 +14,12 @@ import pytest
 import callmark
 from callmark import Notice, UsageError, feedback, load_language, parse, reading
 from callmark.dialects import Dialect, dialects
-from callmark.events import MALFORMED_CODES, NOTICE_CODES, Malformed, Span
+from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Malformed, Span
 from callmark.languages import LANGUAGES, language_of
 from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import CODES
-from callmark.reading.diagnosis import explain, message_parts, unknown_tool
+from callmark.reading.diagnosis import explain, message_parts, refused, unknown_tool
 from callmark.reading.feedback import _translated
 from callmark.reading.forms import correct_form, ending
 
@@ -281,6 +281,13 @@ def test_all_words_of_the_readers_are_translated():
         plain = re.sub(r'"[^"]*"|JSON|\\n', "", _translated(phrase, language_of("zh-Hans").expected))
         assert not re.search("[a-z]", plain), phrase
     assert _translated("the end of the marker, as in", language_of("zh-Hant").expected) == "標記的結尾, 如"
+
+
+def test_what_is_wanted_where_strict_reading_refuses_is_translated():
+    words = language_of("zh-Hant").expected
+    for phrase in {refused(code, found)[1] for code in REPAIR_CODES for found in "\\x"}:
+        plain = re.sub(r'"[^"]*"|JSON|ASCII|true|false|null|\\n', "", _translated(phrase, words))
+        assert not re.search("[a-z]", plain), phrase
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\\b", "it's", "a' was given; did it mean 'b", '"', "'\""])

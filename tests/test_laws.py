@@ -309,8 +309,7 @@ def test_a_broken_member_is_a_call_only_where_the_grammar_says_so(dialect, data)
 
 def stands_elsewhere(call: Call, events: Any) -> bool:
     """Whether lenient reading takes the call for a part of something else: of a call that it mends, of one that is cut
-    or breaks only behind it; or finds it behind the bracket of a list of which it has mended a call; or the call begins
-    with a brace alone, which stands in a string that is open over a line break.
+    or breaks only behind it; or finds it behind the bracket of a list of which it has mended a call.
     """
     for other in events:
         if isinstance(other, Call) and other.repairs:
@@ -322,22 +321,7 @@ def stands_elsewhere(call: Call, events: Any) -> bool:
             parts = message_parts(other.message)
             if parts is None or call.span.end <= other.span.start + parts.at:
                 return True
-        if isinstance(other, Malformed) and call.raw[0] == "{" and other.span.start < call.span.start < other.span.end:
-            before = other.raw[: call.span.start - other.span.start]
-            if before.count('"') % 2 and "\n" in before.rpartition('"')[2]:
-                return True
     return False
-
-
-def test_only_a_brace_in_a_string_that_is_open_over_a_line_break_may_stand_elsewhere():
-    text = 'function call<|role_sep|>\n{"name": "f", "x\n{"name": "f", "arguments": {"a": 1}}<|message_sep|>'
-    (call,) = calls_of(whole(text, dialects="wrapped", tolerance="strict"))
-    events = whole(text, dialects="wrapped")
-    assert calls_of(events) == []
-    assert stands_elsewhere(call, events)
-    (broken,) = (event for event in events if isinstance(event, Malformed))
-    for sign in ("\n", '"x'):  # a brace in a string of one line, or in none
-        assert not stands_elsewhere(call, [replace(broken, raw=broken.raw.replace(sign, " " * len(sign)))])
 
 
 @each_dialect

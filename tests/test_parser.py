@@ -53,6 +53,7 @@ from callmark.dialects.prefixes import UnsupportedPatternError, literals, unfini
 from callmark.reading import lookahead as lookahead_patterns
 from callmark.reading import scanner
 from callmark.reading.contexts import Contexts
+from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Remembered
@@ -1541,3 +1542,30 @@ def test_the_name_may_stand_under_type_or_id():
         own = Dialect(name="own", title="", models="", source="", forms=(form,))
         (call,) = parse(f'<t>{{"{key}":"f","arguments":{{"a":1}}}}</t>', dialects=own).calls
         assert (call.name, call.arguments) == ("f", {"a": 1})
+
+
+# What strict reading says of what lenient reading mends.
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("""[CALL: f({'a': 1, "b" 2})]""", "unexpected-text", ('"}" or a key in quotes', "'", 10)),
+        ('[CALL: f({"a": 1,})]', "unexpected-text", ("no comma", ",", 16)),
+        ('[CALL: f({"a": "he said "hi" to me"})]', "unexpected-text", (r"an escaped quote: \"", '"', 24)),
+        ('[CALL: f({"a": Oslo})]', "unexpected-text", ("a value", "Oslo", 15)),
+        ('[CALL: f({"a": "one\ntwo"})]', "control-character", (r"an escape, such as \n", "a line break", 19)),
+        ('[CALL: f({"a": "one\ntwo', "control-character", (r"an escape, such as \n", "a line break", 19)),
+        (r"[CALL: f(a='\x41')]", "bad-escape", ("an escape of JSON behind the backslash", "\\", 12)),
+        (r'[CALL: f({"a": "\d"})]', "bad-escape", (r"a backslash that is doubled: \\", "\\", 16)),
+        ("[CALL: f(Oslo)]", "bad-arguments", ("arguments with names", "Oslo", 9)),
+        ('<tool_call>{"name": "f"}<tool_call>', "unexpected-text", ('"</tool_call>"', "the end of the marker", 24)),
+    ],
+)
+def test_strict_reading_says_what_lenient_reading_would_have_mended_first(text, code, told):
+    expected = parse(text, tolerance="strict").events
+    (broken,) = (found for found in expected if isinstance(found, Malformed))
+    assert broken.code == code
+    assert message_parts(broken.message) == told
+    for _, events in every_single_cut(text, tolerance="strict"):
+        assert joined(events) == joined(expected)

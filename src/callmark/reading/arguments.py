@@ -52,13 +52,10 @@ class ArgumentsReader(ValueReader):
     )  # fmt: skip
 
     def __init__(
-        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
+        self, form: Form, start: int, *, depth_limit: int, parameters: Parameters | None = None,
         others: tuple[Dialect, ...] = (),
     ) -> None:
-        super().__init__(
-            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters,
-            others=others,
-        )
+        super().__init__(form, start, depth_limit=depth_limit, parameters=parameters, others=others)
         self._stack.append("R")
         self._state = FIRST_KEY
         self._begun = False  # whether anything of it has come out
@@ -79,7 +76,7 @@ class ArgumentsReader(ValueReader):
     @classmethod
     def behind_key(
         cls, form: Form, start: int, key: str, frames: Sequence[str], state: int, *, sound: int, depth_limit: int,
-        tolerant: bool, parameters: Parameters | None = None, quote: str = "", is_key: bool = False, opened: str = "",
+        parameters: Parameters | None = None, quote: str = "", is_key: bool = False, opened: str = "",
         others: tuple[Dialect, ...] = (),
     ) -> Self:
         """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of `key`.
@@ -87,9 +84,7 @@ class ArgumentsReader(ValueReader):
         `frames` are the brackets of the value that are open, `state` is what is expected there. In a string, `quote`
         began it, and `opened` is what was read of it.
         """
-        reader = cls(
-            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, others=others
-        )
+        reader = cls(form, start, depth_limit=depth_limit, parameters=parameters, others=others)
         reader._flavour = "python"
         reader._begun = True
         reader._bind = ()
@@ -118,7 +113,7 @@ class ArgumentsReader(ValueReader):
         char = buffer[at]
         first = self._state == FIRST_KEY
         self._separator = -1 if first else self.sound
-        if char in "/#" and self._tolerant:
+        if char in "/#":
             remark = follows(COMMENT_AND_MORE, buffer, at)
             if not remark and not self._bind and self._begun and not self._bound:  # behind pairs no word can stand
                 ends = follows(COMMENT_AND_END, buffer, at)
@@ -129,7 +124,7 @@ class ArgumentsReader(ValueReader):
                 return self._skip_comment(buffer, at, base)
         if first:
             self.start = base + at
-        if first and char in "｛［" and self._tolerant:
+        if first and char in "｛［":
             wide = follows(WIDE_OPENING, buffer, at)
             if wide is None:
                 return at
@@ -202,7 +197,7 @@ class ArgumentsReader(ValueReader):
         if bound and not self._held_kind:
             text = scalar(text, None if self._single else self._declared())
             if self._single and text.startswith('"'):
-                bound = last and self._tolerant
+                bound = last
                 text = f'{{"_raw":{text}}}'
                 if bound:
                     self._repair("raw-arguments", self.sound, self.sound + length)
@@ -243,30 +238,25 @@ class ArgumentsReader(ValueReader):
                     self._held = None
                     return self._split(self._separator, at)
             if self._single:
-                self._ended = self._tolerant
+                self._ended = True
                 return self._die("unexpected-text", self._wanted(), at)
         return super()._mend(frame, char, buffer, at, base)
 
     def _may_begin_call(self) -> bool:
         """Whether a word before a parenthesis may be the next call of a list: behind pairs it is no value."""
-        listed = self._tolerant and bool(self._form.separator) and self._separator >= 0
+        listed = bool(self._form.separator) and self._separator >= 0
         return listed and self._begun and not self._bound and self._held is not None and not self._held_kind
 
     def _end_key(self, char: str, at: int, base: int) -> int:
         """What was held is followed by `=`: it is a key."""
         held = "".join(self._held or ())
         quote = self._held_kind
-        if quote:
-            is_key = quote[0] not in RAW_PREFIX and (quote != "'" or self._tolerant)
-        else:
-            is_key = self._keys.fullmatch(held) is not None
+        is_key = quote[0] not in RAW_PREFIX if quote else self._keys.fullmatch(held) is not None
         if not is_key:
             return self._die("unexpected-text", '"," or ")"', at)
         if quote == "'":
             self._insert("single-quotes", Span(self.sound, self.sound + 1))
         if char == ":":
-            if not self._tolerant:
-                return self._die("unexpected-text", '"="', at)
             self._repair("colon-for-equals", base + at, base + at + 1)
         self._held = None
         if not quote and "\\" in held:
@@ -298,7 +288,7 @@ class ArgumentsReader(ValueReader):
         return True
 
     def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
-        if self._stack[-1] != "R" or not self._tolerant:
+        if self._stack[-1] != "R":
             return super()._closing(quote)
         around = self._around
         return around.pair if self._held is None else around.positional, around.no_python
@@ -355,11 +345,11 @@ class ArgumentsReader(ValueReader):
 
     def _sign(self, buffer: str, at: int, end: int) -> tuple[int, bool]:
         """Return where before `end` the sign stands behind which a value begins, and whether that is certain."""
-        for sign in ("=", "＝") if self._tolerant and self._bound >= len(self._bind) else ("=",):
+        for sign in ("=", "＝") if self._bound >= len(self._bind) else ("=",):
             found = buffer.find(sign, at, end)
             if found >= 0 and self._is_key_up_to(buffer, at, found):
                 end = found
-        colon = _COLON_SIGN.search(buffer, at, end) if self._tolerant else None
+        colon = _COLON_SIGN.search(buffer, at, end)
         if colon is not None and self._is_key_up_to(buffer, at, colon.start()):
             pairs = follows(COLON_AND_VALUE, buffer, colon.start())
             named = self._names_one(buffer, at, colon.start())
@@ -374,7 +364,7 @@ class ArgumentsReader(ValueReader):
     @property
     def _keys(self) -> Pattern:
         """What a key looks like: as Markdown escapes it only where it could be no positional value."""
-        return _MARKED_KEY if self._tolerant and self._bound >= len(self._bind) else _KEY
+        return _MARKED_KEY if self._bound >= len(self._bind) else _KEY
 
     def _names_one(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, up to index `end`, is the name of a parameter."""

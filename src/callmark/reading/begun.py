@@ -14,8 +14,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect
-from callmark.events import ArgumentsDelta, CallStart, JsonValue
-from callmark.reading.options import EVERYWHERE, Tolerance
+from callmark.events import ArgumentsDelta, CallStart, JsonValue, Malformed
+from callmark.reading.diagnosis import place_said
+from callmark.reading.options import EVERYWHERE
 from callmark.reading.parser import Parser
 
 
@@ -35,11 +36,11 @@ def begun(raw: str, dialect: Dialect, nonce: str | None = None) -> Begun:
     Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
     """
     for row in (dialect, _without_sections(dialect, raw[:1])):
-        found = _read(raw, row, nonce, "lenient")
+        found = _read(raw, row, nonce)
         if found is not None:
-            # What tolerant reading took for a character of a string may have been its end.
-            strict = _read(raw, row, nonce, "strict")
-            return strict if strict is not None and len(strict.arguments) > len(found.arguments) else found
+            # What was taken for a character of a string may have been its end: before what is wrong it is.
+            before = _read(raw[: _wrong_at(raw, row, nonce)], row, nonce)
+            return before if before is not None and len(before.arguments) > len(found.arguments) else found
     return Begun(None, {}, "")
 
 
@@ -57,13 +58,13 @@ def _without_sections(dialect: Dialect, first: str) -> Dialect:
     return replace(dialect, forms=(*forms, *dialect.forms), writing=None)  # which would be that of another form
 
 
-def _read(text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance) -> Begun | None:
-    previewed = _previewed(text, dialect, nonce, tolerance)
+def _read(text: str, dialect: Dialect, nonce: str | None) -> Begun | None:
+    previewed = _previewed(text, dialect, nonce)
     if previewed is None:
         return None
     name, begin = previewed
     for sign in "}]:)":  # a quote at the end is held back, for only what follows shows whether it ends its string
-        more = _previewed(text + sign, dialect, nonce, tolerance)
+        more = _previewed(text + sign, dialect, nonce)
         if more is not None and more[1].startswith(begin + '"'):
             begin += '"'
             break
@@ -71,11 +72,17 @@ def _read(text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance) 
     return Begun(name, json.loads(whole, object_pairs_hook=_unique) if whole[:1] == "{" else {}, closers)
 
 
-def _previewed(
-    text: str, dialect: Dialect, nonce: str | None, tolerance: Tolerance
-) -> tuple[str, str] | None:
+def _wrong_at(text: str, dialect: Dialect, nonce: str | None) -> int | None:
+    """Return the index of what is wrong with the first broken marker in `text`, None where nothing tells."""
+    parser = Parser(dialects=dialect, contexts=EVERYWHERE, nonce=nonce)
+    broken = (event for event in (*parser.feed(text), *parser.finish()) if isinstance(event, Malformed))
+    problem = next(broken, None)
+    return None if problem is None else place_said(problem)
+
+
+def _previewed(text: str, dialect: Dialect, nonce: str | None) -> tuple[str, str] | None:
     """Return the name and the previewed arguments of the first call that begins in `text`; None for no call."""
-    events = Parser(dialects=dialect, contexts=EVERYWHERE, nonce=nonce, tolerance=tolerance).feed(text)
+    events = Parser(dialects=dialect, contexts=EVERYWHERE, nonce=nonce).feed(text)
     starts = [event for event in events if isinstance(event, CallStart)]
     if not starts:
         return None

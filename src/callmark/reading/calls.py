@@ -33,7 +33,7 @@ from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import COUNTED, Undecodable, decode
-from callmark.reading.diagnosis import explain
+from callmark.reading.diagnosis import explain, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader, last_token
@@ -195,7 +195,6 @@ class CallReading:
             form,
             self._body,
             depth_limit=self._limits.nesting,
-            tolerant=self._tolerant,
             parameters=self._parameters(),
             others=self._plan.others,
         )
@@ -229,7 +228,6 @@ class CallReading:
             in_string=in_string,
             sound=reader.start + last,
             depth_limit=self._limits.nesting,
-            tolerant=self._tolerant,
             parameters=self._parameters(),
             others=self._plan.others,
             name=self._name,
@@ -252,7 +250,6 @@ class CallReading:
             reader.state,
             sound=reader.sound,
             depth_limit=self._limits.nesting,
-            tolerant=self._tolerant,
             parameters=self._parameters(),
             others=self._plan.others,
             quote=reader.quote,
@@ -351,7 +348,7 @@ class CallReading:
                 return True
             return windowed
         if reader.status == DEAD:
-            due = reader.due if self._tolerant and isinstance(reader, ValueReader) else None
+            due = reader.due if isinstance(reader, ValueReader) else None
             if due is None or len(due) > DEPTH:
                 self._break(reader.code, reader.expected, reader.sound, reader.error)
                 return True
@@ -410,10 +407,7 @@ class CallReading:
                     return True
                 if tail.may_match(self._buffer, end):
                     return False
-                if self._tolerant:
-                    return self._end_otherwise(reader, "")
-                self._break_end(end)
-                return True
+                return self._end_otherwise(reader, "")
             end = found.end()
         self._complete(reader, end)
         return True
@@ -441,7 +435,9 @@ class CallReading:
             ending = Ending(at, (Repair("missing-closer", Span(base + at, base + at)),), more=False)
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
-        elif begins is None or (ending is None and ways.may_end(buffer, at)):
+        elif (self._tolerant or not self._finished) and (
+            begins is None or (ending is None and ways.may_end(buffer, at))
+        ):
             reader.status = OPEN if reader.status == DEAD else reader.status
             return False
         if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:
@@ -489,6 +485,10 @@ class CallReading:
             if begins != sorted(begins):
                 self._repairs = tuple(sorted(self._repairs, key=_start_of))
         raw = self._raw(end)
+        if self._repairs and not self._tolerant:
+            self._malformed(end, "unexpected-text", "", "", raw)
+            self._leave(end)
+            return
         begin, behind = reader.start - self._start, reader.end - self._start
         while begin < behind and raw[begin] in _BLANKS:
             begin += 1
@@ -630,6 +630,11 @@ class CallReading:
         raw = self._raw(end) if raw is None else raw
         self._json = None
         at = min(self._error[2], self._base + end) - self._start if code == self._error[0] else len(raw)
+        repair = None if self._tolerant else self._first_repair(self._start + len(raw))
+        if repair is not None:
+            at = repair.span.start - self._start
+            found = word_at(raw, at, len(raw), "the end of the marker")
+            code, expected = refused(repair.code, found)
         explained = self._explained < _EXPLAIN
         self._explained += 1
         dialect = self._entry.dialect
@@ -645,6 +650,11 @@ class CallReading:
         self._contexts.pass_text(raw[behind:])
         self._reader = None
         self._begun = False
+
+    def _first_repair(self, end: int) -> Repair | None:
+        """Return what strict reading holds against the call: the first repair before position `end`, None for none."""
+        repairs = [*self._repairs, *self._reader.repairs] if isinstance(self._reader, ValueReader) else self._repairs
+        return min((repair for repair in repairs if repair.span.end <= end), key=_start_of, default=None)
 
     def _in_overflow(self) -> bool:
         """Read what stands behind the limit, in the same windows however it comes: what is shown is not taken back.

@@ -1,4 +1,4 @@
-"""Finds out which closers are missing, too many or of another shape where a marker's arguments end (tolerant reading).
+"""Finds out which closers are missing, too many or of another shape where a marker's arguments end.
 
 Where a reader stands behind a value and finds neither a comma nor the closer that is due, what follows is compared as a
 whole with all that is due: the brackets that are open, innermost first, and then the marker's tail. Only where one

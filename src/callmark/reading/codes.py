@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from callmark.errors import UsageError
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Event
+from callmark.reading.diagnosis import WANTED
 from callmark.reading.options import Limits
 from callmark.reading.whole import SnapshotFeeder, parse
 
@@ -51,7 +52,7 @@ _IN_TEXT = "It is text for people. Where such calls are meant, allow it with the
 _WRITE = "Ask the model for the whole call again; `feedback` has the words."
 _READ = "Nothing to do, unless it happens often: then show the model the correct form in its prompt."
 
-_MORE: Final[dict[str, tuple[str, str, str | tuple[str, ...], dict[str, Any]]]] = {
+_TOLD: Final[dict[str, tuple[str, str, str | tuple[str, ...], dict[str, Any]]]] = {
     # code: (wanted, advice, example, options), see Code
     # Malformed
     "unclosed-marker": (
@@ -172,95 +173,58 @@ _MORE: Final[dict[str, tuple[str, str, str | tuple[str, ...], dict[str, Any]]]] 
         ("Well, let me see", "Well: let me see"),
         {},
     ),
-    # Repairs
-    "opener-spelling": ("the opener as the dialect spells it", _READ, "[Call: look()]", {}),
-    "full-width-punctuation": ("ASCII punctuation", _READ, '[CALL: look({"at"： "sea"})]', {}),
-    "curly-quotes": ("straight double quotes", _READ, "[CALL: look({“at”: 1})]", {}),
-    "single-quotes": ("double quotes", _READ, "[CALL: look({'at': 1})]", {}),
-    "python-literal": (
-        "true, false, null, an array, a number or a string of JSON",
-        _READ,
-        '[CALL: look({"far": True})]',
-        {},
-    ),
-    "bare-key": ("a key in double quotes", _READ, "[CALL: look({at: 1})]", {}),
-    "bare-value": ("a string in double quotes", _READ, '[CALL: look({"at": sea})]', {}),
-    "colon-for-equals": ('"="', _READ, '[CALL: look("at": "sea")]', {}),
-    "missing-comma": (
-        '","',
-        _READ,
-        '[TOOL_CALLS] [{"name": "look", "arguments": {}} {"name": "look", "arguments": {}}]',
-        {},
-    ),
-    "extra-comma": ("no comma", _READ, '[CALL: look({"at": 1,})]', {}),
-    "comment": ("no comment", _READ, '[CALL: look({"at": 1 /* there */})]', {}),
-    "odd-blank": ("a space, or none at an end of a name", _READ, '[CALL: look({"at":\u00a01})]', {}),
-    "raw-control-character": (r"an escape, such as \n", _READ, '[CALL: say({"text": "one\ntwo"})]', {}),
+}
+
+_REPAIRED: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    # code: (advice, example, options), see Code; what is wanted says `diagnosis`
+    "opener-spelling": (_READ, "[Call: look()]", {}),
+    "full-width-punctuation": (_READ, '[CALL: look({"at"： "sea"})]', {}),
+    "curly-quotes": (_READ, "[CALL: look({“at”: 1})]", {}),
+    "single-quotes": (_READ, "[CALL: look({'at': 1})]", {}),
+    "python-literal": (_READ, '[CALL: look({"far": True})]', {}),
+    "bare-key": (_READ, "[CALL: look({at: 1})]", {}),
+    "bare-value": (_READ, '[CALL: look({"at": sea})]', {}),
+    "colon-for-equals": (_READ, '[CALL: look("at": "sea")]', {}),
+    "missing-comma": (_READ, '[TOOL_CALLS] [{"name": "look", "arguments": {}} {"name": "look", "arguments": {}}]', {}),
+    "extra-comma": (_READ, '[CALL: look({"at": 1,})]', {}),
+    "comment": (_READ, '[CALL: look({"at": 1 /* there */})]', {}),
+    "odd-blank": (_READ, '[CALL: look({"at":\u00a01})]', {}),
+    "raw-control-character": (_READ, '[CALL: say({"text": "one\ntwo"})]', {}),
     "literal-backslash": (
-        r"a backslash that is doubled: \\",
         r"Look whether the path or pattern is right: a model that forgets to double \d may have meant \n so too.",
         r'[CALL: find({"pattern": "\d+"})]',
         {},
     ),
-    "markdown-escape": ("the name without backslashes", _READ, r"[CALL: look\_around()]", {}),
-    "inner-quotes": (r'an escaped quote: \"', _READ, """[CALL: measure({"size": "5" tall"})]""", {}),
-    "missing-opener": ("what opens the marker or its arguments", _READ, '[CALL: look{"at": 1})]', {}),
-    "missing-closer": (
-        "what closes the value or the marker",
-        _READ,
-        "<tool_call>\n<function=say>\n<parameter=text>\nhello\n</function>\n</tool_call>",
-        {},
-    ),
-    "extra-closer": ("one bracket less", _READ, '[CALL: look({"at": 1}})]', {}),
-    "equals-for-colon": ('":"', _READ, '[CALL: look({"at"="sea"})]', {}),
-    "wrong-closer": ("the closer of the same kind as the opener", _READ, '[CALL: look({"at": 1})}', {}),
-    "string-arguments": (
-        "the arguments as an object",
-        _READ,
-        r'<tool_call>{"name": "look", "arguments": "{\"at\": 1}"}</tool_call>',
-        {},
-    ),
-    "null-arguments": (
-        "the arguments as an object",
-        _READ,
-        '<tool_call>{"name": "look", "arguments": null}</tool_call>',
-        {},
-    ),
-    "escaped-entities": ("the characters themselves", _READ, "[CALL: look({&quot;at&quot;: 1})]", {}),
-    "fenced-body": (
-        "the body without a fence",
-        _READ,
-        'Action: look\nAction Input:\n```json\n{"at": 1}\n```',
-        {"dialects": "react"},
-    ),
+    "markdown-escape": (_READ, r"[CALL: look\_around()]", {}),
+    "inner-quotes": (_READ, """[CALL: measure({"size": "5" tall"})]""", {}),
+    "missing-opener": (_READ, '[CALL: look{"at": 1})]', {}),
+    "missing-closer": (_READ, "<tool_call>\n<function=say>\n<parameter=text>\nhello\n</function>\n</tool_call>", {}),
+    "extra-closer": (_READ, '[CALL: look({"at": 1}})]', {}),
+    "equals-for-colon": (_READ, '[CALL: look({"at"="sea"})]', {}),
+    "wrong-closer": (_READ, '[CALL: look({"at": 1})}', {}),
+    "string-arguments": (_READ, r'<tool_call>{"name": "look", "arguments": "{\"at\": 1}"}</tool_call>', {}),
+    "null-arguments": (_READ, '<tool_call>{"name": "look", "arguments": null}</tool_call>', {}),
+    "escaped-entities": (_READ, "[CALL: look({&quot;at&quot;: 1})]", {}),
+    "fenced-body": (_READ, 'Action: look\nAction Input:\n```json\n{"at": 1}\n```', {"dialects": "react"}),
     "neighbour-body": (
-        "the arguments as the dialect writes them",
         "The model mixes two formats: show it the correct form in its prompt.",
         '<tool_call>look\n{"at": 1}\n</tool_call>',
         {"tolerance": "salvage", "tools": ["look"]},
     ),
     "doubled-braces": (
-        "one brace",
         "Perhaps the prompt shows its example with doubled braces: templates want them, models copy them.",
         '<tool_call>{{"name": "look", "arguments": {"at": 1}}}</tool_call>',
         {},
     ),
-    "key-spelling": (
-        "the keys of the dialect, at the outermost level",
-        _READ,
-        '<tool_call>{"name": "look", "params": {"at": 1}}</tool_call>',
-        {},
-    ),
+    "key-spelling": (_READ, '<tool_call>{"name": "look", "params": {"at": 1}}</tool_call>', {}),
     "flattened-arguments": (
-        "the arguments as an object of their own",
         f"It is read where a given tool of that name has just such parameters. {_READ}",
         '<tool_call>{"name": "look", "at": 1}</tool_call>',
         {"tools": {"look": {"type": "object", "properties": {"at": {"type": "integer"}}}}},
     ),
-    "plain-quotes": ("the dialect's own string delimiter", _READ, '<|tool_call>call:look{at:"sea"}<tool_call|>', {}),
-    "triple-quotes": ("a string in single or double quotes", _READ, '[CALL: say(text="""one "two" three""")]', {}),
+    "plain-quotes": (_READ, '<|tool_call>call:look{at:"sea"}<tool_call|>', {}),
+    "triple-quotes": (_READ, '[CALL: say(text="""one "two" three""")]', {}),
     "raw-arguments": (
-        "arguments with names",
         "Give `tools` with a schema, which binds the text to a parameter.",
         "[CALL: look(over there)]",
         {},
@@ -276,7 +240,7 @@ def _codes() -> Iterator[Code]:
     )
     for kind, table in kinds:
         for name, meaning in table.items():
-            wanted, advice, example, options = _MORE[name]
+            wanted, advice, example, options = _TOLD[name] if kind != "repair" else (WANTED[name], *_REPAIRED[name])
             texts = (example,) if isinstance(example, str) else example
             yield Code(name, kind, meaning, wanted, advice, texts, options)
 

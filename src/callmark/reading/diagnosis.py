@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect
 from callmark.errors import DialectError
@@ -21,6 +21,72 @@ _VALUES = frozenset(
 _UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line break"}
 _JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
 _FEW = 2  # keys that are named one by one
+_WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
+
+WANTED: Final[Mapping[str, str]] = {
+    "opener-spelling": "the opener as the dialect spells it",
+    "full-width-punctuation": "ASCII punctuation",
+    "curly-quotes": "straight double quotes",
+    "single-quotes": "double quotes",
+    "python-literal": "true, false, null, an array, a number or a string of JSON",
+    "bare-key": "a key in double quotes",
+    "bare-value": "a string in double quotes",
+    "colon-for-equals": '"="',
+    "missing-comma": '","',
+    "extra-comma": "no comma",
+    "comment": "no comment",
+    "odd-blank": "a space, or none at an end of a name",
+    "raw-control-character": r"an escape, such as \n",
+    "literal-backslash": r"a backslash that is doubled: \\",
+    "markdown-escape": "the name without backslashes",
+    "inner-quotes": r'an escaped quote: \"',
+    "missing-opener": "what opens the marker or its arguments",
+    "missing-closer": "what closes the value or the marker",
+    "extra-closer": "one bracket less",
+    "equals-for-colon": '":"',
+    "wrong-closer": "the closer of the same kind as the opener",
+    "string-arguments": "the arguments as an object",
+    "null-arguments": "the arguments as an object",
+    "escaped-entities": "the characters themselves",
+    "fenced-body": "the body without a fence",
+    "neighbour-body": "the arguments as the dialect writes them",
+    "doubled-braces": "one brace",
+    "key-spelling": "the keys of the dialect, at the outermost level",
+    "flattened-arguments": "the arguments as an object of their own",
+    "plain-quotes": "the dialect's own string delimiter",
+    "triple-quotes": "a string in single or double quotes",
+    "raw-arguments": "arguments with names",
+}
+"""What should stand where a repair was made, by its code."""
+_REFUSED: Final = {
+    "raw-control-character": "control-character",
+    "literal-backslash": "bad-escape",
+    "string-arguments": "bad-arguments",
+    "null-arguments": "bad-arguments",
+    "flattened-arguments": "bad-arguments",
+    "raw-arguments": "bad-arguments",
+}
+"""Codes of a repair and of what strict reading, which makes none, says in its place; of others `unexpected-text`."""
+
+
+def refused(code: str, found: str) -> tuple[str, str]:
+    """Return the code of what strict reading says in the place of a repair, and what it expected where it `found` that.
+
+    >>> refused("single-quotes", "'")
+    ('unexpected-text', 'double quotes')
+    """
+    if code == "python-literal" and found == "\\":
+        return "bad-escape", "an escape of JSON behind the backslash"
+    return _REFUSED.get(code, "unexpected-text"), WANTED[code]
+
+
+def word_at(text: str, at: int, end: int, over: str) -> str:
+    """Return what a text has found at index `at` as a message names it: a word, or a character; `over` at its end.
+
+    A word ends before index `end`.
+    """
+    word = _WORD.match(text, at, end)
+    return over if at >= len(text) else word[0] if word is not None else shown(text[at])
 
 
 def explain(

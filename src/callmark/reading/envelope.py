@@ -47,7 +47,7 @@ class EnvelopeReader(ValueReader):
     )  # fmt: skip
 
     def __init__(
-        self, form: Form, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None = None,
+        self, form: Form, start: int, *, depth_limit: int, tolerant: bool = True, parameters: Parameters | None = None,
         others: tuple[Dialect, ...] = (),
     ) -> None:
         super().__init__(

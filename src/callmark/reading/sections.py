@@ -25,7 +25,7 @@ from typing import Final
 from callmark.events import Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
-from callmark.reading.diagnosis import shown
+from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.options import Limits
 from callmark.reading.patterns import RECOVERY_MARGIN, Pattern
@@ -39,7 +39,6 @@ _EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of ca
 _STRAY_CLOSER: Final = "a closer too many, or in another spelling, directly behind a call was dropped"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _NOTHING: Final = re.compile("(?!)")
-_WORD: Final = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 
@@ -246,9 +245,8 @@ class SectionReading(CallReading):
         end = max(end, self._start - self._base + 1)  # a head of nothing but a look-ahead is passed, too: see `begun`
         before = self._pieces.text() if place < 0 else ""
         text, place = before + buffer, len(before) + place
-        word = _WORD.match(text, place, len(before) + max(end, error + 1))
-        found_text = "the end of the text" if place >= len(text) else word[0] if word is not None else ""
-        self._malformed(end, code, expected, found_text or shown(text[place]), closed=closed)
+        found_text = word_at(text, place, len(before) + max(end, error + 1), "the end of the text")
+        self._malformed(end, code, expected, found_text, closed=closed)
         self._broke = self._section is not None
         self._solid = False
         self._leave(end)

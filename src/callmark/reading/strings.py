@@ -148,7 +148,7 @@ class StringReader:
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
-        """Take what may stand around strings, None for strict reading, and the list that repairs are added to."""
+        """Take what may stand around strings, None where nothing is mended, and the list that repairs are added to."""
         self._around = around
         self._repairs = repairs
 
@@ -211,7 +211,7 @@ class StringReader:
         self.stops = (self._search if self._around is None else self._passes) if passes else None
 
     def _passes(self, chunk: str) -> object:
-        """What `stops` is in tolerant reading: it keeps the last character in mind."""
+        """What `stops` is where strings are mended: it keeps the last character in mind."""
         found = self._search(chunk)
         if found is None:
             self._before = chunk[-1]

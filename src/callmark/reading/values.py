@@ -12,6 +12,9 @@ joined, are one JSON text, and the value of the call is the value of that text.
 Invariants: nothing that was put into `out` is ever taken back; without `repairs`, the text read so far is a prefix of
 a text in the body language's grammar; `sound` is the start of the last token, because a token is known to be
 sound only when something legal follows it: after an error, reading resumes there (see `parser`).
+
+Strict reading is the same: a call of which anything was mended is refused where it ends, as a whole, so that what it
+quotes stays quoted (see `calls`). Not tolerant is only the reader of JSON that stands in a string.
 """
 
 from __future__ import annotations
@@ -112,14 +115,14 @@ class ValueReader:
         start: int,
         *,
         depth_limit: int,
-        tolerant: bool,
+        tolerant: bool = True,
         parameters: Parameters | None = None,
         any_container: bool = False,
         others: tuple[Dialect, ...] = (),
     ) -> None:
         """Begin to read the body of `form` at position `start` of the stream; `any_container`: an array will do too.
 
-        `others` are as in `lookahead`.
+        `others` are as in `lookahead`. What is not `tolerant` mends nothing: it dies of what is wrong.
         """
         self.status = OPEN
         self.code = self.expected = ""
@@ -164,7 +167,7 @@ class ValueReader:
     @classmethod
     def behind(
         cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
-        depth_limit: int, tolerant: bool, parameters: Parameters | None = None, name: str | None = None,
+        depth_limit: int, parameters: Parameters | None = None, name: str | None = None,
         opened: str = "", others: tuple[Dialect, ...] = (),
     ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
@@ -172,9 +175,7 @@ class ValueReader:
         `frames` are the open brackets of the arguments, `state` and `in_string` what is expected there, `sound` is the
         position of the last token; `name` is that of an envelope; `opened` is what was read of an open string.
         """
-        reader = cls(
-            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters, others=others
-        )
+        reader = cls(form, start, depth_limit=depth_limit, parameters=parameters, others=others)
         reader._enter(name, bool(frames))
         reader._stack += ("O" if frame == "{" else "A" for frame in frames)
         reader._state = state
@@ -551,16 +552,16 @@ class ValueReader:
             if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]):
                 return None
             return char if char in "\"'" and self._tolerant else ""
-        if char in RAW_PREFIX:
+        if char in RAW_PREFIX and self._tolerant:
             return self._perhaps_raw(char, buffer, at)
-        if char == '"' or (char == "'" and (self._flavour == "python" or self._tolerant)):
+        if char == '"' or (char == "'" and self._tolerant):
             return self._perhaps_triple(char, buffer, at)
         return char if char in CURLY and self._tolerant else ""
 
     def _perhaps_triple(self, quote: str, buffer: str, at: int) -> str | None:
         """Return the delimiter that begins with `quote`: it, or three of it, as Python has them; None as above."""
-        if self._flavour != "python" or not self._tolerant or not buffer.startswith(quote, at + 1):
-            return None if self._flavour == "python" and self._tolerant and len(buffer) == at + 1 else quote
+        if self._flavour != "python" or not buffer.startswith(quote, at + 1):
+            return None if self._flavour == "python" and len(buffer) == at + 1 else quote
         if not buffer.startswith(quote, at + 2):
             return None if len(buffer) == at + 2 else quote
         odd = follows(self._around.odd, buffer, at + 3)
@@ -571,10 +572,10 @@ class ValueReader:
         if at + 1 == len(buffer):
             return None
         quote = buffer[at + 1]
-        if not (quote == "'" or (quote == '"' and self._tolerant)):  # in the grammar, the prefix may be a word
+        if quote not in "\"'":
             return ""
         triple = quote * 3
-        if self._tolerant and triple.startswith(buffer[at + 1 : at + 4]):
+        if triple.startswith(buffer[at + 1 : at + 4]):
             return prefix + triple if buffer.startswith(triple, at + 1) else None
         return prefix + quote
 
@@ -657,8 +658,6 @@ class ValueReader:
             if quote != self._delimiter:
                 self._repair("plain-quotes", base + at, base + at + 1)
         elif quote[0] in RAW_PREFIX:
-            if not self._tolerant:
-                return self._die("unexpected-text", "a value", at + 1)
             self._repair("python-literal", base + at, base + at + 1)
         elif quote in TRIPLE:
             self._repair("triple-quotes", base + at, base + at + 3)
