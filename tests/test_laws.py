@@ -336,6 +336,29 @@ def test_lenient_reading_finds_every_call_that_strict_reading_finds(dialect, dat
         assert meaning_of(replace(call, index=0)) in found or stands_elsewhere(call, events)
 
 
+@each_dialect
+@some
+@given(st.data())
+def test_strict_reading_delimits_as_lenient_reading_does(dialect, data):
+    """Where both hear the same heads they see the same markers; what lenient reading mends strict reading refuses."""
+    markers = mutated(st.sampled_from(MARKERS[dialect.name]), 2)
+    text = "".join(data.draw(st.lists(markers | soup(dialect.name), min_size=1, max_size=3)))
+    strict, lenient = (
+        [found for found in whole(text, dialects=dialect, tolerance=tolerance) if isinstance(found, Call | Malformed)]
+        for tolerance in ("strict", "lenient")
+    )
+    assume([found.span.start for found in strict] == [found.span.start for found in lenient])
+    event(f"{sum(isinstance(found, Call) and found.repairs != () for found in lenient)} mended")
+    for one, other in zip(strict, lenient, strict=True):
+        if isinstance(other, Call) and not other.repairs:
+            assert one == other
+        elif isinstance(other, Malformed) and other.code == "unclosed-marker":
+            assert isinstance(one, Malformed)  # what is wrong may be told before the end
+        else:
+            assert isinstance(one, Malformed)
+            assert one.span == other.span
+
+
 _QUOTED = [place for place in OPEN_STRINGS if place[1][-1] == place[2][0] and place[2][0] in "\"'"]
 
 

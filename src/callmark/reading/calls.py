@@ -653,7 +653,10 @@ class CallReading:
 
     def _first_repair(self, end: int) -> Repair | None:
         """Return what strict reading holds against the call: the first repair before position `end`, None for none."""
-        repairs = [*self._repairs, *self._reader.repairs] if isinstance(self._reader, ValueReader) else self._repairs
+        reader = self._reader
+        repairs = [*self._repairs]
+        if isinstance(reader, ValueReader | ParametersReader):
+            repairs += reader.repairs
         return min((repair for repair in repairs if repair.span.end <= end), key=_start_of, default=None)
 
     def _in_overflow(self) -> bool:

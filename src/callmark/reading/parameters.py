@@ -71,7 +71,11 @@ class ParametersReader:
         tolerant: bool,
         parameters: Parameters | None = None,
     ) -> None:
-        """Begin to read the body of a form at position `start` of the stream."""
+        """Begin to read the body of a form at position `start` of the stream.
+
+        What is not `tolerant` takes values as they stand; tags, and arguments that are one JSON object, are mended all
+        the same (see `calls`).
+        """
         form = patterns.form
         self.status = OPEN
         self.code = self.expected = ""
@@ -181,7 +185,7 @@ class ParametersReader:
             if between.may_match(buffer, at):
                 return at
             loose = self._patterns.loose_between if self._begun else self._patterns.loose_first
-            for pattern in loose if self._tolerant and not self._open else ():
+            for pattern in loose if not self._open else ():
                 found = pattern.match(buffer, at)
                 if found is not None and not self._begun and found.groupdict().get("next") is not None:
                     found = None
@@ -216,8 +220,8 @@ class ParametersReader:
             if self._begun:
                 return self._die("unexpected-text", "the end of the call", at)
             self.start = base + found.end()
-            reader = ValueReader(JSON, self.start, depth_limit=self._depth_limit, tolerant=self._tolerant)
-            self._json = Embedded(reader, fenced=self._tolerant)
+            reader = ValueReader(JSON, self.start, depth_limit=self._depth_limit)
+            self._json = Embedded(reader, fenced=True)
         else:
             if not strict:
                 self._repair_tag(found, base)
@@ -299,7 +303,7 @@ class ParametersReader:
         if kind in ("unclosed", "wrong") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
-        if kind == "unclosed" and self._tolerant:
+        if kind == "unclosed":
             self.repairs.append(Repair("missing-closer", Span(base + end, base + end)))
             self._end_value(end, base)
             self._state = _BETWEEN
@@ -312,13 +316,10 @@ class ParametersReader:
                 return end
             if element is not None and element.may_match(buffer, end):
                 return end
-        if kind in ("nested", "unclosed", "broken"):
+        if kind in ("nested", "broken"):
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
         if kind in ("respelled", "wrong"):
-            if not self._tolerant:
-                self.sound = base + end
-                return self._die("unexpected-text", self._patterns.value_end, end)
             self.repairs.append(Repair("wrong-closer", Span(base + end, base + found.end())))
         if kind == "cdata":
             self._state = _CDATA
@@ -444,7 +445,7 @@ class ParametersReader:
         if read < end:
             self.sound = read
             at = len(piece) + read - end  # below 0 where it is in what was held, which has no bracket
-            if at >= 0 and piece[at] == "}" and self._tolerant and self._whole and not self._extra:
+            if at >= 0 and piece[at] == "}" and self._whole and not self._extra:
                 self._extra = True
                 self.repairs.append(Repair("extra-closer", Span(read, read + 1)))
                 return self._take_json(piece[at + 1 :], stop)
@@ -462,7 +463,7 @@ class ParametersReader:
         if tail == "\r":  # no line break, so it belongs to the value
             self._write(tail, at)
         if self._json is not None:
-            if self._whole and self._tolerant and not self._json.begun:
+            if self._whole and not self._json.begun:
                 self.repairs.append(Repair("null-arguments", Span(base + at, base + at)))
                 self._sink.append("{}")
             elif not self._json.whole and not self._supply_closers(at, base):
@@ -488,7 +489,7 @@ class ParametersReader:
 
     def _supply_closers(self, at: int, base: int) -> bool:
         """Close the brackets that are open in arguments whose end stands at index `at`; return whether that is all."""
-        if not (self._whole and self._tolerant) or self._json is None:
+        if not self._whole or self._json is None:
             return False
         json, reader = self._json, self._json.reader
         closers = reader.closers
