@@ -1569,3 +1569,12 @@ def test_strict_reading_says_what_lenient_reading_would_have_mended_first(text, 
     assert message_parts(broken.message) == told
     for _, events in every_single_cut(text, tolerance="strict"):
         assert joined(events) == joined(expected)
+
+
+@pytest.mark.parametrize("tolerance", ["strict", "lenient"])
+def test_a_long_value_that_is_cut_in_its_json_has_no_closers_supplied(tolerance):
+    tools = {"f": {"type": "object", "properties": {"a": {"type": "array"}}}}
+    text = f'<function=f>\n<parameter=a>["{"x" * 5000}</parameter>\n</function>'
+    (broken,) = parse(text, tools=tools, tolerance=tolerance).problems
+    assert (broken.code, broken.raw) == ("bad-arguments", text)
+    assert message_parts(broken.message).expected == "a whole JSON value"
