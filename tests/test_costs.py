@@ -19,7 +19,9 @@ from benchmarks.parts import peak
 from benchmarks.workloads import SPELLINGS, dense, huge, prose, sparse
 
 from callmark import Parser, parse, render_history
+from callmark.dialects import select
 from callmark.reading import patterns
+from callmark.reading.lookahead import lookahead
 
 COUNT = counting()
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "on", "its", "way", "home"]
@@ -302,3 +304,24 @@ def test_what_may_begin_behind_a_broken_marker_is_asked_once(behind):
     plain, signs = (BROKEN + (text * 500)[:500] for text in ("x", behind))
     by_characters(plain + signs)
     assert opcodes(partial(by_characters, signs)) <= 2 * opcodes(partial(by_characters, plain))
+
+
+@pytest.mark.parametrize(
+    ("item", "end"),
+    [("x, ", "nan, ]})]"), ("True,", "nan,"), ('"x" ', ""), ('"x" ', "]})]"), ("'x', ", ""), ("'x', ", "nan")],
+)
+def test_items_that_are_spelled_alike_are_looked_at_together_once(monkeypatch, item, end):
+    """Where they cannot be read together, nothing tries that again for the rest of them."""
+    runs = lookahead(select("call")[0].forms[0], ()).runs
+    alike, seen = runs.alike, []
+
+    def counted(buffer, at):
+        found = alike(buffer, at)
+        seen.append(0 if found is None else found.end() - at)
+        return found
+
+    monkeypatch.setattr(runs, "alike", counted)
+    text = '[CALL: f({"a": [' + item * 2000 + end
+    parse(text, dialects="call")
+    assert max(seen) > 1000  # they are tried
+    assert sum(seen) < 2 * len(text)

@@ -99,11 +99,12 @@ class Runs:
             value = rf"(?:(?:{text}|([\w+\-.]{{1,64}}+))({blanks}){separator}|([\[{{(])({blanks}))"
             self.members[frame] = re.compile((name if frame == OBJECT else "") + value).match
             self.behind[frame] = re.compile(f"({blanks}){separator}").match
-        items = rf"((?:'(?:[^\"'{signs}]++|\\')*+'{blanks},{blanks}){{2,}}+)(?={item})"
         self.alike = re.compile(
-            rf"{items}|((?:[^\W\d][\w\-]{{0,63}}+{blanks},{blanks}){{2,}}+)"
-            rf"|((?:\"(?![A-Za-z]:\\|\\\\)[^\"{signs}]*+\"[ \t\r\n]{{1,64}}+){{2,}}+)(?=[\"{{\[])"
+            rf"((?:'(?:[^\"'{signs}]++|\\')*+'{blanks},{blanks}){{2,}}+)"
+            rf"|((?:[^\W\d][\w\-]{{0,63}}+{blanks},{blanks}){{2,}}+)"
+            rf"|((?:\"(?![A-Za-z]:\\|\\\\)[^\"{signs}]*+\"[ \t\r\n]{{1,64}}+){{2,}}+)"
         ).match
+        self._behind_alike = (re.compile(item).match, re.compile("").match, re.compile(r'["{\[]').match)
 
     def read(
         self,
@@ -123,12 +124,15 @@ class Runs:
         """
         run = Run(buffer, at, base, frames, out, repairs, pending)
         deepest = len(frames) + room
+        unlike = 0  # index before which items are read one by one, as some of them are not known or none follows
         more = True
         while more:
             frame = frames[-1]
-            alike = self.alike(buffer, run.at) if frame == ARRAY else None
+            alike = self.alike(buffer, run.at) if frame == ARRAY and run.at >= unlike else None
             if alike is not None:
-                run.pass_alike(alike)
+                goes_on = self._behind_alike[(alike.lastindex or 1) - 1](buffer, alike.end()) is not None
+                if not (goes_on and run.pass_alike(alike)):
+                    unlike = alike.end()
             found = self.members[frame](buffer, run.at)
             if found is None or not run.read_member(found, opens=len(frames) < deepest):
                 break
@@ -172,14 +176,15 @@ class Run:
         """Record a repair of what stands between two indexes."""
         self._repairs.append(Repair(code, Span(self._base + start, self._base + end)))
 
-    def pass_alike(self, found: re.Match[str]) -> None:
-        """Pass by items that are spelled alike, if all of them are known."""
+    def pass_alike(self, found: re.Match[str]) -> bool:
+        """Pass by items that are spelled alike, if all of them are known; return whether they are."""
         json = _many(found, self._base + self.at, self._repairs)
         if json:
             last = json.rindex(",")
             self._out.append(self.pending + json[:last])
             self.pending, self.at, self.first = json[last:], found.end(), False
             self.sound = self.at if found.lastindex == 3 else self._buffer.rindex(",", 0, self.at)
+        return json != ""
 
     def read_member(self, found: re.Match[str], *, opens: bool) -> bool:
         """Read a member or an item without what stands behind it; return False, and take nothing, where in doubt.
