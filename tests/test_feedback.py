@@ -298,6 +298,14 @@ def test_the_name_of_an_unknown_tool_is_said_as_it_is(name):
     assert name in feedback(problem(text, tools=["cat"]), "hermes")
 
 
+def test_what_nothing_could_read_is_not_shown_as_an_argument():
+    told = lines("[CALL: f(Oslo)]", tolerance="strict")
+    assert told[2:4] == [
+        "The correct form, with your own arguments in the place of `key` and `value`:",
+        '[CALL: f({"key": "value"})]',
+    ]
+
+
 def test_a_value_that_was_perhaps_never_closed_is_not_shown_as_one():
     told = feedback(problem('[CALL: f({"n": 1, "a": "x, "b": "y"})]'))
     assert '[CALL: f({"n": 1})]' in told

@@ -309,13 +309,11 @@ def test_a_broken_member_is_a_call_only_where_the_grammar_says_so(dialect, data)
 
 def stands_elsewhere(call: Call, events: Any) -> bool:
     """Whether lenient reading takes the call for a part of something else: of a call that it mends, of one that is cut
-    or breaks only behind it; or finds it behind the bracket of a list of which it has mended a call.
+    or breaks only behind it.
     """
     for other in events:
         if isinstance(other, Call) and other.repairs:
             if other.span.start <= call.span.start and call.span.end <= other.span.end:
-                return True
-            if other.dialect in ("mistral", "pythonic") and other.span.end <= call.span.start:
                 return True
         if isinstance(other, Malformed) and other.span.start <= call.span.start and call.span.end <= other.span.end:
             parts = message_parts(other.message)

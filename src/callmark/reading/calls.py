@@ -435,9 +435,7 @@ class CallReading:
             ending = Ending(at, (Repair("missing-closer", Span(base + at, base + at)),), more=False)
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
-        elif (self._tolerant or not self._finished) and (
-            begins is None or (ending is None and ways.may_end(buffer, at))
-        ):
+        elif begins is None or (ending is None and ways.may_end(buffer, at)):
             reader.status = OPEN if reader.status == DEAD else reader.status
             return False
         if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:
@@ -485,10 +483,6 @@ class CallReading:
             if begins != sorted(begins):
                 self._repairs = tuple(sorted(self._repairs, key=_start_of))
         raw = self._raw(end)
-        if self._repairs and not self._tolerant:
-            self._malformed(end, "unexpected-text", "", "", raw)
-            self._leave(end)
-            return
         begin, behind = reader.start - self._start, reader.end - self._start
         while begin < behind and raw[begin] in _BLANKS:
             begin += 1
@@ -502,7 +496,12 @@ class CallReading:
 
         `beside`: keys of members beside them, of which none may be a parameter that the tool requires and they lack.
         A long call takes memory for little more than what it leaves behind: no text is copied before it is needed.
+        Strict reading has read it as lenient reading does, so as to know where it ends, and refuses what was mended.
         """
+        if self._repairs and not self._tolerant:
+            self._malformed(end, "unexpected-text", "", "", raw)
+            self._leave(end)
+            return
         source = raw[begin:behind] if self._json is None else ""
         try:
             value = decode(
@@ -538,7 +537,7 @@ class CallReading:
 
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""
-        self._stray = stray = entry.stray if self._tolerant else None
+        self._stray = stray = entry.stray
         behind = stray is not None and stray.may_follow(self._buffer, self._at) is not None
         self._mode = IN_BEHIND if behind else IN_TEXT
 

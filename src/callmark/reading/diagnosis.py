@@ -54,7 +54,7 @@ WANTED: Final[Mapping[str, str]] = {
     "key-spelling": "the keys of the dialect, at the outermost level",
     "flattened-arguments": "the arguments as an object of their own",
     "plain-quotes": "the dialect's own string delimiter",
-    "triple-quotes": "a string in single or double quotes",
+    "triple-quotes": "one quote in place of three",
     "raw-arguments": "arguments with names",
 }
 """What should stand where a repair was made, by its code."""
@@ -67,6 +67,13 @@ _REFUSED: Final = {
     "raw-arguments": "bad-arguments",
 }
 """Codes of a repair and of what strict reading, which makes none, says in its place; of others `unexpected-text`."""
+_BACKSLASHES: Final = {
+    "python-literal": ("bad-escape", "an escape of JSON behind the backslash"),
+    "string-arguments": ("unexpected-text", "quotes without backslashes"),
+}
+"""The same where a backslash stands there, and what is wanted then."""
+_PRECISE: Final = frozenset((WANTED["odd-blank"], WANTED["plain-quotes"], "quotes without backslashes"))
+"""What says more than a grammar, which knows signs only."""
 
 
 def refused(code: str, found: str) -> tuple[str, str]:
@@ -75,8 +82,8 @@ def refused(code: str, found: str) -> tuple[str, str]:
     >>> refused("single-quotes", "'")
     ('unexpected-text', 'double quotes')
     """
-    if code == "python-literal" and found == "\\":
-        return "bad-escape", "an escape of JSON behind the backslash"
+    if found == "\\" and code in _BACKSLASHES:
+        return _BACKSLASHES[code]
     return _REFUSED.get(code, "unexpected-text"), WANTED[code]
 
 
@@ -97,7 +104,8 @@ def explain(
     Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete. But it
     knows signs only: where the reader knows what is wrong with them, its words are better.
     """
-    if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT and string_begin(expected) is None:
+    vague = expected not in _PRECISE and string_begin(expected) is None
+    if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT and vague:
         from callmark.reading import grammar  # lark takes 90 ms to import
 
         try:

@@ -123,11 +123,11 @@ class Entry:
 
 
 @lru_cache(maxsize=64)
-def section_heads(opener: Entry, tolerant: bool) -> tuple[Entry, ...]:
+def section_heads(opener: Entry) -> tuple[Entry, ...]:
     """Return what a call may begin with in the section of `opener`, in the order in which it is tried."""
     heads = opener.section.heads if opener.section is not None else ()
     strict = [Entry("loose" if head.form.repairs else "head", head.head, opener.dialect, head) for head in heads]
-    loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose if tolerant]
+    loose = [Entry("loose", other, opener.dialect, head) for head in heads for other in head.loose]
     refused = [Entry("refused", other, opener.dialect, head) for head in heads for other in head.refused]
     return (*strict, *loose, *refused)
 

@@ -135,8 +135,9 @@ def _on_malformed(
         if problem.code in _PLACED:
             lines[-1] += _place(problem, words, carried)
     if problem.code not in _FINAL:
-        form = correct_form(wanted, problem.name, came.arguments or _PLACEHOLDER, nonce)
-        title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if came.arguments else "form"
+        known = {key: value for key, value in came.arguments.items() if key != "_raw"}  # which is no name of a model's
+        form = correct_form(wanted, problem.name, known or _PLACEHOLDER, nonce)
+        title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if known else "form"
         lines += [phrases[title], *_shown(form, phrases, nonce), phrases["instead" if cut else "again"]]
     return lines
 

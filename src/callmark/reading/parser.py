@@ -39,7 +39,7 @@ from callmark.reading.calls import (
     Reader,
 )
 from callmark.reading.contexts import Context
-from callmark.reading.diagnosis import unclosed_string
+from callmark.reading.diagnosis import unclosed_string, word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader
@@ -60,6 +60,7 @@ from callmark.reading.scanner import TOLD_BY, plan
 from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
 from callmark.reading.status import DONE, HELD, OPEN
+from callmark.reading.values import ValueReader
 
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _WAYS: Final = {"opens": open_thought, "closes": close_thought, "answers": end_thoughts}
@@ -392,7 +393,7 @@ class Parser(SectionReading):
             return False
         heads: Sequence[Entry] = ()
         if self._section is not None:
-            heads = section_heads(self._section, self._tolerant)
+            heads = section_heads(self._section)
         elif self._buffer[start] in self._plan.entries:
             heads = self._plan.entries_at(self._buffer[start : start + TOLD_BY])
         return any(head.kind != "refused" and head.pattern.may_match(self._buffer, start) for head in heads)
@@ -411,9 +412,22 @@ class Parser(SectionReading):
             string = self._open_string()
             rest = "the rest of the marker" if string < 0 else unclosed_string(string - self._start)
             self._error = ("unclosed-marker", rest, self._base + size)
-            self._malformed(size, *self._error[:2], "the end of the text")
+            wrong = None if self._tolerant else self._wrong_before_the_end()
+            self._error = wrong or self._error
+            found = word_at(self._buffer, self._error[2] - self._base, size, "the end of the text")
+            self._malformed(size, *self._error[:2], found)
         self._section = None
         self._leave(size)
+
+    def _wrong_before_the_end(self) -> tuple[str, str, int] | None:
+        """Return what is wrong in the place of a closer that lenient reading would have mended, had more text come."""
+        tail = self._tail() if self._mode == IN_TAIL else None
+        if tail is not None and not tail.may_match(self._buffer, self._at):
+            return "unexpected-text", f"the end of the marker, as in {self._entry.dialect.title}", self._base + self._at
+        reader = self._reader
+        if self._mode == IN_CALL and isinstance(reader, ValueReader) and reader.code:
+            return reader.code, reader.expected, self._base + self._at
+        return None
 
     def _reached_closer(self) -> bool:
         """Return whether a call of a given tool lacks nothing at the text's end but its closer."""

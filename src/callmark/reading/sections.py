@@ -84,8 +84,8 @@ class SectionReading(CallReading):
                     return False
                 strict = between is not None
                 if between is None:
-                    between = section.loose.match(buffer, at) if self._tolerant else None
-                    open_end = self._tolerant and not final and (between is None or section.goes_on)
+                    between = section.loose.match(buffer, at)
+                    open_end = not final and (between is None or section.goes_on)
                     if open_end and section.loose.may_match(buffer, at):
                         return False
                 closes = between is not None and between["closer"] is not None
@@ -96,7 +96,7 @@ class SectionReading(CallReading):
                     if not final and entry.pattern.may_match(buffer, fence):
                         return False
                 if between is None or not (closes or self._calls < self._limits.calls):
-                    sound = between is None and self._tolerant and not self._broke
+                    sound = between is None and not self._broke
                     bracket = section.bracket.match(buffer, at) if sound and section.bracket is not None else None
                     if bracket is not None:  # the tag that should close the list is missing, or is another
                         self._markup(at, bracket.end())
@@ -131,7 +131,7 @@ class SectionReading(CallReading):
     def _in_section_at_head(self, entry: Entry, final: bool) -> bool | None:
         """Begin the next call of a section: return whether it did, None where it was read at once or none is there."""
         buffer, at = self._buffer, self._at
-        for head in section_heads(entry, self._tolerant):
+        for head in section_heads(entry):
             found = head.pattern.match(buffer, at)
             if found is not None:
                 self._between = True
