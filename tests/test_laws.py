@@ -312,10 +312,11 @@ def stands_elsewhere(call: Call, events: Any) -> bool:
     or breaks only behind it.
     """
     for other in events:
-        if isinstance(other, Call) and other.repairs:
-            if other.span.start <= call.span.start and call.span.end <= other.span.end:
-                return True
-        if isinstance(other, Malformed) and other.span.start <= call.span.start and call.span.end <= other.span.end:
+        tile = isinstance(other, Call | Malformed)
+        around = tile and other.span.start <= call.span.start and call.span.end <= other.span.end
+        if around and isinstance(other, Call) and other.repairs:
+            return True
+        if around and isinstance(other, Malformed):
             parts = message_parts(other.message)
             if parts is None or call.span.end <= other.span.start + parts.at:
                 return True
