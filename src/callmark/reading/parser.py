@@ -550,8 +550,7 @@ class Parser(SectionReading):
                     if stray is not None and stray.may_follow(buffer, at) is not None:
                         self._at = at
                         self._look_behind(entry)
-                        if self._mode != IN_TEXT:
-                            return True
+                        return True
                     continue
             if self._sole:
                 self._sole_events, self._events = self._events, []

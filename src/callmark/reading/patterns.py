@@ -453,6 +453,7 @@ class Section:
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
     tolerant reading takes besides: the next head in other spelling, closers or a separator too many (before the end
     it is the group `separator`), or (group `joined`) none;
+    `closes` whether anything closes it: else what may be a call that only a mended separator leads to may be text;
     `goes_on` whether a closer that is there may have more to it;
     `bracket` the bracket of a list whose closer has more to it, which does not follow, None where there is none;
     `between` what leads to the next call of a list, "" where they stand in none;
@@ -469,6 +470,7 @@ class Section:
         closer = expand(first.closer) or "(?!)"
         self.heads = tuple(patterns(form) for form in forms)
         self.separated = bool(first.separator)
+        self.closes = bool(first.closer)
         self.goes_on = closer.endswith(")?")
         listed = re.match(r"(?:\{ws\})?\\\](?!\Z|\(\?:)", first.closer)
         self.bracket = Pattern(rf"{blanks}\]") if listed else None

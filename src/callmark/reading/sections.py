@@ -76,6 +76,7 @@ class SectionReading(CallReading):
             raise AssertionError("a section is being read")
         buffer = self._buffer
         section = entry.section
+        mends = self._tolerant or section.closes
         while True:
             at = self._at
             if self._between:
@@ -84,8 +85,8 @@ class SectionReading(CallReading):
                     return False
                 strict = between is not None
                 if between is None:
-                    between = section.loose.match(buffer, at)
-                    open_end = not final and (between is None or section.goes_on)
+                    between = section.loose.match(buffer, at) if mends else None
+                    open_end = mends and not final and (between is None or section.goes_on)
                     if open_end and section.loose.may_match(buffer, at):
                         return False
                 closes = between is not None and between["closer"] is not None
@@ -96,7 +97,7 @@ class SectionReading(CallReading):
                     if not final and entry.pattern.may_match(buffer, fence):
                         return False
                 if between is None or not (closes or self._calls < self._limits.calls):
-                    sound = between is None and not self._broke
+                    sound = between is None and mends and not self._broke
                     bracket = section.bracket.match(buffer, at) if sound and section.bracket is not None else None
                     if bracket is not None:  # the tag that should close the list is missing, or is another
                         self._markup(at, bracket.end())
