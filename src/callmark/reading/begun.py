@@ -18,6 +18,7 @@ from callmark.events import ArgumentsDelta, CallStart, JsonValue, Malformed
 from callmark.reading.diagnosis import place_said
 from callmark.reading.options import EVERYWHERE
 from callmark.reading.parser import Parser
+from callmark.reading.whole import parse
 
 
 class Begun(NamedTuple):
@@ -74,10 +75,8 @@ def _read(text: str, dialect: Dialect, nonce: str | None) -> Begun | None:
 
 def _wrong_at(text: str, dialect: Dialect, nonce: str | None) -> int | None:
     """Return the index of what is wrong with the first broken marker in `text`, None where nothing tells."""
-    parser = Parser(dialects=dialect, contexts=EVERYWHERE, nonce=nonce)
-    broken = (event for event in (*parser.feed(text), *parser.finish()) if isinstance(event, Malformed))
-    problem = next(broken, None)
-    return None if problem is None else place_said(problem)
+    problems = parse(text, dialects=dialect, contexts=EVERYWHERE, nonce=nonce).problems
+    return next((place_said(problem) for problem in problems if isinstance(problem, Malformed)), None)
 
 
 def _previewed(text: str, dialect: Dialect, nonce: str | None) -> tuple[str, str] | None:
