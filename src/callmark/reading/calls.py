@@ -615,8 +615,11 @@ class CallReading:
         waited = self._entry.patterns.blanks  # else not all may be there
         behind = _SOME_BLANKS.match(self._buffer, at) if waited else None
         error = at if behind is None else behind.end()
-        closing = f"the end of the marker, as in {self._entry.dialect.title}"
-        self._break("unexpected-text", closing, self._base + at, self._base + error)
+        self._break("unexpected-text", self._closing_words(), self._base + at, self._base + error)
+
+    def _closing_words(self) -> str:
+        """Say what is expected behind the arguments."""
+        return f"the end of the marker, as in {self._entry.dialect.title}"
 
     def _malformed(
         self, end: int, code: str, expected: str, found: str, raw: str | None = None, *, closed: bool = True

@@ -423,7 +423,7 @@ class Parser(SectionReading):
         """Return what is wrong in the place of a closer that lenient reading would have mended, had more text come."""
         tail = self._tail() if self._mode == IN_TAIL else None
         if tail is not None and not tail.may_match(self._buffer, self._at):
-            return "unexpected-text", f"the end of the marker, as in {self._entry.dialect.title}", self._base + self._at
+            return "unexpected-text", self._closing_words(), self._base + self._at
         reader = self._reader
         if self._mode == IN_CALL and isinstance(reader, ValueReader) and reader.code:
             return reader.code, reader.expected, self._base + self._at
