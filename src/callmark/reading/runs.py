@@ -104,6 +104,7 @@ class Runs:
             rf"|((?:[^\W\d][\w\-]{{0,63}}+{blanks},{blanks}){{2,}}+)"
             rf"|((?:\"(?![A-Za-z]:\\|\\\\)[^\"{signs}]*+\"[ \t\r\n]{{1,64}}+){{2,}}+)"
         ).match
+        # What must stand behind each of its groups: asked for apart, so that where it does not the match tells how far.
         self._behind_alike = (re.compile(item).match, re.compile("").match, re.compile(r'["{\[]').match)
 
     def read(

@@ -14,7 +14,8 @@ a text in the body language's grammar; `sound` is the start of the last token, b
 sound only when something legal follows it: after an error, reading resumes there (see `parser`).
 
 Strict reading is the same: a call of which anything was mended is refused where it ends, as a whole, so that what it
-quotes stays quoted (see `calls`). Not tolerant is only the reader of JSON that stands in a string.
+quotes stays quoted (see `calls`). Not tolerant is only the reader of JSON that stands in a string, and, for strict
+reading, in a value between tags, which may be any text.
 """
 
 from __future__ import annotations
