@@ -307,6 +307,12 @@ def test_a_broken_member_is_a_call_only_where_the_grammar_says_so(dialect, data)
 # Strict is lenient with nothing to repair.
 
 
+def broken_texts(dialect: Dialect) -> st.SearchStrategy[str]:
+    """Return texts of markers of a dialect with some characters wrong, and of its tokens in any order."""
+    markers = mutated(st.sampled_from(MARKERS[dialect.name]), 2)
+    return st.lists(markers | soup(dialect.name), min_size=1, max_size=3).map("".join)
+
+
 def stands_elsewhere(call: Call, events: Any) -> bool:
     """Whether lenient reading takes the call for a part of something else: of a call that it mends, of one that is cut
     or breaks only behind it.
@@ -327,8 +333,7 @@ def stands_elsewhere(call: Call, events: Any) -> bool:
 @some
 @given(st.data())
 def test_lenient_reading_finds_every_call_that_strict_reading_finds(dialect, data):
-    markers = mutated(st.sampled_from(MARKERS[dialect.name]), 2)
-    text = "".join(data.draw(st.lists(markers | soup(dialect.name), min_size=1, max_size=3)))
+    text = data.draw(broken_texts(dialect))
     events = whole(text, dialects=dialect)
     found = [meaning_of(replace(call, index=0)) for call in calls_of(events)]  # one that is mended counts too
     for call in calls_of(whole(text, dialects=dialect, tolerance="strict")):
@@ -340,8 +345,7 @@ def test_lenient_reading_finds_every_call_that_strict_reading_finds(dialect, dat
 @given(st.data())
 def test_strict_reading_delimits_as_lenient_reading_does(dialect, data):
     """Where both hear the same heads they see the same markers; what lenient reading mends strict reading refuses."""
-    markers = mutated(st.sampled_from(MARKERS[dialect.name]), 2)
-    text = "".join(data.draw(st.lists(markers | soup(dialect.name), min_size=1, max_size=3)))
+    text = data.draw(broken_texts(dialect))
     strict, lenient = (
         [found for found in whole(text, dialects=dialect, tolerance=tolerance) if isinstance(found, Call | Malformed)]
         for tolerance in ("strict", "lenient")
