@@ -103,6 +103,9 @@ class Repair(msgspec.Struct, frozen=True, gc=False):
     span: Span
 
 
+RAW_KEY = "_raw"
+"""The key under which arguments stand as text that nothing could read: no name of a parameter."""
+
 _CONTENTS = frozenset({"text", "raw", "json", "arguments", "raw_arguments", "message"})
 
 

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
 from callmark.dialects import Dialect, Form
-from callmark.events import Span
+from callmark.events import RAW_KEY, Span
 from callmark.reading.lookahead import (
     CALL_BEGUN,
     COLON_AND_ANY_WORD,
@@ -198,7 +198,7 @@ class ArgumentsReader(ValueReader):
             text = scalar(text, None if self._single else self._declared())
             if self._single and text.startswith('"'):
                 bound = last
-                text = f'{{"_raw":{text}}}'
+                text = f'{{"{RAW_KEY}":{text}}}'
                 if bound:
                     self._repair("raw-arguments", self.sound, self.sound + length)
         if not bound:

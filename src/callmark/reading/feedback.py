@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from callmark.dialects import Dialect, select, selected
 from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
-from callmark.events import Malformed, Notice
+from callmark.events import RAW_KEY, Malformed, Notice
 from callmark.reading.diagnosis import message_parts, unknown_tool
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _on_malformed(
         if problem.code in _PLACED:
             lines[-1] += _place(problem, words, carried)
     if problem.code not in _FINAL:
-        known = {key: value for key, value in came.arguments.items() if key != "_raw"}  # which is no name of a model's
+        known = {key: value for key, value in came.arguments.items() if key != RAW_KEY}
         form = correct_form(wanted, problem.name, known or _PLACEHOLDER, nonce)
         title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if known else "form"
         lines += [phrases[title], *_shown(form, phrases, nonce), phrases["instead" if cut else "again"]]

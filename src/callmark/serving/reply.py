@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Text
+from callmark.events import RAW_KEY, ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Text
 from callmark.reading.parser import Parser
 from callmark.running.halves import Halves
 from callmark.running.invented import Invented
@@ -324,7 +324,7 @@ class ChoiceReader:
 def _arguments_of(call: Call) -> str:
     if not call.raw:  # a server's own: as it wrote them, so that it knows them again
         return call.raw_arguments.strip() or "{}"
-    value = call.arguments if isinstance(call.arguments, dict) else {"_raw": call.raw_arguments}
+    value = call.arguments if isinstance(call.arguments, dict) else {RAW_KEY: call.raw_arguments}
     return msgspec.json.encode(value).decode()
 
 

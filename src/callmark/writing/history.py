@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import UsageError
+from callmark.events import RAW_KEY
 from callmark.languages import Language
 from callmark.writing.calls import declared_by
 from callmark.writing.contexts import closed
@@ -161,7 +162,7 @@ def _arguments(given: Any) -> dict[str, Any]:
         value = json.loads(given, parse_constant=_refuse)
     except (TypeError, ValueError, RecursionError):
         value = None
-    return value if isinstance(value, dict) else {"_raw": given if isinstance(given, str) else repr(given)}
+    return value if isinstance(value, dict) else {RAW_KEY: given if isinstance(given, str) else repr(given)}
 
 
 def _refuse(word: str) -> Any:
