@@ -19,7 +19,7 @@ from callmark.languages import LANGUAGES, language_of
 from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import CODES
-from callmark.reading.diagnosis import explain, message_parts, refused, unknown_tool
+from callmark.reading.diagnosis import FAULTS, explain, message_parts, refused, unknown_tool
 from callmark.reading.feedback import _translated
 from callmark.reading.forms import correct_form, ending
 
@@ -270,13 +270,21 @@ def phrases(node):
 
 
 def test_all_words_of_the_readers_are_translated():
-    told = []
-    for name in ("values", "envelope", "arguments", "strings", "parameters"):
+    told = [*FAULTS.values()]
+    for name, one in {
+        "values": "a shorter word",
+        "envelope": "one name and one member with arguments",
+        "arguments": 'a key and "="',
+        "strings": "both halves of a surrogate pair",
+        "parameters": "a whole JSON value",
+    }.items():
+        assert one not in told
         tree = ast.parse(Path(reading.__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("_die", "_break"):
                 told += phrases(node.args[1])
-    assert len(told) > 50
+        assert one in told
+    assert len(told) > 45
     for phrase in told:
         plain = re.sub(r'"[^"]*"|JSON|\\n', "", _translated(phrase, language_of("zh-Hans").expected))
         assert not re.search("[a-z]", plain), phrase
@@ -285,7 +293,7 @@ def test_all_words_of_the_readers_are_translated():
 
 def test_what_is_wanted_where_strict_reading_refuses_is_translated():
     words = language_of("zh-Hant").expected
-    for phrase in {refused(code, found)[1] for code in REPAIR_CODES for found in "\\x"}:
+    for phrase in {refused(code, found)[1] for code in (*REPAIR_CODES, *FAULTS) for found in "\\x"}:
         plain = re.sub(r'"[^"]*"|JSON|ASCII|true|false|null|\\n', "", _translated(phrase, words))
         assert not re.search("[a-z]", plain), phrase
 

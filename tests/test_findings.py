@@ -279,5 +279,5 @@ def test_whatever_is_read_can_be_told(case):
 
 def test_arguments_that_end_too_early_are_shown_before_the_tag_that_ends_them() -> None:
     """The caret stands where more of the arguments was expected, not behind the tag."""
-    text = '<function_calls><function_call><tool>f</tool><args_json>{"a": tru</args_json></function_call>'
+    text = '<function_calls><function_call><tool>f</tool><args_json>{"a": 1,</args_json></function_call>'
     assert told(text) == [("malformed", "bad-arguments", 1, text.index("</args_json>") + 1)]

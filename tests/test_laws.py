@@ -362,6 +362,23 @@ def test_strict_reading_delimits_as_lenient_reading_does(dialect, data):
             assert one.span == other.span
 
 
+@each_dialect
+@pytest.mark.parametrize("tolerance", ["strict", "lenient", "salvage"])
+@pytest.mark.parametrize("fault", ["007", "nan", "-", "1e999", "", "9" * 4301])
+def test_what_is_quoted_behind_a_wrong_value_stays_quoted(dialect, tolerance, fault):
+    """Where a value is none, but has an end, the call goes on behind it, and is refused as a whole."""
+    quoted = "[CALL: drop({})]"
+    good = render_call("f", {"n": 7654321, "s": "half", "t": quoted}, dialect)
+    for place, wrong in (("7654321", fault), ("half", "\ud800")):
+        before, behind = good.split(place)
+        text = before + wrong + behind
+        events = whole(text, dialects=[dialect, "call"], tolerance=tolerance)
+        read = [found for found in events if isinstance(found, Call | Malformed)]
+        assert [found.name for found in read] == ["f"]
+        assert all(quoted in found.raw for found in read)
+        laws.check_chunking(text, dialects=[dialect, "call"], tolerance=tolerance)
+
+
 _QUOTED = [place for place in OPEN_STRINGS if place[1][-1] == place[2][0] and place[2][0] in "\"'"]
 
 

@@ -1313,7 +1313,7 @@ def test_an_escaped_body_may_be_longer_than_what_is_decoded_at_first(sign):
 
 
 def test_a_good_call_is_read_behind_hundreds_whose_values_die_at_once():
-    text = "<function=f><parameter=a>\ud800" * 300 + "</parameter></function>[CALL: g()]"
+    text = "<function_call><tool>f</tool><args_json>]" * 300 + "[CALL: g()]"
     parsed = parse(text)
     assert [call.name for call in parsed.calls] == ["g"]
     assert len(parsed.problems) == 300

@@ -33,7 +33,7 @@ from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import COUNTED, Undecodable, decode
-from callmark.reading.diagnosis import explain, refused, word_at
+from callmark.reading.diagnosis import explain, faults_of, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader, last_token
@@ -496,9 +496,10 @@ class CallReading:
 
         `beside`: keys of members beside them, of which none may be a parameter that the tool requires and they lack.
         A long call takes memory for little more than what it leaves behind: no text is copied before it is needed.
-        Strict reading has read it as lenient reading does, so as to know where it ends, and refuses what was mended.
+        A call with a fault is refused. Strict reading has read it as lenient reading does, so as to know where it ends,
+        and refuses what was mended, too.
         """
-        if self._repairs and not self._tolerant:
+        if self._repairs and (not self._tolerant or faults_of(self._repairs)):
             self._malformed(end, "unexpected-text", "", "", raw)
             self._leave(end)
             return
@@ -632,7 +633,7 @@ class CallReading:
         raw = self._raw(end) if raw is None else raw
         self._json = None
         at = min(self._error[2], self._base + end) - self._start if code == self._error[0] else len(raw)
-        repair = None if self._tolerant else self._first_repair(self._start + len(raw))
+        repair = self._first_fault(self._start + len(raw))
         if repair is not None:
             at = repair.span.start - self._start
             found = word_at(raw, at, len(raw), "the end of the marker")
@@ -653,12 +654,14 @@ class CallReading:
         self._reader = None
         self._begun = False
 
-    def _first_repair(self, end: int) -> Repair | None:
-        """Return what strict reading holds against the call: the first repair before position `end`, None for none."""
+    def _first_fault(self, end: int) -> Repair | None:
+        """Return the first fault before position `end`, None for none; to strict reading any repair is one."""
         reader = self._reader
         repairs = [*self._repairs]
         if isinstance(reader, ValueReader | ParametersReader):
             repairs += reader.repairs
+        if self._tolerant:
+            repairs = faults_of(repairs)
         return min((repair for repair in repairs if repair.span.end <= end), key=_start_of, default=None)
 
     def _in_overflow(self) -> bool:

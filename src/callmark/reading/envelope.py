@@ -18,6 +18,7 @@ from typing import Final
 from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
 from callmark.events import Repair, Span
+from callmark.reading.diagnosis import faults_of
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
@@ -337,7 +338,8 @@ class EnvelopeReader(ValueReader):
             name = text.strip(" ") if self._tolerant else text
             if name != text:
                 self._insert("odd-blank", Span(self.sound, base + at))
-            if not 0 < len(name) <= 128 or name[0] == " " or name[-1] == " ":
+            wrong = [fault for fault in faults_of(self.repairs) if fault.span.start > self.sound]
+            if wrong or not 0 < len(name) <= 128 or name[0] == " " or name[-1] == " ":
                 return self._die_in_role(at - 1)
             self.name = name
         return at

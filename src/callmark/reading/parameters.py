@@ -25,11 +25,12 @@ from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.diagnosis import faults_of
 from callmark.reading.embedded import Embedded
 from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, ValuePatterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.status import DEAD, DONE, HELD, OPEN
-from callmark.reading.strings import lone_surrogate
+from callmark.reading.strings import lone_surrogate, without_surrogates
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
 
@@ -375,14 +376,10 @@ class ParametersReader:
 
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
-        lone = lone_surrogate(piece)
-        if lone is not None:
-            if lone.start():
-                stop = self._take(piece[: lone.start()], at)
-                if self.status == DEAD:
-                    return stop
-            return self._die("lone-surrogate", "a character", at + lone.start())
         stop = at + len(piece)
+        if self._json is None and lone_surrogate(piece) is not None:
+            piece, faults = without_surrogates(piece, self._base + at)
+            self.repairs += faults
         if self._trim:
             piece = self._tail + piece
             self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
@@ -419,7 +416,7 @@ class ParametersReader:
             return ""
         json = self._container(tolerant=True)
         out: list[str] = []
-        if json.take(text, end, out) < end or not json.whole:
+        if json.take(text, end, out) < end or not json.whole or faults_of(json.reader.repairs):
             return ""
         self.repairs += json.reader.repairs
         return "".join(out).strip(_BLANKS)
@@ -484,8 +481,8 @@ class ParametersReader:
                 if json[0] == '"':
                     json = self._mended(text, base + at - len(tail)) or json
                 self._sink.append(json)
-            except Undecodable as error:
-                self._die(error.code, "a value that JSON can hold", at)
+            except Undecodable:  # a key is there twice: the call has an end all the same, and is refused there
+                self._sink.append(text)
 
     def _supply_closers(self, at: int, base: int) -> bool:
         """Close the brackets that are open in arguments whose end stands at index `at`; return whether that is all."""

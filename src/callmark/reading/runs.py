@@ -26,11 +26,12 @@ TUPLE: Final = "t"
 _FRAMES: Final = {"{": OBJECT, "[": ARRAY, "(": TUPLE}
 _CLOSERS: Final = {OBJECT: "}", ARRAY: "]", TUPLE: ")"}
 
-_NO_STRINGS: Final = frozenset(
-    ["true", "tru", "false", "fals", "null", "nul", "none", "nil", "undefined", "nan", "inf", "infinity", "tool_calls"]
+OPENING: Final = frozenset(["tool_calls"])
+"""Words, in lower case, that in brackets open a marker."""
+_NO_STRINGS: Final = OPENING | frozenset(
+    ["true", "tru", "false", "fals", "null", "nul", "none", "nil", "undefined", "nan", "inf", "infinity"]
 )
-"""Words that are no strings, in lower case: values of other languages, what a typing error makes of them, and
-[TOOL_CALLS], which opens a marker."""
+"""Words that are no strings, in lower case: values of other languages, and what a typing error makes of them."""
 _OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _PART: Final = "(?:0|[1-9][0-9]{0,3}+)"
 _BARE_VALUE: Final = re.compile(  # `2d6` is a word, but not what may be meant as a number: `1e5x`, `0b12`, `10L`, `1O0`

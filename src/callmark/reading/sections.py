@@ -2,7 +2,8 @@
 
 Between `calls.CallReading`, which reads a call, and `parser.Parser`, which reads the text around markers.
 
-How reading goes on after a broken marker. A marker is broken where no continuation can make it one. `Malformed` then
+How reading goes on after a broken marker. A marker is broken where no continuation can make it one, and nobody can tell
+how it would go on (else it is read to its end and refused there, see the faults of `values`). `Malformed` then
 reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener;
 where none comes, over the brackets that close what is open, if they stand directly behind the wrong value.
 But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one

@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Final
 
 from callmark.events import Repair, Span
+from callmark.reading.diagnosis import FAULTS
 from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
@@ -39,7 +40,8 @@ _ESCAPE_PREFIX: Final = Pattern(
 _SURROGATE_ESCAPE: Final = Pattern(r"\\u[dD][89a-fA-F]")
 _HEX_ESCAPE: Final = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX: Final = Pattern(rf"\\x{_X}?\Z")
-_LONE: Final = Pattern(r"[\ud800-\udfff]")
+_LONE: Final = re.compile(r"[\ud800-\udfff]")
+_NO_CHARACTER: Final = "\ufffd"
 _BLANK_RUN: Final = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE: Final = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
 _ANY_CONTROL_ESCAPE: Final = Pattern(r"(?:[^\\]|\\[^bfnrt])*+\\[bfnrt]")
@@ -75,6 +77,12 @@ RAW_PREFIX: Final = "rR"
 def lone_surrogate(text: str) -> re.Match[str] | None:
     """Return where half of a surrogate pair stands in `text`, if there is one."""
     return None if text.isascii() else _LONE.search(text)
+
+
+def without_surrogates(text: str, place: int) -> tuple[str, list[Repair]]:
+    """Return `text`, which begins at position `place`, with other characters for halves of pairs, and these faults."""
+    places = [place + lone.start() for lone in _LONE.finditer(text)]
+    return _LONE.sub(_NO_CHARACTER, text), [Repair("lone-surrogate", Span(at, at + 1)) for at in places]
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:
@@ -192,7 +200,7 @@ class StringReader:
         if ends is not None:
             self._carry_on(opened, len(opened))
         self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
-        self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""  # which of the two was there, or "backslash"
+        self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""  # or "backslash", or "both"
         self.status = OPEN
         self.code = self.expected = ""
         self._pass_plain()
@@ -228,9 +236,9 @@ class StringReader:
         begin = at
         quote = self._quote
         if self._delimited:
-            return self._read_delimited(buffer, at)
+            return self._read_delimited(buffer, at, base)
         if self._raw:
-            return self._read_raw(buffer, at)
+            return self._read_raw(buffer, at, base)
         size = len(buffer)
         if self._carried:
             self._carry_on(self._carried + buffer[at : at + HOLD_LIMIT], len(self._carried))
@@ -253,13 +261,14 @@ class StringReader:
                 piece = buffer[at:end]
                 self._bracket = self._bracket or "[" in piece
                 control = self._controls.match(piece) if "\\" in piece and around is not None else None
-                if control is not None and self._clash("control"):
-                    at += control.end() - 2
-                    self._put(to_double(buffer[at - control.end() + 2 : at]))
-                    return self._die_of_escapes(at)
+                if control is not None and self._literal == "backslash":
+                    end = at + control.end() - 2
+                    piece = buffer[at:end]
                 at = end
                 if self._put(piece if quote == '"' else to_double(piece)):
                     return at
+                if control is not None and self._note("control", base + end):
+                    continue
             if alarm is not None and alarm.certain:
                 return self._die("", "", at)
             if at == size or alarm is not None:
@@ -282,8 +291,10 @@ class StringReader:
                     self._repair("raw-control-character", base + at, base + at + 1)
                 self._put(quoted(char)[1:-1])
                 stop = at + 1
-            else:
+            elif around is None:
                 return self._die("lone-surrogate", "a character", at)
+            else:
+                stop = self._pass_surrogate(base + at, at + 1)
             at = stop
 
     def _pass_mended(self, around: Lookahead, buffer: str, at: int, base: int) -> int:
@@ -307,7 +318,7 @@ class StringReader:
             text, places = mended(buffer[at:end], quote, controls=not self._triple)
             self._inner += len(places.get("inner-quotes", ()))
             if "literal-backslash" in places:
-                self._literal = "backslash"
+                self._literal = self._literal or "backslash"
             place = base + at
             repairs: list[Repair] = []
             for code, found in places.items():
@@ -406,10 +417,13 @@ class StringReader:
         """Read a backslash that begins no escape of JSON. Returns index `at` where more text must tell."""
         if _ESCAPE_PREFIX.match(buffer, at):
             return at
-        if _SURROGATE_ESCAPE.match(buffer, at):
-            return self._die("lone-surrogate", "both halves of a surrogate pair", at)
+        half = _SURROGATE_ESCAPE.match(buffer, at)
+        if half is not None and self._around is not None:
+            return self._pass_surrogate(base + at, half.end())
         if self._around is None:
-            return self._die_of_escapes(at)
+            if half is not None:
+                return self._die("lone-surrogate", "both halves of a surrogate pair", at)
+            return self._die("bad-escape", FAULTS["bad-escape"], at)
         if self._python and buffer.startswith("\\x", at):
             if _HEX_PREFIX.match(buffer, at):
                 return at
@@ -421,14 +435,13 @@ class StringReader:
         if self._key and buffer.startswith("\\_", at):
             self._repair("markdown-escape", base + at, base + at + 1)
             return at + 1
-        if self._clash("backslash"):
-            return self._die_of_escapes(at)
+        self._note("backslash", base + at)
         self._repair("literal-backslash", base + at, base + at + 1)
         apostrophe = buffer.startswith("\\'", at)
         self._put("'" if apostrophe else "\\\\")
         return at + 1 + apostrophe
 
-    def _read_delimited(self, buffer: str, at: int) -> int:
+    def _read_delimited(self, buffer: str, at: int, base: int) -> int:
         """Read a string with a delimiter of the dialect's own: there are no escapes in it."""
         quote = self._quote
         end = stop = buffer.find(quote, at)
@@ -440,30 +453,31 @@ class StringReader:
                     break
         if stop > at:
             piece = buffer[at:stop]
-            lone = lone_surrogate(piece)
-            if lone:
-                self._put(quoted(piece[: lone.start()])[1:-1])
-                return self._die("lone-surrogate", "a character", at + lone.start())
+            if lone_surrogate(piece) is not None:
+                piece, faults = without_surrogates(piece, base + at)
+                self._repairs += faults
             self._put(quoted(piece)[1:-1])
         if end < 0:
             return stop
         self.status = DONE
         return end + len(quote)
 
-    def _read_raw(self, buffer: str, at: int) -> int:
+    def _read_raw(self, buffer: str, at: int, base: int) -> int:
         """Read a raw string of Python."""
-        end = _RAW[self._raw].match(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
-        if end > at:
-            self._put(quoted(buffer[at:end])[1:-1])
-        if buffer.startswith(self._raw, end):
-            self.status = DONE
-            return end + len(self._raw)
-        rest = buffer[end : end + 3]
-        if rest == "\\" or self._raw.startswith(rest):  # the first half of an escape, or of what closes it
-            return end
-        if rest[0] in "\r\n":
-            return self._die("control-character", "the end of the string", end)
-        return self._die("lone-surrogate", "a character", end)
+        while True:
+            end = _RAW[self._raw].match(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
+            if end > at:
+                self._put(quoted(buffer[at:end])[1:-1])
+            if buffer.startswith(self._raw, end):
+                self.status = DONE
+                return end + len(self._raw)
+            rest = buffer[end : end + 3]
+            if rest == "\\" or self._raw.startswith(rest):  # the first half of an escape, or of what closes it
+                return end
+            if rest[0] in "\r\n":
+                return self._die("control-character", "the end of the string", end)
+            lone = end + (rest[0] == "\\")
+            at = self._pass_surrogate(base + lone, lone + 1)
 
     def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
         """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
@@ -497,16 +511,25 @@ class StringReader:
         self._put(text)
         return end
 
-    def _clash(self, kind: str) -> bool:
-        """Whether the string holds both an escape of a control character and a backslash that begins no escape."""
-        other, self._literal = self._literal, self._literal or kind
-        return other not in ("", kind)
+    def _note(self, kind: str, place: int) -> bool:
+        """Note an escape of a control character or a backslash that begins none; return whether one refutes the other.
+
+        Once is enough.
+        """
+        refutes = self._literal not in ("", kind, "both")
+        if refutes:
+            self._repair("bad-escape", place, place + 1)
+        self._literal = "both" if refutes else self._literal or kind
+        return refutes
+
+    def _pass_surrogate(self, place: int, behind: int) -> int:
+        """Pass by half of a surrogate pair at a position, before the index `behind`."""
+        self._repair("lone-surrogate", place, place + 1)
+        self._put(_NO_CHARACTER)
+        return behind
 
     def _repair(self, code: str, start: int, end: int) -> None:
         self._repairs.append(Repair(code, Span(start, end)))
-
-    def _die_of_escapes(self, at: int) -> int:
-        return self._die("bad-escape", "an escape of JSON behind the backslash", at)
 
     def _die(self, code: str, expected: str, at: int) -> int:
         self.status = DEAD

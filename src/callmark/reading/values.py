@@ -13,9 +13,11 @@ Invariants: nothing that was put into `out` is ever taken back; without `repairs
 a text in the body language's grammar; `sound` is the start of the last token, because a token is known to be
 sound only when something legal follows it: after an error, reading resumes there (see `parser`).
 
-Strict reading is the same: a call of which anything was mended is refused where it ends, as a whole, so that what it
-quotes stays quoted (see `calls`). Not tolerant is only the reader of JSON that stands in a string, and, for strict
-reading, in a value between tags, which may be any text.
+What cannot be mended, but leaves no doubt about where it ends, is a fault: it is recorded among the repairs, with its
+code of `diagnosis.FAULTS`, and reading goes on behind it. A call that holds one is refused where it ends, as a whole,
+so that what it quotes stays quoted (see `calls`); strict reading is the same, and refuses what was mended, too. Not
+tolerant is only the reader of JSON that stands in a string, and, for strict reading, in a value between tags, which may
+be any text.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import Final, Self
 from callmark.dialects import Dialect, Form
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
+from callmark.reading.diagnosis import FAULTS
 from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
     BEHIND_BARE,
@@ -44,7 +47,7 @@ from callmark.reading.lookahead import (
     lookahead,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.runs import is_bare_value, loose_word
+from callmark.reading.runs import OPENING, loose_word
 from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
 from callmark.reading.status import (
     COLON,
@@ -66,6 +69,7 @@ IN_STRING: Final = 1
 _IN_WORD: Final = 2
 _IN_ESCAPED: Final = 3
 
+_UNSURE: Final = frozenset(("bare-value", "unexpected-text"))  # words that must stand alone, as they may be anything
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
 
 # Frames of the stack. JSON: O(bject), A(rray). Python: d(ict), l(ist), t(uple). B(races) with s(equence).
@@ -104,10 +108,11 @@ class ValueReader:
 
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
-        "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form",
-        "_gap", "_is_key", "_live", "_mode", "_nested", "_no_json", "_outer", "_outside", "_parameters", "_pending",
-        "_sink", "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word", "_word_start", "code",
-        "end", "error", "expected", "id", "name", "out", "repairs", "sound", "split", "start", "status", "stops",
+        "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_faulty",
+        "_flavour", "_form", "_gap", "_is_key", "_live", "_mode", "_nested", "_no_json", "_outer", "_outside",
+        "_parameters", "_pending", "_sink", "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word",
+        "_word_start", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound", "split", "start",
+        "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -162,6 +167,7 @@ class ValueReader:
         self._size = 0
         self._word_start = start
         self._no_json = start  # position before which no container is decoded at once
+        self._faulty = False  # whether a word in it is no value
         self._ended = False  # it is DEAD because no comma and no closer stands behind a value
         self.split = -1  # position of the comma behind that value, where it stands between two calls
 
@@ -235,7 +241,8 @@ class ValueReader:
             frame = stack[-1] if stack else ""
             known = len(self.repairs)
             if self._tolerant:
-                if state in _DUE and frame in _RUN_FRAMES and self._live and self._flavour == "json":
+                runs = self._live and self._flavour == "json" and not self._faulty  # which would begin at every fault
+                if runs and state in _DUE and frame in _RUN_FRAMES:
                     stop = self._read_run(buffer, at, base)
                     if stop > at:
                         at = stop
@@ -490,8 +497,17 @@ class ValueReader:
             return self._begin_string(quote, buffer, at, base, is_key=False)
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if not words.match(char):
+            if self._tolerant and self._state == VALUE and char in (",", _CLOSER[frame]) and frame not in "EF":
+                return self._pass_by(at, base)
             return self._die("unexpected-text", "a value", at)
         self._begin_word(at, base, is_key=False)
+        return at
+
+    def _pass_by(self, at: int, base: int) -> int:
+        """No value stands in the place of one, which ends at once: before index `at`."""
+        self._repair("unexpected-text", base + at, base + at + 1)
+        self._take_literal("", "null", at, base)
+        self._state = NEXT
         return at
 
     def _begin_container(self, char: str, frame: str, buffer: str, at: int, base: int) -> int:
@@ -840,13 +856,14 @@ class ValueReader:
                 return at
             at += half_quoted
         word = "".join(self._word)
-        if not self._is_key and self._tolerant and self._flavour != "python" and is_bare_value(word):
-            ends = follows(BEHIND_BARE, buffer, at)
+        text, code = ("", "") if self._is_key else self._meaning(word)
+        if code in _UNSURE and self._tolerant:
+            ends = False if len(word) > KEY_LIMIT or word.lower() in OPENING else follows(BEHIND_BARE, buffer, at)
             if ends is None:
                 return at
             if not ends:
                 self.error = self._word_start
-                return self._die("unexpected-text", "a value", at)
+                return self._die("unexpected-text", FAULTS["unexpected-text"], at)
         self._mode = IN_STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self._gap = False
@@ -865,7 +882,7 @@ class ValueReader:
                 if keys is _MARKED_WORD:
                     self._unmark(word)
         else:
-            self._end_json_word(word, at, base)
+            self._end_json_word(word, text, code, at, base)
         if self.status == OPEN:
             self.sound = self._word_start
         return at
@@ -885,23 +902,31 @@ class ValueReader:
             self._flush()
             self.out.append(quoted(word))
 
-    def _end_json_word(self, word: str, at: int, base: int) -> None:
-        text = word
+    def _meaning(self, word: str) -> tuple[str, str]:
+        """Return the JSON of a word in the place of a value, and the code of its repair or fault, "" for none.
+
+        What is a fault is shown as a string.
+        """
         if NUMBER.fullmatch(word):
-            if not holdable(word):
-                if len(word) <= KEY_LIMIT:  # behind a longer one the tail is too far away from its beginning
-                    self.error = self._word_start
-                self._die("bad-number", "a finite number of at most 4,300 digits", at)
-        elif word not in ("true", "false", "null"):
-            known = PYTHON_LITERALS.get(word, "") if self._flavour == "python" else ""
-            text, code = (known, "") if known or not self._tolerant else loose_word(word)
-            if self._flavour == "python" and code == "bare-value":
-                text = ""
-            if not text:
-                self.error = self._word_start
-                self._die("unexpected-text", "a value", at)
-            elif code:
-                self._repair(code, self._word_start, base + at)
+            return (word, "") if holdable(word) else (quoted(word), "bad-number")
+        if word in ("true", "false", "null"):
+            return word, ""
+        python = self._flavour == "python"
+        if python and word in PYTHON_LITERALS:
+            return PYTHON_LITERALS[word], ""
+        text, code = loose_word(word) if self._tolerant else ("", "")
+        if not text or (python and code == "bare-value"):
+            return quoted(word), "unexpected-text"
+        return text, code
+
+    def _end_json_word(self, word: str, text: str, code: str, at: int, base: int) -> None:
+        """A word ends before index `at`, with its JSON and its code as `_meaning` says."""
+        if code and self._tolerant:
+            self._repair(code, self._word_start, base + at)
+            self._faulty = self._faulty or code in FAULTS
+        elif code:
+            self.error = self._word_start
+            self._die(code, FAULTS[code], at)
         if self.status == OPEN:
             self._take_literal(word, text, at, base)
 
