@@ -20,7 +20,7 @@ from benchmarks.workloads import SPELLINGS, dense, huge, prose, sparse
 
 from callmark import Parser, parse, render_history
 from callmark.dialects import select
-from callmark.reading import patterns
+from callmark.reading import arguments, patterns
 from callmark.reading.lookahead import lookahead
 
 COUNT = counting()
@@ -325,3 +325,39 @@ def test_items_that_are_spelled_alike_are_looked_at_together_once(monkeypatch, i
     parse(text, dialects="call")
     assert max(seen) > 1000  # they are tried
     assert sum(seen) < 2 * len(text)
+
+
+def test_a_word_of_a_pair_is_looked_at_up_to_its_sign(monkeypatch):
+    """And not up to where it ends if no sign comes: that may be far behind many other pairs."""
+    run, seen = arguments._BARE_RUN, []
+
+    class Counted:
+        def match(self, buffer, at, *limit):
+            found = run.match(buffer, at, *limit)
+            seen.append(0 if found is None else found.end() - at)
+            return found
+
+    monkeypatch.setattr(arguments, "_BARE_RUN", Counted())
+    for pair in (" b='y'", " b='", " b='yab='"):
+        seen.clear()
+        parse("[CALL: f(a='x'" + pair * 2000, dialects="call")
+        assert len(seen) > 500
+        assert max(seen) <= 256
+
+
+@pytest.mark.parametrize("between", [", ", ",\u00a0 ", ", /**/ "])
+def test_what_waits_behind_a_comma_is_not_taken_up_again_and_again(monkeypatch, between):
+    """Blanks behind a comma come out when something follows: where only more of them do, they are many."""
+    runs = lookahead(select("call")[0].forms[0], ()).runs
+    read, seen = runs.read, []
+
+    def counted(buffer, *others):
+        seen.append(sum(len(one) for one in others if isinstance(one, str)))
+        return read(buffer, *others)
+
+    monkeypatch.setattr(runs, "read", counted)
+    text = '[CALL: f({"a": 1' + between * 2000 + '"b": 2})]'
+    (call,) = parse(text, dialects="call").calls
+    assert call.arguments == {"a": 1, "b": 2}
+    assert len(seen) >= 2000
+    assert sum(seen) < len(text)

@@ -37,6 +37,8 @@ from callmark.toolshapes import DIGITS_LIMIT, Types
 BARE_LIMIT: Final = DIGITS_LIMIT + 1
 """Characters of a bare word, which is held until it ends: as many as an integer with its sign may have."""
 
+_WORD_WINDOW: Final = 256  # characters of a word that are looked at in one: a sign may end it long before its run does
+
 _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
@@ -313,7 +315,8 @@ class ArgumentsReader(ValueReader):
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         if self._stack[-1] != "R":
             return super()._read_word(buffer, at, base)
-        match = _BARE_RUN.match(buffer, at)
+        limit = at + _WORD_WINDOW
+        match = _BARE_RUN.match(buffer, at, limit)
         if match:
             end = match.end()
             if self._held is not None:
@@ -329,7 +332,7 @@ class ArgumentsReader(ValueReader):
             if excess:
                 return self._die("bad-arguments", "a shorter word", end - len(excess))
             at = end
-            if at == len(buffer):
+            if at == len(buffer) or at == limit:
                 return at
         self._mode = IN_STRUCTURE
         self._state = NEXT

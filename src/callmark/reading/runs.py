@@ -117,14 +117,13 @@ class Runs:
         out: list[str],
         repairs: list[Repair],
         room: int,
-        pending: str,
     ) -> Run | None:
         """Read a run from index `at`, where a key or an item is due; return None where none begins there.
 
         `frames` are the open brackets, the innermost one last, of which the run may open `room` more and closes no
-        others. What comes out is added to `out`, `pending` first, and what is mended to `repairs`.
+        others. What comes out is added to `out`, and what is mended to `repairs`.
         """
-        run = Run(buffer, at, base, frames, out, repairs, pending)
+        run = Run(buffer, at, base, frames, out, repairs)
         deepest = len(frames) + room
         unlike = 0  # index before which items are read one by one, as some of them are not known or none follows
         more = True
@@ -160,7 +159,7 @@ class Run:
     """
 
     def __init__(
-        self, buffer: str, at: int, base: int, frames: list[str], out: list[str], repairs: list[Repair], pending: str
+        self, buffer: str, at: int, base: int, frames: list[str], out: list[str], repairs: list[Repair]
     ) -> None:
         self._buffer = buffer
         self._base = base
@@ -172,7 +171,7 @@ class Run:
         self.sound = -1
         self.due = True
         self.first = self.equals = False
-        self.pending = pending
+        self.pending = ""
 
     def _mend(self, code: str, start: int, end: int) -> None:
         """Record a repair of what stands between two indexes."""

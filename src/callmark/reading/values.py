@@ -277,11 +277,11 @@ class ValueReader:
     def _read_run(self, buffer: str, at: int, base: int) -> int:
         """Read what is plain to see from index `at` on, where a key or an item is due; return the next index."""
         room = self._depth_limit - (len(self._stack) - self._outside)
-        ran = self._around.runs.read(
-            buffer, at, base, self._stack, self.out, self.repairs, room, "".join(self._pending)
-        )
+        begin = len(self.out)
+        ran = self._around.runs.read(buffer, at, base, self._stack, self.out, self.repairs, room)
         if ran is None:
             return at
+        self.out[begin:begin] = self._pending
         keyed = self._stack[-1] == "O"
         self._state = (
             NEXT if not ran.due else ((FIRST_KEY if keyed else FIRST_ITEM) if ran.first else (KEY if keyed else ITEM))
