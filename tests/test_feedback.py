@@ -489,6 +489,38 @@ def test_a_problem_whose_words_are_not_ours_is_told_without_a_place():
         assert "⟦" not in feedback(msgspec.structs.replace(problem, **changed))
 
 
+@pytest.mark.parametrize("text", ['[CALL: f({"a": "\ud800y"})]', '[CALL: f({"b": "\udc00', "[CALL: f(\ud800)]"])
+def test_what_is_told_can_be_sent(text):
+    """Half of a character that the model's text holds is shown as an escape."""
+    (problem,) = parse(text).problems
+    assert "\\ud800" in feedback(problem) or "\\udc00" in feedback(problem)
+    feedback(problem).encode()
+    problem.message.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[CALL: f({"a": 1})  and', "f({\"a\": 1}) … ⟦a⟧"),
+        ('[CALL: f({"t": "never closed})] x [CALL: g()] and "so" on', "ever closed})] x … ⟦s⟧"),
+        ('[CALL: f({"a": "x", "b": 007, "c": 1})]', ': "x", "b": ⟦007⟧, "c": 1})]'),
+        ('[CALL: f({"a": "x", "b": , "c": 1})]', '({"a": "x", "b": ⟦,⟧ "c": 1})]'),
+    ],
+)
+def test_what_is_wrong_is_shown_where_it_stands(text, told):
+    """Behind the marker's end there may be more than is known here."""
+    problem = parse(text).problems[0]
+    assert told in feedback(problem)
+    assert text[problem.span.start + message_parts(problem.message).at] == message_parts(problem.message).found[0]
+
+
+@pytest.mark.parametrize("wrong", ["007", "nan", "1e999", ""])
+def test_a_value_that_is_wrong_is_not_taught(wrong):
+    """A preview shows it as something: that is no argument that could be read."""
+    (problem,) = parse(f'[CALL: f({{"a": "x", "b": {wrong}, "c": "y"}})]').problems
+    assert '[CALL: f({"a": "x"})]' in feedback(problem).splitlines()
+
+
 def test_a_broken_call_of_a_list_that_begins_with_nothing_is_passed() -> None:
     """What could be read of one call of a list is looked for without the list, and that look comes to its end."""
     text = r'<tool_calls>[{\name\: \g", "arguments": {}}, {"name": "h"}]</tool_calls>'

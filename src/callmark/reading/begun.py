@@ -39,9 +39,9 @@ def begun(raw: str, dialect: Dialect, nonce: str | None = None) -> Begun:
     for row in (dialect, _without_sections(dialect, raw[:1])):
         found = _read(raw, row, nonce)
         if found is not None:
-            # What was taken for a character of a string may have been its end: before what is wrong it is.
-            before = _read(raw[: _wrong_at(raw, row, nonce)], row, nonce)
-            return before if before is not None and len(before.arguments) > len(found.arguments) else found
+            # A preview shows what is wrong as something, and goes on behind it: a word that is no value as a string.
+            wrong = _wrong_at(raw, row, nonce)
+            return (None if wrong is None else _read(raw[:wrong], row, nonce)) or found
     return Begun(None, {}, "")
 
 
@@ -74,9 +74,10 @@ def _read(text: str, dialect: Dialect, nonce: str | None) -> Begun | None:
 
 
 def _wrong_at(text: str, dialect: Dialect, nonce: str | None) -> int | None:
-    """Return the index of what is wrong with the first broken marker in `text`, None where nothing tells."""
+    """Return the index of what is wrong with the first broken marker in `text`, None where it is but cut."""
     problems = parse(text, dialects=dialect, contexts=EVERYWHERE, nonce=nonce).problems
-    return next((place_said(problem) for problem in problems if isinstance(problem, Malformed)), None)
+    broken = next((problem for problem in problems if isinstance(problem, Malformed)), None)
+    return None if broken is None or broken.code == "unclosed-marker" else place_said(broken)
 
 
 def _previewed(text: str, dialect: Dialect, nonce: str | None) -> tuple[str, str] | None:

@@ -632,7 +632,7 @@ class CallReading:
         """
         raw = self._raw(end) if raw is None else raw
         self._json = None
-        at = min(self._error[2], self._base + end) - self._start if code == self._error[0] else len(raw)
+        at = self._error[2] - self._start if code == self._error[0] else len(raw)
         repair = self._first_fault(self._start + len(raw))
         if repair is not None:
             at = repair.span.start - self._start

@@ -116,7 +116,7 @@ def word_at(text: str, at: int, end: int, over: str) -> str:
 def explain(
     dialect: Dialect, raw: str, at: int, code: str, expected: str, found: str, *, with_grammar: bool
 ) -> str:
-    """Return the message for a broken marker `raw`, whose reader stopped at index `at`.
+    """Return the message for a broken marker `raw`, whose reader stopped at index `at`, which may be behind its end.
 
     Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete. But it
     knows signs only: where the reader knows what is wrong with them, its words are better.
@@ -129,7 +129,7 @@ def explain(
             mismatch = grammar.load(dialect).explain(raw)
         except DialectError:  # a dialect of one's own without a sound grammar: the reader's own words will do
             mismatch = None
-        wanted = said(mismatch.expected) if mismatch is not None and mismatch.position == at else ""
+        wanted = said(mismatch.expected) if mismatch is not None and mismatch.position == min(at, len(raw)) else ""
         tag = wanted.strip('"')
         if wanted and not (len(tag) > 1 and raw.endswith(tag, 0, at)):  # else what must stand behind the tag is missing
             expected = wanted

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from callmark.languages import Language
     from callmark.reading.begun import Begun
 
+_FAR: Final = " … "  # between the marker and what stands behind it
 EXCERPT: Final = 20
 """Characters of the model's text that are quoted on each side of an error: enough to find the place."""
 TAIL: Final = 60
@@ -79,7 +80,8 @@ def feedback(
     written = select(dialect if own else problem.dialect)[0]
     wanted = written if dialect is None else selected(dialect)
     carried = nonce or _carried(problem.raw, written)
-    return hidden("\n".join(_on_malformed(problem, written, wanted, words, nonce, carried)), carried)
+    told = hidden("\n".join(_on_malformed(problem, written, wanted, words, nonce, carried)), carried)
+    return told.encode("utf-8", "backslashreplace").decode()  # half a character could not be sent
 
 
 def _shown(form: str, phrases: Mapping[str, str], nonce: str | None) -> list[str]:
@@ -161,12 +163,15 @@ def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
 def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     """Return what was expected and found, and the text around the place, with the place marked."""
     parts = message_parts(problem.message)
-    if parts is None or parts.at > len(problem.raw):
+    at, size = parts.at if parts is not None else 0, len(problem.raw)
+    if parts is None or (at >= size and problem.span.end - problem.span.start > size):  # what it speaks of was left out
         return ""
-    at = parts.at
-    behind = parts.found if at == len(problem.raw) and len(parts.found) == 1 else ""  # text that is not of the marker
-    raw = hidden(problem.raw, nonce) + behind
-    end = at + (len(parts.found) if problem.raw.startswith(parts.found, at) else 1)
+    raw = hidden(problem.raw, nonce)
+    if at >= size:  # in text that is not of the marker, of which only what was found is known
+        raw += _FAR * (at > size + 1)
+        at = len(raw)
+        raw += parts.found * (" " not in parts.found)
+    end = at + (len(parts.found) if raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
     told = _filled(words.feedback["expected"], expected=_translated(parts.expected, words.expected))
     told = _filled(
