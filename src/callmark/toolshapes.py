@@ -270,6 +270,8 @@ def branches(schema: Any, root: Any, unions: Iterable[str] = UNIONS) -> list[Map
     level = [schema]
     for _ in range(_DEPTH_LIMIT):  # a `$ref` may go round in circles
         here = [one for one in level if isinstance(one, MAPPING) and one not in found]
+        if not here:
+            break
         found += here
         level = [pointed(one["$ref"], root) for one in here if "$ref" in one]
         for one in here:

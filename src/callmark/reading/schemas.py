@@ -129,13 +129,18 @@ class Parameters:
         `root` is the schema to which references in it belong, where it is a part of another one.
         """
         self._root = schema if root is None else root
-        self._said = branches(schema, self._root, unions=("allOf",))
+        self._schema = schema
         schema = members_of(schema, self._root)
         self._others = schema.get("additionalProperties")
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
         self._types: dict[str, Types | None] = {}
         self._within: dict[tuple[str, bool], Parameters] = {}
+
+    @cached_property
+    def _said(self) -> list[Mapping[str, Any]]:
+        """All that holds for the object: asked of the tool that is called, not of each that is given."""
+        return branches(self._schema, self._root, unions=("allOf",))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
