@@ -27,11 +27,11 @@ from benchmarks.contests import QUICK, Arena, Scale
 from benchmarks.correctness import correctness
 from benchmarks.environments import PEERS
 from benchmarks.parts import Parts, full, quick
-from benchmarks.report import ROOT, Lines, Row, conditions, read_lines, table
+from benchmarks.report import ROOT, Lines, Row, conditions, load_now, read_lines, table
 from benchmarks.workloads import SPELLINGS
 
-_SPEED = ("workload", "spelling", "reader", "MB/s", "ns/chunk", "x floor", "x callmark", "verdict")
-_STREAMED = ("workload", "spelling", "chunk", *_SPEED[2:5], "x floor", "x empty", "x callmark", "verdict")
+_SPEED = ("workload", "spelling", "reader", "MB/s", "ns/chunk", "x floor", "x callmark", "text", "verdict")
+_STREAMED = ("workload", "spelling", "chunk", *_SPEED[2:5], "x floor", "x empty", "x callmark", "text", "verdict")
 
 # Every part: its heading, the columns of its table, and about how many contests it has. Parts without columns are ours
 # alone and print their own tables. In this order: no speed counts without recovery.
@@ -86,7 +86,9 @@ def main() -> None:
 @click.option("--rounds", type=click.IntRange(min=1), help="Turns of each reader in a contest.")
 @click.option("--peer", "peers", multiple=True, help="Only this peer (a beginning of its name; may be repeated).")
 @click.option("--no-peers", is_flag=True, help="callmark and the floors alone.")
-@click.option("--out", type=click.Path(path_type=Path), help="The results [default: results/run.jsonl].")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The results [default: results/run.jsonl; of PARTS parts.jsonl]."
+)
 @click.option("--plots/--no-plots", default=True, help="Draw PNG plots beside the results.")
 def run(
     parts: tuple[str, ...],
@@ -100,7 +102,7 @@ def run(
     plots: bool,
 ) -> None:
     """Run the PARTS (all by default). The exit code is 1 where callmark lost a call or read one wrongly."""
-    start = perf_counter()
+    start, load = perf_counter(), load_now()  # making environments is load, too
     console = Console(highlight=False, soft_wrap=True)
     scale = (QUICK if is_quick else Scale())._replace(seed=seed)
     if characters:
@@ -114,7 +116,7 @@ def run(
             raise click.BadParameter(f"{peer!r} begins none of {'; '.join(PEERS)}", param_hint="--peer")
     chosen = [name for name in PARTS if not parts or name in parts]
     try:
-        lines = Lines(out or ROOT / "results" / "run.jsonl")
+        lines = Lines(out or ROOT / "results" / ("parts.jsonl" if parts else "run.jsonl"))
     except OSError as error:
         raise click.BadParameter(f"cannot be written: {error}", param_hint="--out") from None
     columns = (
@@ -146,7 +148,7 @@ def run(
         arena = Arena(scale, tell=prepare, wanted=_wanted(set(chosen), peers, no_peers))
         try:
             versions = arena.versions()
-            heading = conditions(seed, is_quick, versions, arena.unavailable)
+            heading = conditions(seed, is_quick, versions, arena.unavailable, load)
             heading["command"] = _command(parts, is_quick, seed, characters, rounds, peers, no_peers)
             rows += [heading, {"part": "time", "of": "set-up", "seconds": perf_counter() - start}]
             keep(rows)

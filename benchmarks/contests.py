@@ -1,4 +1,4 @@
-"""callmark, the floors and the peers beside each other: each in a process of its own, taking turns within one run.
+"""callmark, the floors and the peers beside each other: each peer in a process of its own, taking turns in one run.
 
 A contest is one text and one way of reading it. Every reader first reads it once, untimed by the clock of the others,
 and its calls are compared with what the generator meant; a short text it reads some times more, as what is compiled
@@ -193,6 +193,18 @@ def judged(calls: Sequence[Sequence[Any]], meant: Sequence[tuple[str, Any]], *, 
     return f"wrong: {found} of {len(meant)} calls{more}"
 
 
+def share_shown(content: str, prose: str) -> float:
+    """Return how much of the text outside the markers a reader shows; 1 where it is just that, white space aside.
+
+    More than 1 says that more is shown: parts of markers.
+    """
+    shown, meant = "".join(content.split()), "".join(prose.split())
+    if shown == meant:
+        return 1.0
+    share = len(shown) / len(meant) if meant else float(len(shown) + 1)
+    return share if share != 1 else 0.99  # as long, and something else
+
+
 class Arena:
     """The processes, the texts, and the contests between them."""
 
@@ -321,6 +333,10 @@ class Arena:
             return False
         verdict = judged(answer["calls"], workload.calls, names=entrant not in (*DECODERS, _FIND, _PARTS))
         row["verdict"] = "floor" if entrant in (_FIND, _PARTS) and verdict == "right" else verdict
+        if entrant not in (*DECODERS, _FIND, _PARTS) and workload.prose is not None:
+            row["text"] = shown = share_shown(answer["content"], workload.prose)
+            if entrant.label.startswith(CALLMARK) and verdict == "right" and shown != 1:
+                row["verdict"] = f"wrong: {shown:.0%} of the text"
         row["only"] = answer["seconds"]
         if answer["seconds"] < COLD_SECONDS:
             try:
@@ -401,7 +417,8 @@ class Arena:
     def stream(self) -> Iterator[list[Row]]:
         """Streams: in chunks of 4 over all shapes, and some shapes in chunks of other lengths."""
         scale = self.scale
-        plain = Workload("prose", SPELLINGS["hermes"], prose(scale.streamed_characters, scale.seed), (), (), ())
+        text = prose(scale.streamed_characters, scale.seed)
+        plain = Workload("prose", SPELLINGS["hermes"], text, (), (), (), text)
         yield self._streamed(plain, READ_BY["hermes"])
         for spelling in map(SPELLINGS.__getitem__, scale.spellings):
             peers = READ_BY.get(spelling.name, ())
@@ -551,8 +568,9 @@ class Arena:
         except (TooSlowError, FailedError) as error:
             row["verdict"] = self._excuse(error)
             return
-        last = answer["calls"][-1] if answer["calls"] else ("", None)
-        row["verdict"] = "found" if last[0] == good.name and same(last[1], good.arguments) else "lost"
+        *others, last = answer["calls"] or [("", None)]
+        found = last[0] == good.name and same(last[1], good.arguments)
+        row["verdict"] = "lost" if not found else f"found, with {len(others)} others" if others else "found"
         row["seconds"] = seconds
         row["best seconds"] = min(seconds)
 

@@ -419,7 +419,7 @@ def _marker(make: Callable[..., Workload], spelling: Any, seed: int, size: int) 
 
 def _growth_row(of: str, name: str, read: str, best: dict[str, dict[int, float]], *, complete: bool) -> Row:
     lengths, times = list(best["ours"]), list(best["ours"].values())
-    slope = exponent(lengths, times)
+    slope, late = exponent(lengths, times), last_exponent(lengths, times)
     return {
         "length of": of,
         "workload": name,
@@ -427,10 +427,10 @@ def _growth_row(of: str, name: str, read: str, best: dict[str, dict[int, float]]
         "from": lengths[0] if lengths else None,
         "to": lengths[-1] if lengths else None,
         "exponent": slope,
-        "last 16x": last_exponent(lengths, times),
+        "last 16x": late,
         "floor's": exponent(lengths, list(best["floor"].values())),
         "target": GROWTH_EXPONENT,
-        "": verdict(complete and slope <= GROWTH_EXPONENT),
+        "": verdict(max(slope, late) <= GROWTH_EXPONENT) if complete else f"stopped at {lengths[-1:]}",
         "seconds": best["ours"],
     }
 

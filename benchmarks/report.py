@@ -26,6 +26,7 @@ def conditions(
     quick: bool = False,
     versions: dict[str, Any] | None = None,
     unavailable: dict[str, str] | None = None,
+    load: Sequence[float] = (),
 ) -> Row:
     """Return what a figure must come with: commit, versions, machine, load, and how the run was made."""
     return {
@@ -35,7 +36,7 @@ def conditions(
         "msgspec": version("msgspec"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "machine": f"{_processor()}, {os.cpu_count()} processors, {platform.system()}",
-        "load": [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else [],
+        "load": list(load) or load_now(),
         "gc": "on",
         "seed": seed,
         "quick": quick,
@@ -43,6 +44,11 @@ def conditions(
         "peers": versions or {},
         "unavailable": unavailable or {},
     }
+
+
+def load_now() -> list[float]:
+    """Return the machine's load, empty where the system does not tell."""
+    return [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else []
 
 
 def _commit() -> str:
@@ -103,13 +109,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Row], note: str = "
 
 
 class Lines:
-    """A file of JSON Lines that is replaced: a run that is cut short leaves what it had measured."""
+    """A file of JSON Lines that is replaced with the first row: a run that is cut short leaves what it had measured."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
+        path.open("ab").close()
         self._left = self._state()
+        self._replaces = True
 
     def add(self, rows: Sequence[Row]) -> None:
         """Append one JSON object a line; a verdict has that name, not the empty heading of its column.
@@ -119,8 +126,9 @@ class Lines:
         named = ({("verdict" if key == "" else key): value for key, value in row.items()} for row in rows)
         if self._state() != self._left:
             raise OSError("another run writes there")
-        with self.path.open("ab") as file:
+        with self.path.open("wb" if self._replaces else "ab") as file:
             file.writelines(msgspec.json.encode(row) + b"\n" for row in named)
+        self._replaces = False
         self._left = self._state()
 
     def _state(self) -> tuple[int, int] | None:

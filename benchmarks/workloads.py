@@ -31,7 +31,10 @@ class Spelling(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """A text and what it holds: `calls` in order, `slices` of the text (or texts of their own) that are their JSON."""
+    """A text and what it holds: `calls` in order, `slices` of the text (or texts of their own) that are their JSON.
+
+    `prose` is what stands outside of the markers, None where nothing is said of it.
+    """
 
     name: str
     spelling: Spelling
@@ -39,6 +42,7 @@ class Workload(NamedTuple):
     calls: tuple[tuple[str, Arguments], ...]
     slices: tuple[tuple[int, int], ...] | None
     json_texts: tuple[str, ...]
+    prose: str | None = None
 
 
 def _json(value: Any) -> str:
@@ -208,12 +212,14 @@ def _some_call(rng: random.Random, names: Sequence[str] = tuple(_TOOLS)) -> tupl
 
 def _compose(name: str, spelling: Spelling, pieces: Iterator[str | tuple[str, Arguments]]) -> Workload:
     parts: list[str] = []
+    prose: list[str] = []
     calls: list[tuple[str, Arguments]] = []
     slices: list[tuple[int, int]] = []
     position = 0
     for piece in pieces:
         if isinstance(piece, str):
             text = piece
+            prose.append(piece)
         else:
             calls.append(piece)
             text, inner = spelling.write(*piece)
@@ -224,8 +230,9 @@ def _compose(name: str, spelling: Spelling, pieces: Iterator[str | tuple[str, Ar
     whole = "".join(parts)
     json_texts = tuple(_json(arguments) for _, arguments in calls)
     return Workload(
-        name, spelling, whole, tuple(calls), tuple(slices) if len(slices) == len(calls) else None, json_texts
-    )
+        name, spelling, whole, tuple(calls), tuple(slices) if len(slices) == len(calls) else None, json_texts,
+        "".join(prose),
+    )  # fmt: skip
 
 
 def sparse(spelling: Spelling, characters: int, seed: int = 0, *, plain: bool = False) -> Workload:
@@ -350,7 +357,7 @@ def repairs(characters: int, seed: int = 0) -> Workload:
         markers.append(f'<tool_call>\n{{"name": "{name}", "arguments": {body}}}\n</tool_call>\n')
         calls.append((name, meant))
     json_texts = tuple(_json(arguments) for _, arguments in calls)
-    return Workload("calls to repair", SPELLINGS["hermes"], "".join(markers), tuple(calls), None, json_texts)
+    return Workload("calls to repair", SPELLINGS["hermes"], "".join(markers), tuple(calls), None, json_texts, "")
 
 
 def messages(spelling: Spelling, count: int, seed: int = 0) -> list[tuple[str, list[tuple[str, Arguments]]]]:

@@ -18,7 +18,7 @@ from time import monotonic, sleep
 import pytest
 from benchmarks import compare, contests, correctness, environments, figures, load, measure, parts, profiling
 from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _wanted, main
-from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same
+from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same, share_shown
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.floors import find_and_decode, find_decode_and_tell
 from benchmarks.instructions import counting
@@ -49,7 +49,7 @@ from canitoolcall.chunking import DEFAULT_STRATEGIES
 from canitoolcall.fixtures import load_families, load_fixtures
 from click.testing import CliRunner
 
-from callmark import Call, Limits, Parser, parse
+from callmark import Call, Limits, Parser, Text, parse
 
 EVERY = Limits(calls=10**9)
 FAKES = '''
@@ -291,7 +291,7 @@ def test_readers_take_turns_while_they_have_time(monkeypatch):
             turns.append(entrant.label)
             if entrant.label == "stuck":
                 raise TooSlowError
-        return {"seconds": takes[entrant.label], "calls": workload.calls}
+        return {"seconds": takes[entrant.label], "calls": workload.calls, "content": workload.prose}
 
     monkeypatch.setattr(arena, "_ask", asked)
     rows = arena.contest(workload, [Entrant(name, OURS, name) for name in takes])
@@ -1225,7 +1225,9 @@ def test_recorded_outputs_are_scored():
     hermes = next(row for row in made if row["format"] == "hermes (Qwen 3)" and row["reader"] == "callmark")
     assert hermes["fixtures"] >= 2
     assert hermes["stream"] == hermes["splits"] == f"{hermes['fixtures']}/{hermes['fixtures']}"
-    assert {row["reader"] for row in made} == {"callmark", "callmark, own dialect", "callmark, salvage"}
+    assert {row["reader"] for row in made} == {
+        "callmark", "callmark, own dialect", "callmark, salvage", "callmark, no tools",
+    }  # fmt: skip
     assert correctness.visible("thinking</think>\nso", "thinking") == "\nso"
     assert correctness.visible("so", None) == correctness.visible("so", "x") == "so"
 
@@ -1420,3 +1422,41 @@ def test_a_process_that_ended_before_it_was_asked_says_so():
     process.wait()
     with pytest.raises(FailedError, match="its process ended: goodbye"):
         worker.ask("read")
+
+
+@pytest.mark.parametrize(
+    ("content", "share"), [("a b\nc", 1), ("abc", 1), ("ab", 2 / 3), ("", 0), ("abd", 0.99), ("abcd", 4 / 3)]
+)
+def test_the_text_that_a_reader_shows_is_judged(content, share):
+    assert share_shown(content, "a  b c\n") == share
+    assert share_shown("", " \n") == 1
+    assert share_shown("<x>", "") > 1
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_prose_is_what_stands_outside_of_the_markers(spelling):
+    for workload in (sparse(SPELLINGS[spelling], 5000, 3), dense(SPELLINGS[spelling], 3000, 3)):
+        read = parse(workload.text, dialects=[workload.spelling.dialect], limits=Limits(calls=100))
+        shown = "".join(event.text for event in read.events if isinstance(event, Text))
+        assert share_shown(shown, workload.prose) == 1
+        assert 0 < len(workload.prose) < len(workload.text)
+
+
+def test_a_cost_that_begins_late_misses_the_goal():
+    sizes = [4**power * 1024 for power in range(6)]
+    ours = {size: 40e-6 + 1.2e-9 * size + 3e-14 * size**2 for size in sizes}
+    best = {"ours": ours, "floor": dict.fromkeys(sizes, 1.0)}
+    row = parts._growth_row("text", "prose", "whole", best, complete=True)
+    assert row["exponent"] < 1.05 < row["last 16x"]
+    assert row[""] == "MISS"
+    assert parts._growth_row("text", "prose", "whole", best, complete=False)[""].startswith("stopped at")
+
+
+def test_old_results_stay_until_there_are_new_ones(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"part": "old"}\n', encoding="utf-8")
+    lines = Lines(path)
+    assert read_lines(path) == [{"part": "old"}]
+    lines.add([{"part": "new"}])
+    lines.add([{"part": "newer"}])
+    assert [row["part"] for row in read_lines(path)] == ["new", "newer"]

@@ -34,21 +34,7 @@ class Everything:
         return _answer([event for events in outputs for event in events])
 
 
-class Prepared(Everything):
-    """callmark told something of its reader beforehand, as a peer's parser is: making it is not timed.
-
-    A whole text is read as `parse` reads it: what is fed holds back what the next chunk may change, and there is none.
-    """
-
-    def whole(self) -> Callable[[str], Any]:
-        read: Callable[[str], Any] = callmark.Parser(**self.options)._end
-        return read
-
-    def answer(self, result: Any) -> Answer:
-        return _answer(result)
-
-
-class Own(Prepared):
+class Own(Everything):
     """callmark with what the other readers are given: the one dialect, and the tools."""
 
     def __init__(self, task: Task) -> None:
@@ -58,7 +44,7 @@ class Own(Prepared):
             self.options["tools"] = task.tools
 
 
-class Tools(Prepared):
+class Tools(Everything):
     """callmark with every dialect, and the tools."""
 
     def __init__(self, task: Task) -> None:
@@ -67,7 +53,7 @@ class Tools(Prepared):
             self.options["tools"] = task.tools
 
 
-class Salvage(Prepared):
+class Salvage(Everything):
     """callmark with its widest tolerance, every dialect and the tools: for the table of correctness."""
 
     def __init__(self, task: Task) -> None:

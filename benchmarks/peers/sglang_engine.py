@@ -28,6 +28,7 @@ only(
         "sglang.srt.function_call",
         "sglang.srt.entrypoints.openai.protocol",
         "sglang.srt.environ",
+        "sglang.srt.parser.harmony_parser",
     ),
     ("torch", "transformers", "xgrammar", "openai_harmony", "numpy"),
 )
