@@ -167,7 +167,7 @@ class ArgumentsReader(ValueReader):
             return at
         if quote:
             return self._begin_string(quote, buffer, at, base, is_key=False)
-        if char in ",)":
+        if WIDE.get(char, char) in ",)":
             return self._pass_by(at, base)
         if char in _NO_BARE_START:
             return self._die("unexpected-text", "a value", at)

@@ -58,6 +58,9 @@ _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
+_WORDS: Final = frozenset(("unexpected-text", "bad-number"))  # faults that are shown as a whole, up to so much:
+_WORD_SHOWN: Final = 40
+
 _start_of: Final = attrgetter("span.start")
 _BLANKS: Final = " \t\r\n"
 
@@ -633,11 +636,13 @@ class CallReading:
         raw = self._raw(end) if raw is None else raw
         self._json = None
         at = self._error[2] - self._start if code == self._error[0] else len(raw)
-        repair = self._first_fault(self._start + len(raw))
-        if repair is not None:
-            at = repair.span.start - self._start
+        wrong = self._first_wrong(self._start + len(raw)) if code != "arguments-too-long" else None
+        if wrong is not None:
+            at = wrong.span.start - self._start
             found = word_at(raw, at, len(raw), "the end of the marker")
-            code, expected = refused(repair.code, found)
+            if wrong.code in _WORDS:
+                found = raw[at : min(wrong.span.end - self._start, at + _WORD_SHOWN)]
+            code, expected = refused(wrong.code, found)
         explained = self._explained < _EXPLAIN
         self._explained += 1
         dialect = self._entry.dialect
@@ -654,8 +659,8 @@ class CallReading:
         self._reader = None
         self._begun = False
 
-    def _first_fault(self, end: int) -> Repair | None:
-        """Return the first fault before position `end`, None for none; to strict reading any repair is one."""
+    def _first_wrong(self, end: int) -> Repair | None:
+        """Return what the call is refused for, before position `end`: a fault, in strict reading also a repair."""
         reader = self._reader
         repairs = [*self._repairs]
         if isinstance(reader, ValueReader | ParametersReader):

@@ -63,6 +63,7 @@ FAULTS: Final[Mapping[str, str]] = {
     "bad-number": "a finite number of at most 4,300 digits",
     "bad-escape": "an escape of JSON behind the backslash",
     "lone-surrogate": "a character",
+    "bad-arguments": "an object, the arguments",
 }
 """What should stand in the place of a fault, by its code: one is recorded among the repairs, and refuses the call."""
 _REFUSED: Final = {

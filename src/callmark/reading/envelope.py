@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from json.encoder import encode_basestring as quoted
 from typing import Final
 
@@ -330,6 +331,9 @@ class EnvelopeReader(ValueReader):
             return at
         if "\\" in text:
             text = self._unmarked(json.loads(f'"{text}"'))
+        within = takewhile(lambda repair: repair.span.start > self.sound, reversed(self.repairs))
+        if self._role != "id" and faults_of(within):
+            return at  # so it has no name
         if self._role == "other name":
             self._other_name = (text, self._key, self._key_span) if 0 < len(text) <= 128 else None
         elif self._role == "id":
@@ -338,8 +342,7 @@ class EnvelopeReader(ValueReader):
             name = text.strip(" ") if self._tolerant else text
             if name != text:
                 self._insert("odd-blank", Span(self.sound, base + at))
-            wrong = [fault for fault in faults_of(self.repairs) if fault.span.start > self.sound]
-            if wrong or not 0 < len(name) <= 128 or name[0] == " " or name[-1] == " ":
+            if not 0 < len(name) <= 128 or name[0] == " " or name[-1] == " ":
                 return self._die_in_role(at - 1)
             self.name = name
         return at
@@ -368,6 +371,8 @@ class EnvelopeReader(ValueReader):
             self._end_aside()
         elif self._role == "name" and text == quoted(word) and word in self.tools and len(word) <= 128:
             self.name = word
+        elif self._faulty:
+            self._live = False  # it has no arguments, or no name
         elif text != "null" or self._role == "name" or not self._tolerant:
             self._die_in_role(at)
         else:

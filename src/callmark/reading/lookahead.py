@@ -107,6 +107,9 @@ APART: Final = {'"': _apart('"'), "'": _apart("'"), **dict.fromkeys(_CURLY_QUOTE
 or a sign, as `;` is one, with the next key and its string behind it."""
 BEHIND_BARE: Final = Pattern(rf"{_ANY_WS}[,}}\]，｝］]")
 
+BEHIND_FAULT: Final = Pattern(rf"{_ANY_WS}[,}}\])，｝］）/#]|[ \t\r\n]{{1,64}}+[\"']")
+"""What stands behind a word that is no value where it is alone in its place: also what is mended there."""
+
 _GAP: Final = "\0"
 
 

@@ -30,7 +30,7 @@ from callmark.reading.embedded import Embedded
 from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, ValuePatterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
 from callmark.reading.status import DEAD, DONE, HELD, OPEN
-from callmark.reading.strings import lone_surrogate, without_surrogates
+from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
 
@@ -57,10 +57,10 @@ class ParametersReader:
     """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
 
     __slots__ = (
-        "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_held",
-        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns",
-        "_sink", "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "_wrapper", "code", "end", "error",
-        "expected", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_halves", "_held",
+        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_sink",
+        "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "_wrapper", "code", "end", "error", "expected",
+        "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +106,7 @@ class ParametersReader:
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
         self._held_size = 0
+        self._halves: list[Repair] = []  # halves of characters in what is held: faults where it is no JSON
         self._is_string = False  # the value comes out as a string
         self._json: Embedded | None = None  # the value comes out as JSON
         self._extra = False  # a brace too many stands behind it
@@ -377,9 +378,8 @@ class ParametersReader:
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
         stop = at + len(piece)
-        if self._json is None and lone_surrogate(piece) is not None:
-            piece, faults = without_surrogates(piece, self._base + at)
-            self.repairs += faults
+        if self._json is None:
+            self._halves += halves_of_characters(piece, self._base + at)
         if self._trim:
             piece = self._tail + piece
             self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
@@ -392,7 +392,7 @@ class ParametersReader:
         if self._json is not None:
             return self._take_json(piece, stop)
         if self._is_string:
-            self._sink.append(quoted(piece)[1:-1])
+            self._write_string(piece)
             return stop
         self._held.append(piece)
         self._held_size += len(piece)
@@ -400,21 +400,33 @@ class ParametersReader:
             held = "".join(self._held)
             self._held = []
             if is_long_json(held, self._declared, self._is_json):
-                self._json = self._container(tolerant=self._tolerant)
+                self._json = self._container()
+                self._halves = []  # it finds them itself
                 return self._take_json(held, stop)
             self._begin_string()
-            self._sink.append(quoted(held)[1:-1])
+            self._write_string(held)
         return stop
 
-    def _container(self, *, tolerant: bool) -> Embedded:
+    def _write_string(self, text: str) -> None:
+        """Write a part of a value that is a string; half of a character in it is a fault."""
+        self._sink.append(quoted(self._whole_characters(text))[1:-1])
+
+    def _whole_characters(self, text: str) -> str:
+        if not self._halves:
+            return text
+        self.repairs += self._halves
+        self._halves = []
+        return without_halves(text)
+
+    def _container(self) -> Embedded:
         limit = self._depth_limit - 1 - len(self._open)
-        return Embedded(ValueReader(JSON, 0, depth_limit=limit, tolerant=tolerant, any_container=True))
+        return Embedded(ValueReader(JSON, 0, depth_limit=limit, any_container=True))
 
     def _mended(self, text: str, end: int) -> str:
         """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended."""
         if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
             return ""
-        json = self._container(tolerant=True)
+        json = self._container()
         out: list[str] = []
         if json.take(text, end, out) < end or not json.whole or faults_of(json.reader.repairs):
             return ""
@@ -475,7 +487,7 @@ class ParametersReader:
         elif self._patterns.element is not None and (empty := empty_container("".join(self._held), self._declared)):
             self._sink.append(empty)
         else:
-            text = "".join(self._held)
+            text = self._whole_characters("".join(self._held))
             try:
                 json = plain_value(text, self._declared, self._depth_limit - 1 - len(self._open))[0]
                 if json[0] == '"':

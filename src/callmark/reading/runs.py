@@ -42,7 +42,7 @@ _BARE_VALUE: Final = re.compile(  # `2d6` is a word, but not what may be meant a
 )
 
 
-def is_bare_value(word: str) -> bool:
+def _is_bare_value(word: str) -> bool:
     """Return whether a word may be meant as a string: one word, and no value's name, or what can be no number."""
     return _BARE_VALUE.fullmatch(word) is not None and word.lower() not in _NO_STRINGS
 
@@ -59,7 +59,7 @@ def loose_word(word: str) -> tuple[str, str]:
     text = PYTHON_LITERALS.get(word) or loose_number(word)
     if text:
         return text, "python-literal"
-    return (quoted(word), "bare-value") if is_bare_value(word) else ("", "")
+    return (quoted(word), "bare-value") if _is_bare_value(word) else ("", "")
 
 
 class Runs:

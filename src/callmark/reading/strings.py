@@ -79,10 +79,17 @@ def lone_surrogate(text: str) -> re.Match[str] | None:
     return None if text.isascii() else _LONE.search(text)
 
 
-def without_surrogates(text: str, place: int) -> tuple[str, list[Repair]]:
-    """Return `text`, which begins at position `place`, with other characters for halves of pairs, and these faults."""
+def halves_of_characters(text: str, place: int) -> list[Repair]:
+    """Return a fault for each half of a surrogate pair in `text`, which begins at position `place`."""
+    if lone_surrogate(text) is None:
+        return []
     places = [place + lone.start() for lone in _LONE.finditer(text)]
-    return _LONE.sub(_NO_CHARACTER, text), [Repair("lone-surrogate", Span(at, at + 1)) for at in places]
+    return [Repair("lone-surrogate", Span(at, at + 1)) for at in places]
+
+
+def without_halves(text: str) -> str:
+    """Return `text` with another character for each half of a surrogate pair."""
+    return _LONE.sub(_NO_CHARACTER, text)
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:
@@ -151,8 +158,8 @@ class StringReader:
 
     __slots__ = (
         "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
-        "_inner", "_key", "_literal", "_marks", "_put", "_python", "_quote", "_raw", "_refuses", "_repairs", "_search",
-        "_swallows", "_triple", "code", "comma", "doubt", "expected", "status", "stops",
+        "_inner", "_key", "_literal", "_literal_place", "_marks", "_put", "_python", "_quote", "_raw", "_refuses",
+        "_repairs", "_search", "_swallows", "_triple", "code", "comma", "doubt", "expected", "status", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
@@ -201,6 +208,7 @@ class StringReader:
             self._carry_on(opened, len(opened))
         self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
         self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""  # or "backslash", or "both"
+        self._literal_place = -1  # of the first of them
         self.status = OPEN
         self.code = self.expected = ""
         self._pass_plain()
@@ -318,7 +326,7 @@ class StringReader:
             text, places = mended(buffer[at:end], quote, controls=not self._triple)
             self._inner += len(places.get("inner-quotes", ()))
             if "literal-backslash" in places:
-                self._literal = self._literal or "backslash"
+                self._note("backslash", base + at + places["literal-backslash"][0])
             place = base + at
             repairs: list[Repair] = []
             for code, found in places.items():
@@ -453,10 +461,9 @@ class StringReader:
                     break
         if stop > at:
             piece = buffer[at:stop]
-            if lone_surrogate(piece) is not None:
-                piece, faults = without_surrogates(piece, base + at)
-                self._repairs += faults
-            self._put(quoted(piece)[1:-1])
+            halves = halves_of_characters(piece, base + at)
+            self._repairs += halves
+            self._put(quoted(without_halves(piece) if halves else piece)[1:-1])
         if end < 0:
             return stop
         self.status = DONE
@@ -514,11 +521,14 @@ class StringReader:
     def _note(self, kind: str, place: int) -> bool:
         """Note an escape of a control character or a backslash that begins none; return whether one refutes the other.
 
-        Once is enough.
+        Then the backslash is a fault, the first one of a string for all.
         """
         refutes = self._literal not in ("", kind, "both")
         if refutes:
-            self._repair("bad-escape", place, place + 1)
+            wrong = place if kind == "backslash" else self._literal_place
+            self._repair("bad-escape", wrong, wrong + 1)
+        elif not self._literal:
+            self._literal_place = place
         self._literal = "both" if refutes else self._literal or kind
         return refutes
 

@@ -16,8 +16,7 @@ sound only when something legal follows it: after an error, reading resumes ther
 What cannot be mended, but leaves no doubt about where it ends, is a fault: it is recorded among the repairs, with its
 code of `diagnosis.FAULTS`, and reading goes on behind it. A call that holds one is refused where it ends, as a whole,
 so that what it quotes stays quoted (see `calls`); strict reading is the same, and refuses what was mended, too. Not
-tolerant is only the reader of JSON that stands in a string, and, for strict reading, in a value between tags, which may
-be any text.
+tolerant is only the reader of JSON in a string, or with its quotes escaped.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from callmark.reading.diagnosis import FAULTS
 from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
     BEHIND_BARE,
+    BEHIND_FAULT,
     COMMA_AND_MEMBER,
     COMMA_AND_PAIR,
     NEXT_ITEM,
@@ -109,10 +109,10 @@ class ValueReader:
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
         "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_faulty",
-        "_flavour", "_form", "_gap", "_is_key", "_live", "_mode", "_nested", "_no_json", "_outer", "_outside",
-        "_parameters", "_pending", "_sink", "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word",
-        "_word_start", "code", "end", "error", "expected", "id", "name", "out", "repairs", "sound", "split", "start",
-        "status", "stops",
+        "_flavour", "_form", "_gap", "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outer",
+        "_outside", "_parameters", "_pending", "_sink", "_size", "_stack", "_state", "_strings", "_tolerant",
+        "_withheld", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out", "repairs",
+        "sound", "split", "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -160,6 +160,7 @@ class ValueReader:
         self.stops: Callable[[str], object] | None = None  # finds in a chunk of a string what does not pass as it is
         self._equals = False  # whether an equals sign stood behind a key of an object
         self._nested: Embedded | None = None  # reads arguments that are written as a string
+        self._nested_wrong = False  # whether they are none
         self._escaped: Escaped | None = None  # reads an object whose quotes are escaped
         self._gap = False  # whether there are blanks behind the last value
         self._sink: list[str] | None = None  # where a string's content goes: `out`, somewhere else, or nowhere
@@ -167,7 +168,7 @@ class ValueReader:
         self._size = 0
         self._word_start = start
         self._no_json = start  # position before which no container is decoded at once
-        self._faulty = False  # whether a word in it is no value
+        self._faulty = False  # whether a value in it is none
         self._ended = False  # it is DEAD because no comma and no closer stands behind a value
         self.split = -1  # position of the comma behind that value, where it stands between two calls
 
@@ -497,7 +498,7 @@ class ValueReader:
             return self._begin_string(quote, buffer, at, base, is_key=False)
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if not words.match(char):
-            if self._tolerant and self._state == VALUE and char in (",", _CLOSER[frame]) and frame not in "EF":
+            if self._tolerant and (char == "," or (char == _CLOSER[frame] and self._state == VALUE)):
                 return self._pass_by(at, base)
             return self._die("unexpected-text", "a value", at)
         self._begin_word(at, base, is_key=False)
@@ -506,6 +507,7 @@ class ValueReader:
     def _pass_by(self, at: int, base: int) -> int:
         """No value stands in the place of one, which ends at once: before index `at`."""
         self._repair("unexpected-text", base + at, base + at + 1)
+        self._faulty = True
         self._take_literal("", "null", at, base)
         self._state = NEXT
         return at
@@ -777,15 +779,22 @@ class ValueReader:
         """Write a piece of a string's content to where it belongs; return whether that was its death."""
         sink = self._sink
         if self._nested is not None:
+            if self._nested_wrong:
+                return False
             text = json.loads(f'"{piece}"')
             if self._nested.take(text, len(text), self.out) < len(text) or self._nested.broken:
-                self._die("bad-arguments", "an object, the arguments", 0)
+                self._refuse_nested()
             self.name = self.name or self._nested.reader.name
         elif sink is self.out:
             sink.append(piece)
         elif sink is not None:
             self._capture(sink, piece)
         return self.status == DEAD
+
+    def _refuse_nested(self) -> None:
+        """What stands in a string in the place of the arguments is none: that string has an end all the same."""
+        self._nested_wrong = True
+        self._repair("bad-arguments", self.sound, self.sound + 1)
 
     def _capture(self, sink: list[str], piece: str) -> None:
         """Write a piece of a string to another place than `out`."""
@@ -798,8 +807,8 @@ class ValueReader:
         if self._nested is not None:
             if not self._nested.begun:
                 self.out.append("{}")
-            elif not self._nested.whole:
-                return self._die("bad-arguments", "an object, the arguments", at - 1)
+            elif not self._nested.whole and not self._nested_wrong:
+                self._refuse_nested()
             self._nested = None
             self._live = False
             self.end = base + at
@@ -858,7 +867,8 @@ class ValueReader:
         word = "".join(self._word)
         text, code = ("", "") if self._is_key else self._meaning(word)
         if code in _UNSURE and self._tolerant:
-            ends = False if len(word) > KEY_LIMIT or word.lower() in OPENING else follows(BEHIND_BARE, buffer, at)
+            behind = BEHIND_BARE if code == "bare-value" else BEHIND_FAULT
+            ends = word.lower() not in OPENING and (len(word) > KEY_LIMIT or follows(behind, buffer, at))
             if ends is None:
                 return at
             if not ends:
