@@ -185,7 +185,8 @@ def _cell(row: Row) -> str:
     verdict = row["verdict"]
     if row.get("x callmark") is None:
         return verdict if verdict.startswith(">") else "failed" if verdict.startswith("failed") else "-"
-    return _figure(row, "x callmark") + "†" * (row.get("text", 1) != 1)
+    shown = "" if row.get("text", 1) == 1 else "†"
+    return _figure(row, "x callmark") + shown
 
 
 def _figure(row: Row, column: str) -> str:
