@@ -1583,3 +1583,10 @@ def test_a_long_value_that_is_cut_in_its_json_has_no_closers_supplied(tolerance)
     (broken,) = parse(text, tools=tools, tolerance=tolerance).problems
     assert (broken.code, broken.raw) == ("bad-arguments", text)
     assert message_parts(broken.message).expected == "a whole JSON value"
+
+
+def test_half_a_character_in_an_escaped_object_breaks_it():
+    text = '<tool_call>{"name": "f", "arguments": {"a": "\ud800"}}</tool_call>'.replace('"', '\\"')
+    (problem,) = parse(text).problems
+    assert problem.code == "lone-surrogate"
+    check_chunking(text)
