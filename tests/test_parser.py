@@ -59,6 +59,7 @@ from callmark.reading.lookahead import lookahead
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Remembered
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.rows import reach
+from callmark.reading.schemas import Parameters
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
 from test_cases import CASES
@@ -1313,7 +1314,7 @@ def test_an_escaped_body_may_be_longer_than_what_is_decoded_at_first(sign):
 
 
 def test_a_good_call_is_read_behind_hundreds_whose_values_die_at_once():
-    text = "<function_call><tool>f</tool><args_json>]" * 300 + "[CALL: g()]"
+    text = "<function_call><tool>f</tool><args_json>]" * 300 + "</args_json></function_call>[CALL: g()]"
     parsed = parse(text)
     assert [call.name for call in parsed.calls] == ["g"]
     assert len(parsed.problems) == 300
@@ -1590,3 +1591,11 @@ def test_half_a_character_in_an_escaped_object_breaks_it():
     (problem,) = parse(text).problems
     assert problem.code == "lone-surrogate"
     check_chunking(text)
+
+
+@pytest.mark.parametrize(("depth", "found"), [(3, ("a",)), (7, ("a",)), (8, ()), (40, ())])
+def test_what_is_put_together_in_a_schema_is_followed_so_deep(depth, found):
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    for _ in range(depth):
+        schema = {"allOf": [schema]}
+    assert Parameters(schema).names == found
