@@ -19,9 +19,11 @@ from callmark.languages import LANGUAGES, language_of
 from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import CODES
-from callmark.reading.diagnosis import FAULTS, explain, message_parts, refused, unknown_tool
+from callmark.reading.diagnosis import explain, message_parts, refused, unknown_tool
 from callmark.reading.feedback import _translated
 from callmark.reading.forms import correct_form, ending
+from callmark.reading.strings import _NO_ESCAPE
+from callmark.reading.values import _WRONG_WORDS
 
 PHRASES = {name: language_of(name).feedback for name in LANGUAGES}
 each_language = pytest.mark.parametrize("language", PHRASES)
@@ -270,9 +272,9 @@ def phrases(node):
 
 
 def test_all_words_of_the_readers_are_translated():
-    told = [*FAULTS.values()]
+    told = [*_WRONG_WORDS.values(), _NO_ESCAPE]
     for name, one in {
-        "values": "a shorter word",
+        "values": "a value behind the comma",
         "envelope": "one name and one member with arguments",
         "arguments": 'a key and "="',
         "strings": "both halves of a surrogate pair",
@@ -281,10 +283,14 @@ def test_all_words_of_the_readers_are_translated():
         assert one not in told
         tree = ast.parse(Path(reading.__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("_die", "_break"):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("_die", "_break", "_fault"):
                 told += phrases(node.args[1])
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "_pass_surrogate":
+                told += phrases(node.args[0])
+            elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("wanted", "expected"):
+                told += phrases(node.value)
         assert one in told
-    assert len(told) > 45
+    assert len(told) > 50
     for phrase in told:
         plain = re.sub(r'"[^"]*"|JSON|\\n', "", _translated(phrase, language_of("zh-Hans").expected))
         assert not re.search("[a-z]", plain), phrase
@@ -293,7 +299,7 @@ def test_all_words_of_the_readers_are_translated():
 
 def test_what_is_wanted_where_strict_reading_refuses_is_translated():
     words = language_of("zh-Hant").expected
-    for phrase in {refused(code, found)[1] for code in (*REPAIR_CODES, *FAULTS) for found in "\\x"}:
+    for phrase in {refused(code, found)[1] for code in REPAIR_CODES for found in "\\x"}:
         plain = re.sub(r'"[^"]*"|JSON|ASCII|true|false|null|\\n', "", _translated(phrase, words))
         assert not re.search("[a-z]", plain), phrase
 

@@ -33,7 +33,7 @@ from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import COUNTED, Undecodable, decode
-from callmark.reading.diagnosis import explain, faults_of, refused, word_at
+from callmark.reading.diagnosis import explain, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader, last_token
@@ -44,7 +44,7 @@ from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
-from callmark.reading.status import DEAD, DONE, OPEN, STUCK
+from callmark.reading.status import DEAD, DONE, OPEN, STUCK, Fault
 from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
@@ -58,9 +58,7 @@ _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
 
-_WORDS: Final = frozenset(("unexpected-text", "bad-number"))  # faults that are shown as a whole, up to so much:
-_WORD_SHOWN: Final = 40
-
+_FAULT_SHOWN: Final = 40  # characters of a fault that a message names
 _start_of: Final = attrgetter("span.start")
 _BLANKS: Final = " \t\r\n"
 
@@ -502,7 +500,7 @@ class CallReading:
         A call with a fault is refused. Strict reading has read it as lenient reading does, so as to know where it ends,
         and refuses what was mended, too.
         """
-        if self._repairs and (not self._tolerant or faults_of(self._repairs)):
+        if self._faults() or (self._repairs and not self._tolerant):
             self._malformed(end, "unexpected-text", "", "", raw)
             self._leave(end)
             return
@@ -636,13 +634,10 @@ class CallReading:
         raw = self._raw(end) if raw is None else raw
         self._json = None
         at = self._error[2] - self._start if code == self._error[0] else len(raw)
-        wrong = self._first_wrong(self._start + len(raw)) if code != "arguments-too-long" else None
+        wrong = self._first_wrong(raw) if code != "arguments-too-long" else None
         if wrong is not None:
-            at = wrong.span.start - self._start
-            found = word_at(raw, at, len(raw), "the end of the marker")
-            if wrong.code in _WORDS:
-                found = raw[at : min(wrong.span.end - self._start, at + _WORD_SHOWN)]
-            code, expected = refused(wrong.code, found)
+            (code, expected, span), found = wrong
+            at = span.start - self._start
         explained = self._explained < _EXPLAIN
         self._explained += 1
         dialect = self._entry.dialect
@@ -651,23 +646,39 @@ class CallReading:
         if self._begun:
             index = self._index
             self._index += 1
-        span = Span(self._start, self._start + len(raw))
-        self._events.append(Malformed(span, raw, code, message, dialect.name, index, self._name))
+        whole = Span(self._start, self._start + len(raw))
+        self._events.append(Malformed(whole, raw, code, message, dialect.name, index, self._name))
         behind = len(raw) if closed else self._entry.patterns.swallowed(raw)
         self._contexts.pass_marker(raw[:behind])
         self._contexts.pass_text(raw[behind:])
         self._reader = None
         self._begun = False
 
-    def _first_wrong(self, end: int) -> Repair | None:
-        """Return what the call is refused for, before position `end`: a fault, in strict reading also a repair."""
+    def _faults(self) -> Sequence[Fault]:
+        """Return what was found wrong in the call that is read, and passed by."""
         reader = self._reader
-        repairs = [*self._repairs]
-        if isinstance(reader, ValueReader | ParametersReader):
-            repairs += reader.repairs
-        if self._tolerant:
-            repairs = faults_of(repairs)
-        return min((repair for repair in repairs if repair.span.end <= end), key=_start_of, default=None)
+        return reader.faults if isinstance(reader, ValueReader | ParametersReader) else ()
+
+    def _first_wrong(self, raw: str) -> tuple[Fault, str] | None:
+        """Return what the marker `raw` is refused for, and what stands there; None where it broke for other reasons.
+
+        That is its first fault or, in strict reading, a repair before it.
+        """
+        start, end = self._start, self._start + len(raw)
+        fault = min((fault for fault in self._faults() if fault.span.end <= end), key=_start_of, default=None)
+        if not self._tolerant:
+            reader = self._reader
+            made = reader.repairs if isinstance(reader, ValueReader | ParametersReader) else ()
+            repairs = [repair for repair in (*self._repairs, *made) if repair.span.end <= end]
+            repair = min(repairs, key=_start_of, default=None)
+            if repair is not None and (fault is None or repair.span.start <= fault.span.start):
+                found = word_at(raw, repair.span.start - start, len(raw), "the end of the marker")
+                return Fault(*refused(repair.code, found), repair.span), found
+        if fault is None:
+            return None
+        at, stop = fault.span.start - start, fault.span.end - start
+        found = raw[at : min(stop, at + _FAULT_SHOWN)] if stop > at + 1 else word_at(raw, at, stop, "")
+        return fault, found
 
     def _in_overflow(self) -> bool:
         """Read what stands behind the limit, in the same windows however it comes: what is shown is not taken back.

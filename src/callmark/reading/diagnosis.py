@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect
 from callmark.errors import DialectError
-from callmark.events import Malformed, Repair
+from callmark.events import Malformed
 
 GRAMMAR_LIMIT = 4096
 """Characters of a marker up to which the grammar is asked: it takes some 3 microseconds a token."""
@@ -58,14 +58,6 @@ WANTED: Final[Mapping[str, str]] = {
     "raw-arguments": "arguments with names",
 }
 """What should stand where a repair was made, by its code."""
-FAULTS: Final[Mapping[str, str]] = {
-    "unexpected-text": "a value",
-    "bad-number": "a finite number of at most 4,300 digits",
-    "bad-escape": "an escape of JSON behind the backslash",
-    "lone-surrogate": "a character",
-    "bad-arguments": "an object, the arguments",
-}
-"""What should stand in the place of a fault, by its code: one is recorded among the repairs, and refuses the call."""
 _REFUSED: Final = {
     "raw-control-character": "control-character",
     "literal-backslash": "bad-escape",
@@ -76,8 +68,7 @@ _REFUSED: Final = {
 }
 """Codes of a repair and of what strict reading, which makes none, says in its place; of others `unexpected-text`."""
 _BACKSLASHES: Final = {
-    "python-literal": ("bad-escape", FAULTS["bad-escape"]),
-    "lone-surrogate": ("lone-surrogate", "both halves of a surrogate pair"),
+    "python-literal": ("bad-escape", "an escape of JSON behind the backslash"),
     "string-arguments": ("unexpected-text", "quotes without backslashes"),
 }
 """The same where a backslash stands there, and what is wanted then."""
@@ -85,23 +76,14 @@ _PRECISE: Final = frozenset((WANTED["odd-blank"], WANTED["plain-quotes"], "quote
 """What says more than a grammar, which knows signs only."""
 
 
-def faults_of(repairs: Iterable[Repair]) -> list[Repair]:
-    """Return those of the repairs that are faults."""
-    return [repair for repair in repairs if repair.code in FAULTS]
-
-
 def refused(code: str, found: str) -> tuple[str, str]:
-    """Return the code of what is said of a fault or, by strict reading, of a repair, and what was expected there.
-
-    `found` is what stands there.
+    """Return the code of what strict reading says in the place of a repair, and what it expected where it `found` that.
 
     >>> refused("single-quotes", "'")
     ('unexpected-text', 'double quotes')
     """
     if found == "\\" and code in _BACKSLASHES:
         return _BACKSLASHES[code]
-    if code in FAULTS:
-        return code, FAULTS[code]
     return _REFUSED.get(code, "unexpected-text"), WANTED[code]
 
 

@@ -12,14 +12,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from itertools import takewhile
 from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
 from callmark.events import Repair, Span
-from callmark.reading.diagnosis import faults_of
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
@@ -331,8 +329,7 @@ class EnvelopeReader(ValueReader):
             return at
         if "\\" in text:
             text = self._unmarked(json.loads(f'"{text}"'))
-        within = takewhile(lambda repair: repair.span.start > self.sound, reversed(self.repairs))
-        if self._role != "id" and faults_of(within):
+        if self._role != "id" and self.faults and self.faults[-1].span.start > self.sound:
             return at  # so it has no name
         if self._role == "other name":
             self._other_name = (text, self._key, self._key_span) if 0 < len(text) <= 128 else None
@@ -371,7 +368,7 @@ class EnvelopeReader(ValueReader):
             self._end_aside()
         elif self._role == "name" and text == quoted(word) and word in self.tools and len(word) <= 128:
             self.name = word
-        elif self._faulty:
+        elif self.faults:
             self._live = False  # it has no arguments, or no name
         elif text != "null" or self._role == "name" or not self._tolerant:
             self._die_in_role(at)

@@ -25,11 +25,10 @@ from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue, Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable, decode
-from callmark.reading.diagnosis import faults_of
 from callmark.reading.embedded import Embedded
 from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, ValuePatterns
 from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
-from callmark.reading.status import DEAD, DONE, HELD, OPEN
+from callmark.reading.status import DEAD, DONE, HELD, OPEN, Fault
 from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
@@ -60,7 +59,7 @@ class ParametersReader:
         "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_halves", "_held",
         "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_sink",
         "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "_wrapper", "code", "end", "error", "expected",
-        "id", "name", "out", "repairs", "sound", "start", "status",
+        "faults", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +84,7 @@ class ParametersReader:
         self.out: list[str] = []
         self._sink = self.out  # where what is read goes: aside, while it may turn out to hold all arguments
         self.repairs: list[Repair] = []
+        self.faults: list[Fault] = []
         self.sound = self.start = self.end = start
         self.error = -1  # as in ValueReader
         self._patterns = patterns
@@ -106,7 +106,7 @@ class ParametersReader:
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
         self._held_size = 0
-        self._halves: list[Repair] = []  # halves of characters in what is held: faults where it is no JSON
+        self._halves: list[Fault] = []  # halves of characters in what is held: faults where it is no JSON
         self._is_string = False  # the value comes out as a string
         self._json: Embedded | None = None  # the value comes out as JSON
         self._extra = False  # a brace too many stands behind it
@@ -223,6 +223,7 @@ class ParametersReader:
                 return self._die("unexpected-text", "the end of the call", at)
             self.start = base + found.end()
             reader = ValueReader(JSON, self.start, depth_limit=self._depth_limit)
+            reader.faults = self.faults
             self._json = Embedded(reader, fenced=True)
         else:
             if not strict:
@@ -401,6 +402,7 @@ class ParametersReader:
             self._held = []
             if is_long_json(held, self._declared, self._is_json):
                 self._json = self._container()
+                self._json.reader.faults = self.faults
                 self._halves = []  # it finds them itself
                 return self._take_json(held, stop)
             self._begin_string()
@@ -414,7 +416,7 @@ class ParametersReader:
     def _whole_characters(self, text: str) -> str:
         if not self._halves:
             return text
-        self.repairs += self._halves
+        self.faults += self._halves
         self._halves = []
         return without_halves(text)
 
@@ -428,7 +430,7 @@ class ParametersReader:
             return ""
         json = self._container()
         out: list[str] = []
-        if json.take(text, end, out) < end or not json.whole or faults_of(json.reader.repairs):
+        if json.take(text, end, out) < end or not json.whole or json.reader.faults:
             return ""
         self.repairs += json.reader.repairs
         return "".join(out).strip(_BLANKS)

@@ -15,11 +15,10 @@ from operator import attrgetter
 from typing import Final
 
 from callmark.events import Repair, Span
-from callmark.reading.diagnosis import FAULTS
 from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
-from callmark.reading.status import DEAD, DONE, OPEN
+from callmark.reading.status import DEAD, DONE, OPEN, Fault
 
 _X: Final = "[0-9a-fA-F]"
 _PLAIN_UNIT: Final = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
@@ -41,6 +40,7 @@ _SURROGATE_ESCAPE: Final = Pattern(r"\\u[dD][89a-fA-F]")
 _HEX_ESCAPE: Final = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX: Final = Pattern(rf"\\x{_X}?\Z")
 _LONE: Final = re.compile(r"[\ud800-\udfff]")
+_NO_ESCAPE: Final = "an escape of JSON behind the backslash"
 _NO_CHARACTER: Final = "\ufffd"
 _BLANK_RUN: Final = Pattern(r"[ \t\r\n]++")
 _CONTROL_ESCAPE: Final = Pattern(r"(?:[^\\]|\\[^bf])*+\\[bf]")
@@ -79,12 +79,12 @@ def lone_surrogate(text: str) -> re.Match[str] | None:
     return None if text.isascii() else _LONE.search(text)
 
 
-def halves_of_characters(text: str, place: int) -> list[Repair]:
+def halves_of_characters(text: str, place: int) -> list[Fault]:
     """Return a fault for each half of a surrogate pair in `text`, which begins at position `place`."""
     if lone_surrogate(text) is None:
         return []
     places = [place + lone.start() for lone in _LONE.finditer(text)]
-    return [Repair("lone-surrogate", Span(at, at + 1)) for at in places]
+    return [Fault("lone-surrogate", "a character", Span(at, at + 1)) for at in places]
 
 
 def without_halves(text: str) -> str:
@@ -157,15 +157,17 @@ class StringReader:
     """
 
     __slots__ = (
-        "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
-        "_inner", "_key", "_literal", "_literal_place", "_marks", "_put", "_python", "_quote", "_raw", "_refuses",
-        "_repairs", "_search", "_swallows", "_triple", "code", "comma", "doubt", "expected", "status", "stops",
+        "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_faults", "_follows",
+        "_fresh", "_inner", "_key", "_literal", "_literal_place", "_marks", "_put", "_python", "_quote", "_raw",
+        "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "comma", "doubt", "expected", "status",
+        "stops",
     )  # fmt: skip
 
-    def __init__(self, around: Lookahead | None, repairs: list[Repair]) -> None:
-        """Take what may stand around strings, None where nothing is mended, and the list that repairs are added to."""
+    def __init__(self, around: Lookahead | None, repairs: list[Repair], faults: list[Fault]) -> None:
+        """Take what may stand around strings, None where nothing is mended, and the lists that are added to."""
         self._around = around
         self._repairs = repairs
+        self._faults = faults
 
     def begin(
         self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None = None,
@@ -302,7 +304,7 @@ class StringReader:
             elif around is None:
                 return self._die("lone-surrogate", "a character", at)
             else:
-                stop = self._pass_surrogate(base + at, at + 1)
+                stop = self._pass_surrogate("a character", base + at, at + 1)
             at = stop
 
     def _pass_mended(self, around: Lookahead, buffer: str, at: int, base: int) -> int:
@@ -427,11 +429,11 @@ class StringReader:
             return at
         half = _SURROGATE_ESCAPE.match(buffer, at)
         if half is not None and self._around is not None:
-            return self._pass_surrogate(base + at, half.end())
+            return self._pass_surrogate("both halves of a surrogate pair", base + at, half.end())
         if self._around is None:
             if half is not None:
                 return self._die("lone-surrogate", "both halves of a surrogate pair", at)
-            return self._die("bad-escape", FAULTS["bad-escape"], at)
+            return self._die("bad-escape", _NO_ESCAPE, at)
         if self._python and buffer.startswith("\\x", at):
             if _HEX_PREFIX.match(buffer, at):
                 return at
@@ -462,7 +464,7 @@ class StringReader:
         if stop > at:
             piece = buffer[at:stop]
             halves = halves_of_characters(piece, base + at)
-            self._repairs += halves
+            self._faults += halves
             self._put(quoted(without_halves(piece) if halves else piece)[1:-1])
         if end < 0:
             return stop
@@ -484,7 +486,7 @@ class StringReader:
             if rest[0] in "\r\n":
                 return self._die("control-character", "the end of the string", end)
             lone = end + (rest[0] == "\\")
-            at = self._pass_surrogate(base + lone, lone + 1)
+            at = self._pass_surrogate("a character", base + lone, lone + 1)
 
     def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
         """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
@@ -526,17 +528,20 @@ class StringReader:
         refutes = self._literal not in ("", kind, "both")
         if refutes:
             wrong = place if kind == "backslash" else self._literal_place
-            self._repair("bad-escape", wrong, wrong + 1)
+            self._fault("bad-escape", _NO_ESCAPE, wrong)
         elif not self._literal:
             self._literal_place = place
         self._literal = "both" if refutes else self._literal or kind
         return refutes
 
-    def _pass_surrogate(self, place: int, behind: int) -> int:
+    def _pass_surrogate(self, expected: str, place: int, behind: int) -> int:
         """Pass by half of a surrogate pair at a position, before the index `behind`."""
-        self._repair("lone-surrogate", place, place + 1)
+        self._fault("lone-surrogate", expected, place)
         self._put(_NO_CHARACTER)
         return behind
+
+    def _fault(self, code: str, expected: str, place: int) -> None:
+        self._faults.append(Fault(code, expected, Span(place, place + 1)))
 
     def _repair(self, code: str, start: int, end: int) -> None:
         self._repairs.append(Repair(code, Span(start, end)))

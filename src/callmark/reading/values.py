@@ -13,10 +13,10 @@ Invariants: nothing that was put into `out` is ever taken back; without `repairs
 a text in the body language's grammar; `sound` is the start of the last token, because a token is known to be
 sound only when something legal follows it: after an error, reading resumes there (see `parser`).
 
-What cannot be mended, but leaves no doubt about where it ends, is a fault: it is recorded among the repairs, with its
-code of `diagnosis.FAULTS`, and reading goes on behind it. A call that holds one is refused where it ends, as a whole,
-so that what it quotes stays quoted (see `calls`); strict reading is the same, and refuses what was mended, too. Not
-tolerant is only the reader of JSON in a string, or with its quotes escaped.
+What cannot be mended, but leaves no doubt about where it ends, is one of the `faults`: reading goes on behind it. A
+call that holds one is refused where it ends, as a whole, so that what it quotes stays quoted (see `calls`); strict
+reading is the same, and refuses what was mended, too. Not tolerant is only the reader of JSON in a string, or with its
+quotes escaped: it dies of a fault.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from typing import Final, Self
 from callmark.dialects import Dialect, Form
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
-from callmark.reading.diagnosis import FAULTS
 from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
     BEHIND_BARE,
@@ -61,6 +60,7 @@ from callmark.reading.status import (
     NEXT,
     OPEN,
     VALUE,
+    Fault,
 )
 from callmark.reading.strings import CURLY, RAW_PREFIX, TRIPLE, StringReader
 
@@ -69,6 +69,8 @@ IN_STRING: Final = 1
 _IN_WORD: Final = 2
 _IN_ESCAPED: Final = 3
 
+_WRONG_WORDS: Final = {"unexpected-text": "a value", "bad-number": "a finite number of at most 4,300 digits"}
+"""What should stand in the place of a word that is no value, by the code of that."""
 _UNSURE: Final = frozenset(("bare-value", "unexpected-text"))  # words that must stand alone, as they may be anything
 KEY_LIMIT: Final = 256  # characters of a key in an argument list: a longer first string is a positional value
 
@@ -108,11 +110,11 @@ class ValueReader:
 
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
-        "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_faulty",
-        "_flavour", "_form", "_gap", "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outer",
-        "_outside", "_parameters", "_pending", "_sink", "_size", "_stack", "_state", "_strings", "_tolerant",
-        "_withheld", "_word", "_word_start", "code", "end", "error", "expected", "id", "name", "out", "repairs",
-        "sound", "split", "start", "status", "stops",
+        "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form",
+        "_gap", "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outer", "_outside",
+        "_parameters", "_pending", "_sink", "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word",
+        "_word_start", "code", "end", "error", "expected", "faults", "id", "name", "out", "repairs", "sound", "split",
+        "start", "status", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -136,6 +138,7 @@ class ValueReader:
         self.id: str | None = None
         self.out: list[str] = []
         self.repairs: list[Repair] = []
+        self.faults: list[Fault] = []  # while there are any, nothing is read in runs, which would begin at each
         self.sound = self.start = self.end = start
         self.error = -1  # position of what is wrong, where reading went on behind it
         self._form = form
@@ -168,7 +171,6 @@ class ValueReader:
         self._size = 0
         self._word_start = start
         self._no_json = start  # position before which no container is decoded at once
-        self._faulty = False  # whether a value in it is none
         self._ended = False  # it is DEAD because no comma and no closer stands behind a value
         self.split = -1  # position of the comma behind that value, where it stands between two calls
 
@@ -242,7 +244,7 @@ class ValueReader:
             frame = stack[-1] if stack else ""
             known = len(self.repairs)
             if self._tolerant:
-                runs = self._live and self._flavour == "json" and not self._faulty  # which would begin at every fault
+                runs = self._live and self._flavour == "json" and not self.faults
                 if runs and state in _DUE and frame in _RUN_FRAMES:
                     stop = self._read_run(buffer, at, base)
                     if stop > at:
@@ -506,8 +508,7 @@ class ValueReader:
 
     def _pass_by(self, at: int, base: int) -> int:
         """No value stands in the place of one, which ends at once: before index `at`."""
-        self._repair("unexpected-text", base + at, base + at + 1)
-        self._faulty = True
+        self._fault("unexpected-text", "a value", base + at, base + at + 1)
         self._take_literal("", "null", at, base)
         self._state = NEXT
         return at
@@ -739,7 +740,7 @@ class ValueReader:
         """A string with the delimiter `quote` begins, or goes on behind `opened`: say what its reader looks for."""
         delimited = self._is_delimiter(quote)
         if self._strings is None:
-            self._strings = StringReader(self._around if self._tolerant else None, self.repairs)
+            self._strings = StringReader(self._around if self._tolerant else None, self.repairs, self.faults)
         self._strings.begin(
             quote,
             self._put,
@@ -794,7 +795,7 @@ class ValueReader:
     def _refuse_nested(self) -> None:
         """What stands in a string in the place of the arguments is none: that string has an end all the same."""
         self._nested_wrong = True
-        self._repair("bad-arguments", self.sound, self.sound + 1)
+        self._fault("bad-arguments", "an object, the arguments", self.sound, self.sound + 1)
 
     def _capture(self, sink: list[str], piece: str) -> None:
         """Write a piece of a string to another place than `out`."""
@@ -873,7 +874,7 @@ class ValueReader:
                 return at
             if not ends:
                 self.error = self._word_start
-                return self._die("unexpected-text", FAULTS["unexpected-text"], at)
+                return self._die("unexpected-text", "a value", at)
         self._mode = IN_STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self._gap = False
@@ -931,12 +932,14 @@ class ValueReader:
 
     def _end_json_word(self, word: str, text: str, code: str, at: int, base: int) -> None:
         """A word ends before index `at`, with its JSON and its code as `_meaning` says."""
-        if code and self._tolerant:
-            self._repair(code, self._word_start, base + at)
-            self._faulty = self._faulty or code in FAULTS
-        elif code:
+        wanted = _WRONG_WORDS.get(code, "")
+        if wanted and self._tolerant:
+            self._fault(code, wanted, self._word_start, base + at)
+        elif wanted:
             self.error = self._word_start
-            self._die(code, FAULTS[code], at)
+            self._die(code, wanted, at)
+        elif code:
+            self._repair(code, self._word_start, base + at)
         if self.status == OPEN:
             self._take_literal(word, text, at, base)
 
@@ -947,6 +950,9 @@ class ValueReader:
             self.out.append(text)
 
     # Ends.
+
+    def _fault(self, code: str, expected: str, start: int, end: int) -> None:
+        self.faults.append(Fault(code, expected, Span(start, end)))
 
     def _repair(self, code: str, start: int, end: int) -> None:
         self.repairs.append(Repair(code, Span(start, end)))
