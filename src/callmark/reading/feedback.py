@@ -163,11 +163,13 @@ def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
 def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     """Return what was expected and found, and the text around the place, with the place marked."""
     parts = message_parts(problem.message)
-    at, size = parts.at if parts is not None else 0, len(problem.raw)
-    if parts is None or (at >= size and problem.span.end - problem.span.start > size):  # what it speaks of was left out
+    if parts is None:
         return ""
+    at, size = parts.at, len(problem.raw)
     raw = hidden(problem.raw, nonce)
     if at >= size:  # in text that is not of the marker, of which only what was found is known
+        if problem.span.end - problem.span.start > size:  # or in a part of it that was left out
+            return ""
         raw += _FAR * (at > size + 1)
         at = len(raw)
         raw += parts.found * (" " not in parts.found)
