@@ -334,7 +334,7 @@ class Arena:
         verdict = judged(answer["calls"], workload.calls, names=entrant not in (*DECODERS, _FIND, _PARTS))
         row["verdict"] = "floor" if entrant in (_FIND, _PARTS) and verdict == "right" else verdict
         if entrant not in (*DECODERS, _FIND, _PARTS) and workload.prose is not None:
-            row["text"] = shown = share_shown(answer["content"], workload.prose)
+            row["text"] = shown = share_shown(answer["content"] or "", workload.prose)
             if entrant.label.startswith(CALLMARK) and verdict == "right" and shown != 1:
                 row["verdict"] = f"wrong: {shown:.0%} of the text"
         row["only"] = answer["seconds"]

@@ -66,10 +66,10 @@ class Stream(Protocol):
 
 
 class Answer(NamedTuple):
-    """What a reader made of a text: its calls, and the text that it would show a user."""
+    """What a reader made of a text: its calls, and the text that it would show a user; None where it gives none."""
 
     calls: Calls
-    content: str = ""
+    content: str | None = None
 
 
 class Reader(Protocol):
