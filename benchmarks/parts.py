@@ -430,7 +430,7 @@ def _growth_row(of: str, name: str, read: str, best: dict[str, dict[int, float]]
         "last 16x": late,
         "floor's": exponent(lengths, list(best["floor"].values())),
         "target": GROWTH_EXPONENT,
-        "": verdict(max(slope, late) <= GROWTH_EXPONENT) if complete else f"stopped at {lengths[-1:]}",
+        "": verdict(complete and max(slope, late) <= GROWTH_EXPONENT) + ("" if complete else ": it was stopped"),
         "seconds": best["ours"],
     }
 

@@ -26,9 +26,9 @@ def conditions(
     quick: bool = False,
     versions: dict[str, Any] | None = None,
     unavailable: dict[str, str] | None = None,
-    load: Sequence[float] = (),
+    load: Sequence[float] | None = None,
 ) -> Row:
-    """Return what a figure must come with: commit, versions, machine, load, and how the run was made."""
+    """Return what a figure must come with: commit, versions, machine, load (by default now), how the run was made."""
     return {
         "part": "conditions",
         "commit": _commit(),
@@ -36,7 +36,7 @@ def conditions(
         "msgspec": version("msgspec"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "machine": f"{_processor()}, {os.cpu_count()} processors, {platform.system()}",
-        "load": list(load) or load_now(),
+        "load": load_now() if load is None else load,
         "gc": "on",
         "seed": seed,
         "quick": quick,

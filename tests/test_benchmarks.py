@@ -1449,7 +1449,7 @@ def test_a_cost_that_begins_late_misses_the_goal():
     row = parts._growth_row("text", "prose", "whole", best, complete=True)
     assert row["exponent"] < 1.05 < row["last 16x"]
     assert row[""] == "MISS"
-    assert parts._growth_row("text", "prose", "whole", best, complete=False)[""].startswith("stopped at")
+    assert parts._growth_row("text", "prose", "whole", best, complete=False)[""] == "MISS: it was stopped"
 
 
 def test_old_results_stay_until_there_are_new_ones(tmp_path):
