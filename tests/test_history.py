@@ -268,10 +268,10 @@ CONTEXTS = (
     "`", "<think>", "</think>", "[THINK]", "[/THINK]", "<mm:think>", "</mm:think>", "<|inner_prefix|>", "\r\n",
     "\x85", "<pre>", "</pre>", "<code>", "</code>", "<|open|>think<|sep|>",
     "<|start|>assistant<|channel|>analysis<|message|>", "<|channel|>analysis<|message|>",
-    "<|channel|>final<|message|>", "<|end|>",
+    "<|channel|>final<|message|>", "<|end|>", " to=self<|message|>", "to=f<|message|>",
 )  # fmt: skip
 """What opens and closes fences, quotes and thoughts, in pieces."""
-OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if tag[:2] == "<|" or ":think>" in tag))
+OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if "<|" in tag or ":think>" in tag))
 prose = st.sampled_from(
     [
         "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so",
@@ -373,12 +373,16 @@ def test_what_was_said_before_native_calls_is_guarded():
 
 @pytest.mark.parametrize(
     "said",
-    ["<think></seed:think>", "<seed:think></think>", "<seed:think>a<think>b</seed:think>c", "<think>a<seed:think>b"],
-)
+    [
+        "<think></seed:think>", "<seed:think></think>", "<seed:think>a<think>b</seed:think>c", "<think>a<seed:think>b",
+        " to=self<|message|>a", "\ufeffto=self<|message|>a<think>",
+    ],
+)  # fmt: skip
 def test_thoughts_that_only_another_kind_of_tag_would_close_hide_no_call(said):
-    (written,) = render_history([{"role": "assistant", "content": said, "tool_calls": [call("f")]}], "qwen_xml")
-    for listened in ("qwen_xml", None):
-        assert [found.name for found in parse(written["content"], dialects=listened).calls] == ["f"]
+    for dialect in ("qwen_xml", "invoke"):
+        (written,) = render_history([{"role": "assistant", "content": said, "tool_calls": [call("f")]}], dialect)
+        for listened in (dialect, None):
+            assert [found.name for found in parse(written["content"], dialects=listened).calls] == ["f"]
 
 
 def test_thoughts_and_what_could_not_be_read_come_back():

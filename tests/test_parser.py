@@ -1505,8 +1505,31 @@ def row_with_tags(name, head, *tags):
 
 def test_tags_have_no_other_groups():
     for tag in (r"</x(?P<closes>) (?P<what>\w)>", "<x(?P<answer>)>"):
-        with pytest.raises(DialectError, match="own: tags: expected no groups but opens, closes, answers, found `"):
-            parse("a", dialects=row_with_tags("own", r"<t {name}>(?=\{)", tag))
+        row = row_with_tags("own", r"<t {name}>(?=\{)", tag)
+        for field, wrong in (("tags", row), ("leads", replace(row, tags=(), leads=(tag,)))):
+            message = f"own: {field}: expected no groups but opens, closes, answers, found `"
+            with pytest.raises(DialectError, match=message):
+                parse("a", dialects=wrong)
+
+
+@given(cuts=st.lists(st.integers(0, 60)))
+def test_a_lead_is_read_where_the_text_begins_and_nowhere_else(cuts):
+    row = row_with_tags("own", r"<t {name}>(?=\{)", "</m(?P<closes>)>")
+    own = replace(row, leads=(r"[ ]?me(?P<opens>):", "you:"))
+    call = '<t f>{"a": 1}</call>'
+    for text, names, shown, thought in [
+        (f" me:hm {call}</m>{call}", ["f"], "", f"hm {call}"),
+        (f"\ufeffme:hm {call}", [], "\ufeff", f"hm {call}"),
+        (f"you:{call}", ["f"], "", ""),
+        (f"I me:hm {call}", ["f"], "I me:hm ", ""),
+        (f"{call} me:hm", ["f"], " me:hm", ""),
+        ("me", [], "me", ""),
+        ("y", [], "y", ""),
+    ]:
+        parsed = parse(text, dialects=own)
+        assert ([call.name for call in parsed.calls], parsed.text, parsed.reasoning) == (names, shown, thought)
+        check_chunking(text, cuts, dialects=own)
+        check_nothing_is_lost(text, dialects=own)
 
 
 def test_only_the_way_of_a_tag_that_begins_an_answer_ends_a_thought():

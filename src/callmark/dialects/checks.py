@@ -45,12 +45,12 @@ def check(dialect: Dialect) -> None:
     for place, form in dialect.placed_forms():
         _check_form(form, place)
     _check_writing(dialect, where)
-    for pattern in dialect.tags:
-        _check_place(f"{where}: tags", pattern)
+    for field, pattern in [("tags", tag) for tag in dialect.tags] + [("leads", tag) for tag in dialect.leads]:
+        _check_place(f"{where}: {field}", pattern)
         others = [name for name in re.compile(expand(pattern)).groupindex if name not in TAG_GROUPS]
         if others:
             expected = f"expected no groups but {', '.join(TAG_GROUPS)}, found `{others[0]}`"
-            raise DialectError(f"{where}: tags: {expected}: {pattern!r:.80}")
+            raise DialectError(f"{where}: {field}: {expected}: {pattern!r:.80}")
     for pattern in dialect.results:
         _check_pattern(f"{where}: results", pattern)
         if re.match(expand(pattern), ""):

@@ -224,6 +224,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
               reasons, up to one of the same row with a group `closes`; one without groups is nothing but markup. One
               with a group `answers` begins an answer: it ends all thoughts of its row, but none in code. Where one
               matches at the beginning of a marker in a thought, the thought ends before that marker
+    leads     such patterns of markup with which only a text begins, as the prompt has written what stands before it
     results   patterns of what begins a result in the templates of its models, at the beginning of a line and in any
               case: what such a model invents behind its own call is cut off there
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own
@@ -237,6 +238,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     forms: tuple[Form, ...]
     variants: tuple[Form, ...] = ()
     tags: tuple[str, ...] = ()
+    leads: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     grammar: str = ""
     writing: Writing | None = None

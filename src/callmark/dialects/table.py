@@ -254,6 +254,23 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
     )
 
 
+_BEAM_HEADER = r"to={name}<\|channel\|>(?:analysis|commentary){ws}<\|constrain\|>xml{ws}<\|message\|>"
+_BEAM: dict[str, Any] = {
+    "body": "parameters",
+    "parameter": r"{ws}<rfl:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+    "loose_parameters": ("{ws}<rfl:parameter" + _KEY_BEHIND,),
+    "value_end": "</rfl:parameter>",
+    "unclosed": _unclosed(
+        r"rfl:parameter name=\"[^<>\"\r\n]{1,256}+\">",
+        "rfl:parameter name=",
+        "/rfl:parameter>",
+        r"\|(?:call|end)\|>",
+        r"\|start\|>assistant",
+    ),
+    "trim": True,
+    "tail": r"{ws}<\|(?:call|end)\|>",
+}
+
 _FENCES = ("```", "````", "~~~")
 _FENCED: dict[str, Any] = {"body": "envelope", "line_start": True, "indent": INDENT, "explicit": False}
 
@@ -847,6 +864,10 @@ _ROWS: tuple[Dialect, ...] = (
             r"<\|message(?P<answers>)\|>(?=<atem:function_calls>{ws}<atem:invoke name=)",  # without its role
             r"<\|eo[mt](?P<closes>)\|>",
         ),
+        leads=(
+            r"[ ]?to=self(?P<opens>)<\|message\|>",
+            r"[ ]?to=[^<>|\r\n]{1,128}+<\|message\|>",
+        ),
         writing=Writing(
             opener="<function_calls>\n",
             call='<invoke name="{name}">\n{arguments}</invoke>',
@@ -1261,26 +1282,9 @@ _ROWS: tuple[Dialect, ...] = (
         title='<|start|>assistant to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="k">…<|call|>',
         models="Beam",
         source=_SOURCE + ": beam",
-        forms=(
-            Form(
-                head=(
-                    r"<\|start\|>assistant{ws}to={name}<\|channel\|>(?:analysis|commentary)"
-                    r"{ws}<\|constrain\|>xml{ws}<\|message\|>"
-                ),
-                body="parameters",
-                parameter=r"{ws}<rfl:parameter name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
-                loose_parameters=("{ws}<rfl:parameter" + _KEY_BEHIND,),
-                value_end="</rfl:parameter>",
-                unclosed=_unclosed(
-                    r"rfl:parameter name=\"[^<>\"\r\n]{1,256}+\">",
-                    "rfl:parameter name=",
-                    "/rfl:parameter>",
-                    r"\|(?:call|end)\|>",
-                    r"\|start\|>assistant",
-                ),
-                trim=True,
-                tail=r"{ws}<\|(?:call|end)\|>",
-            ),
+        forms=(Form(head=_ROLE + _BEAM_HEADER, **_BEAM),),
+        variants=(
+            Form(begins=" ", head="[ ]" + _BEAM_HEADER, text_start=True, repairs=("missing-opener",), **_BEAM),
         ),
         tags=_CHANNELS,
         writing=Writing(

@@ -41,7 +41,7 @@ Thoughts: TypeAlias = dict[str, int]
 def kinds_of_thoughts(dialects: Iterable[Dialect]) -> dict[str, str]:
     """Return the kind that each tag opens or ends where these dialects are listened for, by its pattern."""
     kinds: dict[str, str] = {}
-    for row in (*((tag,) for tag in THOUGHT_TAGS), *(dialect.tags for dialect in dialects)):
+    for row in (*((tag,) for tag in THOUGHT_TAGS), *((*dialect.tags, *dialect.leads) for dialect in dialects)):
         tags = [tag for tag in row if any(f"(?P<{way}>" in tag for way in TAG_GROUPS)]
         kinds.update(dict.fromkeys(tags, next((kinds[tag] for tag in tags if tag in kinds), tags[0] if tags else "")))
     return kinds

@@ -148,6 +148,12 @@ def tag_form(text: str) -> Form:
     return Form(head=text, body="envelope", begins="<" if sign in "(" or sign.isalnum() else sign)
 
 
+def lead_form(text: str) -> Form:
+    """Return a pattern of `Dialect.leads` as a form: it is looked for at one place, so it may begin as it likes."""
+    lead = Form(head=text, body="envelope", text_start=True)
+    return replace(lead, begins="".join(sorted(beginnings(lead))))
+
+
 def check_row(dialect: Dialect) -> None:
     """Raise DialectError where a pattern of a dialect begins with what is not looked for, or does not go with others.
 

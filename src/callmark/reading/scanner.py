@@ -22,7 +22,7 @@ from callmark.dialects import dialects as registered_dialects
 from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
-from callmark.reading.entries import Entry, check_row, tag_form
+from callmark.reading.entries import Entry, check_row, lead_form, tag_form
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import (
     HOLD_LIMIT,
@@ -104,10 +104,10 @@ class Plan:
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
-            for tag in map(patterns, map(tag_form, dialect.tags))
+            for tag in map(patterns, [*map(tag_form, dialect.tags), *map(lead_form, dialect.leads)])
         ]
         self.thoughts = kinds_of_thoughts(dialects)
-        self.answers = tuple(tag for tag in tags if "(?P<answers>" in tag.form.head)
+        self.answers = tuple(tag for tag in tags if "(?P<answers>" in tag.form.head and not tag.text_start)
         self.of_one_kind = len({self.thoughts[tag.form.head] for tag in self.answers}) == 1
         quoting = patterns(Form(head=QUOTING_TAG, body="envelope"))
         entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose, *refused]

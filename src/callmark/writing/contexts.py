@@ -124,15 +124,16 @@ def _ends(tag: re.Match[str]) -> bool:
 
 
 class _Tags:
-    """All tags of some rows, and those that all know."""
+    """All tags of some rows, those with which a text begins, and those that all know."""
 
     def __init__(self, rows: tuple[Dialect, ...]) -> None:
         kinds = kinds_of_thoughts(rows)
-        patterns = [*dict.fromkeys([*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)])]
-        self._kinds = [kinds.get(pattern, "") for pattern in patterns]
+        places = dict.fromkeys((*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)), "")
+        places |= {lead: rf"\A{BYTE_ORDER_MARK}?" for row in rows for lead in row.leads}
+        self._kinds = [kinds.get(pattern, "") for pattern in places]
         numbered = (
-            re.sub(rf"\(\?P<({'|'.join(TAG_GROUPS)})>", rf"(?P<\g<1>{number}>", expand(pattern))
-            for number, pattern in enumerate(patterns)
+            place + re.sub(rf"\(\?P<({'|'.join(TAG_GROUPS)})>", rf"(?P<\g<1>{number}>", expand(pattern))
+            for number, (pattern, place) in enumerate(places.items())
         )
         self.any = re.compile("|".join(numbered))
 
