@@ -111,7 +111,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 its end, and no structure followed it
     encoding    how such a value is written: raw, or xml (entities and CDATA)
     key_encoding    how its key is written: raw, or xml (entities)
-    trim        whether one line break at each end of such a value belongs to the markup
+    trim        whether one line break at each end of such a value belongs to the markup: where it does not begin with
+                one, the one at its end is its own
     name_keys, arguments_keys   keys of an envelope, at its outermost level; beside them `id` (or `tool_call_id`) and
                 `type` may stand, and where there are arguments anything else
     """

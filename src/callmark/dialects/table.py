@@ -99,22 +99,24 @@ _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
 _CHANNEL = r"(?:commentary|analysis)"
 _HARMONY_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?:(?:json|code){ws})?<\|message\|>{ws}"
 _HARMONY_MESSAGE = _HARMONY_HEADER + "{object}"
+_NO_ARGUMENTS = _HARMONY_HEADER + r"(?P<missing>)(?P<empty>)(?=<\|(?:call|end)\|>)"
 _LOOSE_HEADER = _HARMONY_HEADER.replace("json|code", "(?i:json|code)")
 _JSON_HEADER = r"{ws}(?:<\|constrain\|>{ws})?(?i:json){ws}<\|message\|>{ws}(?=\{)"  # what is for a tool, and no answer
 _NO_TOOL = r"(?!functions\.|(?:browser|container)\.|(?:all|assistant|developer|python|self|system|tool|user)[ \t\r\n<])"
 _ANY_NAME = r"[^\W\d][\w.:/\-]{0,127}+"
 _ANYONE = rf"to={_NO_TOOL}{_ANY_NAME}"
-_ROLE = r"<\|start\|>assistant{ws}"
-_ANSWER_HEADER = r"{ws}(?:<\|constrain\|>[A-Za-z]{1,16}+{ws})?<\|message\|>"
+_ROLE = r"<\|start\|>[ ]?+assistant{ws}"  # LLM-jp writes a blank behind each token
+_VIA = r"<\|channel\|>[ ]?+"
+_ANSWER_HEADER = r"{ws}(?:<\|constrain\|>{ws}[A-Za-z]{1,16}+{ws})?<\|message\|>"
 _TO_TOOL = rf"{_ROLE}to={_ANY_NAME}{{ws}}"  # whose type is not said: no tool of the caller's
-_AGAIN = r"(?:<\|channel\|>(?:analysis|commentary|final){ws}(?:to=assistant{ws})?)?"  # before the channel that counts
+_AGAIN = rf"(?:{_VIA}(?:analysis|commentary|final){{ws}}(?:to=assistant{{ws}})?)?"  # before the channel that counts
 _CHANNELS = (
-    rf"(?:{_TO_TOOL}|(?:{_ROLE})?{_AGAIN})<\|channel\|>analysis(?P<opens>){{ws}}<\|message\|>",
+    rf"(?:{_TO_TOOL}|(?:{_ROLE})?{_AGAIN}){_VIA}analysis(?P<opens>){{ws}}<\|message\|>",
     r"<\|end(?P<closes>)\|>",
     # Another message begins, so the thought is over. A remark is told from a quoted header by its role.
-    rf"(?:{_ROLE}{_AGAIN}<\|channel\|>(?:commentary|final)|{_AGAIN}<\|channel\|>final)(?P<answers>){_ANSWER_HEADER}",
-    rf"<\|channel\|>commentary{_ANSWER_HEADER}",
-    rf"{_TO_TOOL}<\|channel\|>(?:commentary|final){{ws}}<\|message\|>",
+    rf"(?:{_ROLE}{_AGAIN}{_VIA}(?:commentary|final)|{_AGAIN}{_VIA}final)(?P<answers>){_ANSWER_HEADER}",
+    rf"{_VIA}commentary{_ANSWER_HEADER}",
+    rf"{_TO_TOOL}{_VIA}(?:commentary|final){{ws}}<\|message\|>",
 )
 _TO_ANYONE: dict[str, Any] = {
     "body": "json", "closer": r"<\|(?:call|end)\|>", "alone": False, "repairs": ("opener-spelling",)
@@ -511,6 +513,7 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         tags=(
             r"<\|(?:begin|end)_of_box\|>",
+            r"<\|role_end\|>",
             _EMPTY,
             _twice("<tool_call>", r"[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)"),
         ),
@@ -1109,7 +1112,13 @@ _ROWS: tuple[Dialect, ...] = (
             ),
             _objects(r"<(?:function_call|\|function_call\|)>{ws}(?=\{)", _OBJECTS_END),
             _objects(r"<\|message_sep\|>{ws}" + _BY_ROLE, _OBJECTS_END),
-            _objects(_BY_ROLE, _OBJECTS_END, begins="f", explicit=False),
+            _objects(
+                _BY_ROLE,
+                _OBJECTS_END,
+                begins="f",
+                explicit=False,
+                loose_openers=(r"function call{ws}(?=\{{ws}\"name\"{ws}:)",),
+            ),
             Form(
                 opener=r"<\|plamo:begin_tool_requests:plamo\|>",
                 head=(
@@ -1205,38 +1214,44 @@ _ROWS: tuple[Dialect, ...] = (
     Dialect(
         name="harmony",
         title="<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{...}<|call|>",
-        models="gpt-oss",
+        models="gpt-oss, LLM-jp 4.1",
         source=_SOURCE + ": openai, gpt-oss",
         forms=(
             Form(
-                opener=rf"(?:<\|start\|>assistant{{ws}})?<\|channel\|>(?={_CHANNEL}{{ws}}to=functions\.)",
+                opener=rf"(?:{_ROLE})?{_VIA}(?={_CHANNEL}{{ws}}to=functions\.)",
                 loose_openers=(
-                    rf"(?:<\|start\|>assistant{{ws}})?<\|channel\|>{_CHANNEL}{{ws}}<\|channel\|>"
+                    rf"(?:{_ROLE})?{_VIA}{_CHANNEL}{{ws}}{_VIA}"
                     rf"(?={_CHANNEL}{{ws}}to=functions\.)",
                 ),
                 head=rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
                 loose_heads=(
-                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}(?:{{ws}}<\|channel\|>{_CHANNEL})?{{ws}}"
+                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}(?:{{ws}}{_VIA}{_CHANNEL})?{{ws}}"
                     r"(?:<\|constrain\|>{ws})?(?:(?i:json|code){ws})?(?:<\|message\|>{ws})?(?=\{)",
-                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_HEADER}(?P<missing>)(?P<empty>)(?=<\|(?:call|end)\|>)",
+                    rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_NO_ARGUMENTS}",
                 ),
                 body="json",
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
             ),
             Form(
-                opener=r"<\|start\|>assistant{ws}(?=to=functions\.)",
-                head=rf"to=functions\.{{name}}{{ws}}<\|channel\|>(?:commentary|analysis){_HARMONY_MESSAGE}",
-                loose_heads=(rf"to=functions\.{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",),
+                opener=_ROLE + r"(?=to=functions\.)",
+                head=rf"to=functions\.{{name}}{{ws}}{_VIA}(?:commentary|analysis){_HARMONY_MESSAGE}",
+                loose_heads=(
+                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",
+                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_NO_ARGUMENTS}",
+                ),
                 body="json",
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
             ),
             Form(
                 begins=" ",
-                opener=r"[ ](?=to=functions\.[^\W\d][\w.:/\-]{0,127}+{ws}<\|channel\|>)",
-                head=rf"to=functions\.{{name}}{{ws}}<\|channel\|>(?:commentary|analysis){_HARMONY_MESSAGE}",
-                loose_heads=(rf"to=functions\.{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",),
+                opener=rf"[ ](?=to=functions\.[^\W\d][\w.:/\-]{{0,127}}+{{ws}}{_VIA})",
+                head=rf"to=functions\.{{name}}{{ws}}{_VIA}(?:commentary|analysis){_HARMONY_MESSAGE}",
+                loose_heads=(
+                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",
+                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_NO_ARGUMENTS}",
+                ),
                 body="json",
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
@@ -1245,19 +1260,19 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         variants=(
             Form(
-                opener=rf"(?:<\|start\|>assistant{{ws}})?<\|channel\|>(?={_CHANNEL}{{ws}}{_ANYONE}{_JSON_HEADER})",
+                opener=rf"(?:{_ROLE})?{_VIA}(?={_CHANNEL}{{ws}}{_ANYONE}{_JSON_HEADER})",
                 head=rf"{_CHANNEL}{{ws}}to={_NO_TOOL}{{name}}{_JSON_HEADER}",
                 **_TO_ANYONE,
             ),
             Form(
-                opener=rf"<\|start\|>assistant{{ws}}(?={_ANYONE}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER})",
-                head=rf"to={_NO_TOOL}{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER}",
+                opener=rf"{_ROLE}(?={_ANYONE}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER})",
+                head=rf"to={_NO_TOOL}{{name}}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER}",
                 **_TO_ANYONE,
             ),
             Form(
                 begins=" ",
-                opener=rf"[ ](?={_ANYONE}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER})",
-                head=rf"to={_NO_TOOL}{{name}}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER}",
+                opener=rf"[ ](?={_ANYONE}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER})",
+                head=rf"to={_NO_TOOL}{{name}}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER}",
                 text_start=True,
                 **_TO_ANYONE,
             ),
@@ -1265,8 +1280,8 @@ _ROWS: tuple[Dialect, ...] = (
         tags=(
             *_CHANNELS,
             # Behind a thought that was left open a call begins: with all of its header, else it may be quoted.
-            rf"{_ROLE}(?P<answers>)(?=<\|channel\|>{_CHANNEL}{{ws}}to=functions\.{_ANY_NAME}{_JSON_HEADER})",
-            rf"{_ROLE}(?P<answers>)(?=to=functions\.{_ANY_NAME}{{ws}}<\|channel\|>{_CHANNEL}{_JSON_HEADER})",
+            rf"{_ROLE}(?P<answers>)(?={_VIA}{_CHANNEL}{{ws}}to=functions\.{_ANY_NAME}{_JSON_HEADER})",
+            rf"{_ROLE}(?P<answers>)(?=to=functions\.{_ANY_NAME}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER})",
             rf"{_ROLE}<\|message\|>",
             r"<\|return\|>",
         ),

@@ -3,7 +3,7 @@
 A word, or a short string, may turn out to be a key, so it is held until an equals sign, a comma or the closing
 parenthesis stands behind it. A key ends the positional values; those before it are bound to the parameters of a
 schema, in order. Without one, only a single value can stand there, and it is the arguments. A word that begins with
-the name of a parameter and a colon is never bound: a colon was meant for the equals sign.
+the name of a parameter and a colon, or an equals sign, is never bound: it was meant as a pair.
 """
 
 from __future__ import annotations
@@ -192,9 +192,8 @@ class ArgumentsReader(ValueReader):
             return True
         text = "".join(self._held)
         length = len(text)
-        key, colon, rest = text.partition(":")
-        if colon and not self._held_kind and key.rstrip(" \t") in self._names and not rest.startswith("//"):
-            self._die("unexpected-text", '"="', at)  # it looks like a pair
+        if not self._held_kind and self._names and self._looks_like_a_pair(text):
+            self._die("unexpected-text", '"="', at)
             return False
         self._held = None
         bound = self._bind_next()
@@ -210,6 +209,12 @@ class ArgumentsReader(ValueReader):
             return False
         self.out.append(text)
         return True
+
+    def _looks_like_a_pair(self, word: str) -> bool:
+        """Whether a word begins with a parameter's name, and goes on as a pair does."""
+        key, colon, rest = word.partition(":")
+        named = colon and not rest.startswith("//") and key.rstrip(" \t") in self._names
+        return bool(named) or ("=" in word and word.partition("=")[0].rstrip(" \t") in self._names)
 
     def _declared(self) -> Types | None:
         return self._parameters.declared(self._key) if self._parameters is not None else None

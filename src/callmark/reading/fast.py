@@ -203,8 +203,10 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             if form.encoding == "xml":
                 return at
             if form.trim:
-                begin += 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
-                end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
+                trimmed = 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
+                begin += trimmed
+                if trimmed:
+                    end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
         if tags.holds and elements_in(found):
             return at

@@ -109,7 +109,7 @@ _UNFINISHED: Final = {
     "OTHER_KEY": (re.compile(_OPEN_STRING), '"'),
     "SINGLE_QUOTED": (re.compile(rf"'(?:[^'{_PLAIN}]++|\\['\"\\/bfnrt]|{_LONG_ESCAPE})*+"), "'"),
     "QUOTED_NAME": (re.compile(rf'"(?:[^"{_PLAIN}]|\\["\\/bfnrt]|{_LONG_ESCAPE}){{0,128}}+'), '"'),
-    "PAIR_KEY": (re.compile(r"(?P<key>[^\W\d][\w.\-]{0,127}+[ \t\r\n]*+)"), ""),
+    "PAIR_KEY": (re.compile(r"(?P<key>[$@]?+[^\W\d][\w.\-]{0,127}+[ \t\r\n]*+)"), ""),
     "QUOTED_PAIR_KEY": (re.compile(rf'{_OPEN_STRING}(?P<key>"[ \t\r\n]*+)?+'), '"'),
 }
 
@@ -409,8 +409,7 @@ class _Reading:
         if "OBJECT" in parts or elements:
             return key, self.mapping(elements)
         if form.trim:
-            value = re.sub(r"\A\r?\n", "", value)
-            value = re.sub(r"\r?\n\Z", "", value)
+            value = re.sub(r"\A\r?\n(.*?)(?:\r?\n)?\Z", r"\1", value, flags=re.DOTALL)
         return key, "".join(text for _, text in _decoded(value)) if form.encoding == "xml" else value
 
     def _whole(self, node: Node) -> tuple[JsonValue, str]:

@@ -31,8 +31,8 @@ _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote 
 _FEW: Final = r"[ \t\r\n]{0,8}+"
 _CURLY_QUOTES: Final = "“”„‘’"
 _QUOTE: Final = f"[\"'{_CURLY_QUOTES}]"
-KEY_PATTERN: Final = r"[^\W\d][\w.\-]{0,127}+"
-"""What a key without quotes looks like."""
+KEY_PATTERN: Final = r"[$@]?+[^\W\d][\w.\-]{0,127}+"
+"""What a key without quotes looks like. With a sign before it are those of OData and JSON-LD."""
 MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,32}}+){{0,8}}+"
 """The same where tolerant reading takes it: backslashes before underscores are those of Markdown."""
 _QUOTED_KEY: Final = (

@@ -58,8 +58,8 @@ class ParametersReader:
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_halves", "_held",
         "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_sink",
-        "_state", "_stop", "_tail", "_tolerant", "_trim", "_whole", "_wrapper", "code", "end", "error", "expected",
-        "faults", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_whole", "_wrapper", "code", "end", "error",
+        "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +111,7 @@ class ParametersReader:
         self._json: Embedded | None = None  # the value comes out as JSON
         self._extra = False  # a brace too many stands behind it
         self._base = 0  # position of the buffer that is read
+        self._trimmed = False  # whether the value began with a line break of the markup, so that it ends with one too
         self._tail = ""  # a line break that may belong to the markup
         self._wrapper: Span | None = None  # of the tag before the value that may hold all arguments
 
@@ -252,6 +253,7 @@ class ParametersReader:
                 self._begin_string()
         self._begun = True
         self._kept = self._foreign = False
+        self._trimmed = False
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
 
@@ -286,7 +288,9 @@ class ParametersReader:
         if begin[0] in "\r\n" and (found is None or found.lastgroup in DATA):
             if stop.may_begin(begin) and stop.may_match(buffer, at):
                 return at
-            at += 2 if begin == "\r\n" else begin[0] == "\n"
+            behind = at + (2 if begin == "\r\n" else begin[0] == "\n")
+            self._trimmed = behind > at
+            at = behind
         self._state = _VALUE
         return at
 
@@ -381,7 +385,7 @@ class ParametersReader:
         stop = at + len(piece)
         if self._json is None:
             self._halves += halves_of_characters(piece, self._base + at)
-        if self._trim:
+        if self._trimmed:
             piece = self._tail + piece
             self._tail = "\r\n" if piece.endswith("\r\n") else piece[-1] if piece[-1] in "\r\n" else ""
             piece = piece[: len(piece) - len(self._tail)]

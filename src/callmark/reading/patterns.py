@@ -372,7 +372,7 @@ class ValuePatterns:
         self.loose_between = parts
         self.stop = Stop([*ends, *rest], closed)
         self.stop_xml = Stop([*ends, *_XML, *rest], closed)
-        lines = (r"(?:\r?\n)?+", rf"(?:(?!{inside})\r?\n)?+") if form.trim else ("", "")
+        lines = (r"(?P<line>\r?\n)?+", rf"(?(line)(?:(?!{inside})\r?\n)?+)") if form.trim else ("", "")
         value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
         self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+")
         self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
