@@ -1297,7 +1297,7 @@ _ROWS: tuple[Dialect, ...] = (
         title='<|start|>assistant to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="k">…<|call|>',
         models="Beam",
         source=_SOURCE + ": beam",
-        forms=(Form(head=_ROLE + _BEAM_HEADER, **_BEAM),),
+        forms=(Form(head=r"<\|start\|>assistant{ws}" + _BEAM_HEADER, **_BEAM),),
         variants=(
             Form(begins=" ", head="[ ]" + _BEAM_HEADER, text_start=True, repairs=("missing-opener",), **_BEAM),
         ),
