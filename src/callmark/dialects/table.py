@@ -47,7 +47,7 @@ _NAME = r"[\"']?{name}[\"']?"
 _MARKED_NAME = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"  # as Markdown escapes it
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
-_MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t]{0,4}+>"  # other attributes
+_MORE = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{0,4}+>"  # other attributes
 _NUMBER = r"(?:[ ](?:id|index)=[\"'][\w.:\-]{1,64}+[\"'])?"
 _GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
 _PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+param(?:eter)?{_NAMED}[ \t]{{0,4}}+{_KEY}{_MORE}"
@@ -239,6 +239,8 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
             loose_parameters=(
                 rf"{{ws}}<{sign}parameter string=\"(?:(?P<text>true)|(?P<json>false))\" "
                 r"name=\"(?P<key>[^<>\"\r\n]{1,256}+)\">",
+                rf"{{ws}}<{sign}parameter name=\"(?P<key>[^<>\"\r\n]{{1,256}}+)\""
+                r"(?:[ ]string=\"(?:(?P<text>true)|(?P<json>false))\")?[ \t\r\n]{1,4}+>",
             ),
             value_end=rf"</{sign}parameter>",
             loose_value_end=_swapped(
@@ -761,6 +763,7 @@ _ROWS: tuple[Dialect, ...] = (
                 closer=r"<\|tool_calls?_section_end\|>",
             ),
         ),
+        tags=("◁(?:(?P<closes>/)|(?P<opens>))think▷",),
         writing=Writing(
             opener="<|tool_calls_section_begin|>",
             call="<|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
@@ -795,7 +798,10 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
-                loose_openers=(rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",),
+                loose_openers=(
+                    rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
+                    r"<tool_calls>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
+                ),
                 head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
                 loose_heads=(
                     rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
@@ -807,7 +813,11 @@ _ROWS: tuple[Dialect, ...] = (
                 ),
                 body="parameters",
                 parameter=rf"{{ws}}<parameter name={_KEY}>",
-                loose_parameters=(_PARAMETER, "{ws}<param(?:eter)?" + _KEY_BEHIND),
+                loose_parameters=(
+                    rf"{{ws}}<parameter name={_KEY}[ ]string=\"(?:(?P<text>true)|(?P<json>false))\">",
+                    _PARAMETER,
+                    "{ws}<param(?:eter)?" + _KEY_BEHIND,
+                ),
                 value_end="</parameter>",
                 loose_value_end=r"\r?\n" + _swapped(
                     _misspelt("invokes?"), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
@@ -856,6 +866,7 @@ _ROWS: tuple[Dialect, ...] = (
                     "/atem:function_calls>|atem:invoke name=",
                 ),
                 tail=r"{ws}</atem:invoke>",
+                loose_tail=r"(?={ws}(?:</atem:function_calls>|(?P<next><atem:invoke name=)))",
                 closer="</atem:function_calls>",
             ),
         ),
@@ -865,6 +876,9 @@ _ROWS: tuple[Dialect, ...] = (
             r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
             r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
             r"<\|message(?P<answers>)\|>(?=<atem:function_calls>{ws}<atem:invoke name=)",  # without its role
+            # Behind the end of a message the header of the next one needs no token of its own.
+            r"<\|eo[mt]\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
+            r"<\|eo[mt]\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
             r"<\|eo[mt](?P<closes>)\|>",
         ),
         leads=(
@@ -1361,6 +1375,7 @@ _ROWS: tuple[Dialect, ...] = (
                 tail=r"{ws}<\|tool_call:end\|>",
             ),
         ),
+        tags=(r"<\|think:(?:start(?P<opens>)|end(?P<closes>))\|>",),
         writing=Writing(
             call="<|tool_call:start|>{name}\n{arguments}<|tool_call:end|>",
             parameter="<|tool_arg:start|>{key}<|tool_arg:value|>{value}<|tool_arg:end|>",
@@ -1404,7 +1419,10 @@ _ROWS: tuple[Dialect, ...] = (
         forms=(
             Form(
                 head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}{object}",
-                loose_heads=(r"<\|tool_call>{ws}(?:call)?{ws}:{ws}{name}{ws}(?=\{)",),
+                loose_heads=(
+                    r"<\|tool_call>{ws}(?:(?:call)?{ws}:{ws})?{name}{ws}(?=\{)",
+                    r"<\|tool_call>{ws}(?:call)?:{name}{ws}(?P<missing>)(?P<empty><tool_call\|>)",
+                ),
                 body="braces",
                 quote='<|"|>',
                 tail=r"{ws}<tool_call\|>",

@@ -43,6 +43,7 @@ _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
+_ELLIPSES: Final = frozenset(("...", "…"))  # in the place of values: they stand for what a call would have
 _COLON_SIGN: Final = Pattern("[:：]")
 
 
@@ -196,7 +197,7 @@ class ArgumentsReader(ValueReader):
             self._die("unexpected-text", '"="', at)
             return False
         self._held = None
-        bound = self._bind_next()
+        bound = (self._held_kind or text not in _ELLIPSES) and self._bind_next()
         if bound and not self._held_kind:
             text = scalar(text, None if self._single else self._declared())
             if self._single and text.startswith('"'):
