@@ -370,9 +370,10 @@ def test_tags_of_parameters_may_be_whole_lines(value):
     assert callmark.parse(callmark.render_call("f", arguments, own), dialects=own).calls[0].arguments == arguments
 
 
-@pytest.mark.parametrize("around", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("after", ["", "\n", "\r\n"])
 @pytest.mark.parametrize("value", ["x", "\nx", "x\n", "\r\nx\r\n", "\rx\r", "\n", "\r", "\n\n", "\r\n", ""])
-def test_line_breaks_of_a_value_are_not_those_of_the_markup(value, around):
+def test_line_breaks_of_a_value_are_not_those_of_the_markup(value, after, before):
     """A row that trims one at each end of a value need not write one there."""
     form = Form(
         head='<do task="{name}">',
@@ -383,7 +384,7 @@ def test_line_breaks_of_a_value_are_not_those_of_the_markup(value, around):
         trim=True,
     )
     writing = Writing(
-        call='<do task="{name}">{arguments}</do>', parameter=f'<set key="{{key}}">{around}{{value}}{around}</set>'
+        call='<do task="{name}">{arguments}</do>', parameter=f'<set key="{{key}}">{before}{{value}}{after}</set>'
     )
     own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
     arguments = {"a": value, "b": "y"}

@@ -161,14 +161,17 @@ def in_parameters(
 
 
 def _line_breaks(text: str, before: str, after: str) -> tuple[str, str]:
-    """Return what keeps the line breaks at the ends of a value from being taken for the markup's, which has one each.
+    """Return what keeps the line breaks at the ends of a value from being taken for the markup's, which has one each,
+    or none where the value begins with none.
 
     `before` and `after` are what the template has at its two ends. A lone carriage return is no line break.
     """
-    first = "\n" if not before and text.startswith(("\n", "\r\n")) else ""
+    breaks = ("\n", "\r\n")
+    first = "\n" if not before and (text.startswith(breaks) or after.startswith(breaks)) else ""
     if after.startswith("\n"):
         return first, "\r" if text.endswith("\r") else ""
-    return first, "\n" if text.endswith("\n") and not after.startswith("\r\n") else ""
+    trimmed = (before + first).startswith(breaks) and not after.startswith("\r\n")
+    return first, "\n" if trimmed and text.endswith("\n") else ""
 
 
 def around_value(form: Form, writing: Writing, key: str, kind: str) -> tuple[str, int, str]:
