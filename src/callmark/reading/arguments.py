@@ -193,11 +193,11 @@ class ArgumentsReader(ValueReader):
             return True
         text = "".join(self._held)
         length = len(text)
-        if not self._held_kind and self._names and self._looks_like_a_pair(text):
+        if not self._held_kind and self._looks_like_a_pair(text):
             self._die("unexpected-text", '"="', at)
             return False
         self._held = None
-        bound = (self._held_kind or text not in _ELLIPSES) and self._bind_next()
+        bound = (self._held_kind != "" or text not in _ELLIPSES) and self._bind_next()
         if bound and not self._held_kind:
             text = scalar(text, None if self._single else self._declared())
             if self._single and text.startswith('"'):
@@ -213,9 +213,10 @@ class ArgumentsReader(ValueReader):
 
     def _looks_like_a_pair(self, word: str) -> bool:
         """Whether a word begins with a parameter's name, and goes on as a pair does."""
-        key, colon, rest = word.partition(":")
-        named = colon and not rest.startswith("//") and key.rstrip(" \t") in self._names
-        return bool(named) or ("=" in word and word.partition("=")[0].rstrip(" \t") in self._names)
+        return any(
+            sign != "" and key.rstrip(" \t") in self._names and not f"{sign}{rest}".startswith("://")
+            for key, sign, rest in (word.partition(":"), word.partition("="))
+        )
 
     def _declared(self) -> Types | None:
         return self._parameters.declared(self._key) if self._parameters is not None else None
