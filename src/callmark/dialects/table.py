@@ -118,6 +118,16 @@ _CHANNELS = (
     rf"{_VIA}commentary{_ANSWER_HEADER}",
     rf"{_TO_TOOL}{_VIA}(?:commentary|final){{ws}}<\|message\|>",
 )
+_TO_FUNCTION: dict[str, Any] = {
+    "head": rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_HARMONY_MESSAGE}",
+    "loose_heads": (
+        rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",
+        rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_NO_ARGUMENTS}",
+    ),
+    "body": "json",
+    "closer": r"<\|(?:call|end)\|>",
+    "alone": False,
+}
 _TO_ANYONE: dict[str, Any] = {
     "body": "json", "closer": r"<\|(?:call|end)\|>", "alone": False, "repairs": ("opener-spelling",)
 }  # fmt: skip
@@ -1247,29 +1257,12 @@ _ROWS: tuple[Dialect, ...] = (
                 closer=r"<\|(?:call|end)\|>",
                 alone=False,
             ),
-            Form(
-                opener=_ROLE + r"(?=to=functions\.)",
-                head=rf"to=functions\.{{name}}{{ws}}{_VIA}(?:commentary|analysis){_HARMONY_MESSAGE}",
-                loose_heads=(
-                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",
-                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_NO_ARGUMENTS}",
-                ),
-                body="json",
-                closer=r"<\|(?:call|end)\|>",
-                alone=False,
-            ),
+            Form(opener=_ROLE + r"(?=to=functions\.)", **_TO_FUNCTION),
             Form(
                 begins=" ",
                 opener=rf"[ ](?=to=functions\.[^\W\d][\w.:/\-]{{0,127}}+{{ws}}{_VIA})",
-                head=rf"to=functions\.{{name}}{{ws}}{_VIA}(?:commentary|analysis){_HARMONY_MESSAGE}",
-                loose_heads=(
-                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",
-                    rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_NO_ARGUMENTS}",
-                ),
-                body="json",
-                closer=r"<\|(?:call|end)\|>",
-                alone=False,
                 text_start=True,
+                **_TO_FUNCTION,
             ),
         ),
         variants=(
