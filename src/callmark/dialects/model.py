@@ -111,8 +111,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 its end, and no structure followed it
     encoding    how such a value is written: raw, or xml (entities and CDATA)
     key_encoding    how its key is written: raw, or xml (entities)
-    trim        whether one line break at each end of such a value belongs to the markup: where it does not begin with
-                one, the one at its end is its own
+    trim        whether one line break at each end of such a value belongs to the markup. Where a value does not begin
+                with one, none of it is markup: what it ends with is its own
     name_keys, arguments_keys   keys of an envelope, at its outermost level; beside them `id` (or `tool_call_id`) and
                 `type` may stand, and where there are arguments anything else
     """
@@ -225,7 +225,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
               reasons, up to one of the same row with a group `closes`; one without groups is nothing but markup. One
               with a group `answers` begins an answer: it ends all thoughts of its row, but none in code. Where one
               matches at the beginning of a marker in a thought, the thought ends before that marker
-    leads     such patterns of markup with which only a text begins, as the prompt has written what stands before it
+    leads     as `tags`, but looked for only where the text begins, as the prompt has written what stands before that;
+              they may begin with any character
     results   patterns of what begins a result in the templates of its models, at the beginning of a line and in any
               case: what such a model invents behind its own call is cut off there
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own

@@ -1244,8 +1244,7 @@ _ROWS: tuple[Dialect, ...] = (
             Form(
                 opener=rf"(?:{_ROLE})?{_VIA}(?={_CHANNEL}{{ws}}to=functions\.)",
                 loose_openers=(
-                    rf"(?:{_ROLE})?{_VIA}{_CHANNEL}{{ws}}{_VIA}"
-                    rf"(?={_CHANNEL}{{ws}}to=functions\.)",
+                    rf"(?:{_ROLE})?{_VIA}{_CHANNEL}{{ws}}{_VIA}(?={_CHANNEL}{{ws}}to=functions\.)",
                 ),
                 head=rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
                 loose_heads=(

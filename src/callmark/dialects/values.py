@@ -161,10 +161,10 @@ def in_parameters(
 
 
 def _line_breaks(text: str, before: str, after: str) -> tuple[str, str]:
-    """Return what keeps the line breaks at the ends of a value from being taken for the markup's, which has one each,
-    or none where the value begins with none.
+    """Return what keeps the line breaks at the ends of a value from being taken for the markup's: see `Form.trim`.
 
-    `before` and `after` are what the template has at its two ends. A lone carriage return is no line break.
+    `before` and `after` are what the template has at its two ends. Where it has one only behind the value, one before
+    makes that the markup's. A lone carriage return is no line break.
     """
     breaks = ("\n", "\r\n")
     first = "\n" if not before and (text.startswith(breaks) or after.startswith(breaks)) else ""
