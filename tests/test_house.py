@@ -280,6 +280,17 @@ def test_importing_callmark_and_parsing_prose_load_nothing_heavy():
     assert run([sys.executable, "-c", program], env=unmeasured).strip() == ""  # coverage would load sqlite3 itself
 
 
+def test_the_patterns_of_values_are_made_for_a_form_that_comes_up():
+    program = (
+        "import callmark; from callmark.reading import patterns; of, made = patterns.ValuePatterns, []; "
+        "patterns.ValuePatterns = lambda form: made.append(form) or of(form); "
+        "callmark.parse('Some prose, <b>1</b>.\\n[CALL: f(a=1)]'); print(len(made)); "
+        "callmark.parse('<function=f>\\n<parameter=a>\\n1\\n</parameter>\\n</function>'); "
+        "print(len(made) in range(1, 9))"
+    )
+    assert run([sys.executable, "-c", program]).split() == ["0", "True"]  # those of all forms take 50 ms
+
+
 def all_modules() -> list[str]:
     found = pkgutil.walk_packages(callmark.__path__, "callmark.")
     return ["callmark", *(module.name for module in found if module.name != "callmark.__main__")]

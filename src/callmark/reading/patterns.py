@@ -397,7 +397,6 @@ class Patterns:
                the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is its end
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
-    values     those of values between tags; None where the body is another
     """
 
     def __init__(self, form: Form) -> None:
@@ -430,7 +429,11 @@ class Patterns:
         close = {"arguments": r"[ \t\r\n]*+\)", "envelope": r"[ \t\r\n]*+\}"}.get(form.body, "")
         self.bracketed = bool(close)
         self.closing = Pattern(close + tail) if close or tail else None
-        self.values = ValuePatterns(form) if form.body == "parameters" else None
+
+    @cached_property
+    def values(self) -> ValuePatterns | None:
+        """Those of values between tags; None where the body is another. Made late: all forms' cost 50 ms."""
+        return ValuePatterns(self.form) if self.form.body == "parameters" else None
 
     def swallowed(self, raw: str) -> int:
         """Return the index in a broken marker without a closer behind which it may hold text that is none of its own:
