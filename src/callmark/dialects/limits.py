@@ -13,6 +13,8 @@ LENGTH_LIMIT: Final = 1_048_576
 """Characters of the arguments, with the same default."""
 PLAIN_LIMIT: Final = 4096
 """Characters of a raw value up to which reading finds out what it is; what is longer is a string."""
+BEHIND_CALL: Final = 8
+"""Spaces behind a call that ends by itself, before another that otherwise begins a line."""
 _NONCE: Final = re.compile(r"[0-9A-Za-z_\-]{1,64}")
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from callmark.dialects.fences import INDENT
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import respelled
+from callmark.dialects.thoughts import THOUGHT_TAGS
 
 _CALL = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
@@ -60,7 +61,7 @@ _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _EMPTY = r"<tool_call>[ \t]{0,16}+\r?\n{ws}</tool_call>"  # nothing is in it; on one line it is spoken of
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
-    "loose_openers": (rf"<tool_call>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
+    "loose_openers": (rf"<(?:tool_calls?|function_calls)>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
     "closer": r"</(?:seed:)?tool_call>",
 }
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
@@ -94,6 +95,7 @@ _FURTHER = (  # another call in the same wrapper, and not what should have stood
 )
 _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
+_STEP: dict[str, Any] = {"line_start": True, "indent": 8, "explicit": False}  # at times indented as its prompt is
 _PRINT = r"print{ws}\({ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
 _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
 _CHANNEL = r"(?:commentary|analysis)"
@@ -200,15 +202,19 @@ def _swapped(tail: str, value_end: str, behind: str) -> str:
     return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
 
 
-def _keyed(prefix: str) -> Form:
-    """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names."""
-    call, key, value = f"{prefix}tool_call>", f"{prefix}arg_key>", f"{prefix}arg_value>"
+def _keyed(prefix: str = "", argument: str = "arg") -> Form:
+    """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names.
+
+    What says `argument` in another way has a call without any from GLM's.
+    """
+    call, key, value = f"{prefix}tool_call>", f"{prefix}{argument}_key>", f"{prefix}{argument}_value>"
     named = r"[^<>\r\n]{1,256}+"
+    empty = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
     again = (  # the end of the call, and the next one
         rf"/{call}{{ws}}<{call}{{ws}}[^\W\d][\w.:/\-]{{0,127}}+(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
     )
     return Form(
-        head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}|[\r\n]{{0,2}}+</{call})",
+        head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{empty})",
         body="parameters",
         parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
         loose_parameters=(
@@ -420,6 +426,13 @@ _ROWS: tuple[Dialect, ...] = (
                 tail=r"{ws}</(?:tools?|response|xml|(?i:json))>",
                 repairs=("opener-spelling",),
             ),
+            Form(  # as LM Studio asks for it
+                begins="[",
+                head=r"\[TOOL_REQUEST\]{ws}(?=\{)",
+                body="envelope",
+                tail=r"{ws}\[END_TOOL_REQUEST\]",
+                repairs=("opener-spelling",),
+            ),
             Form(
                 head=r"<tool_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
                 body="envelope",
@@ -479,6 +492,8 @@ _ROWS: tuple[Dialect, ...] = (
                     # Without any opener in the value: a call behind a tag that was cut is no value.
                     r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)"
                     r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
+                    r"{ws}<parameter=(?P<key>[^<>\"'= \t\r\n]{1,128}+)(?P<unclosed>)="  # as an attribute
+                    r"(?=[^<>\[【［\r\n]{1,512}+</parameter>)",
                 ),
                 value_end="</parameter>",
                 loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
@@ -508,11 +523,12 @@ _ROWS: tuple[Dialect, ...] = (
     Dialect(
         name="glm",
         title="<tool_call>f<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>",
-        models="GLM-4.5 to GLM-5, Ling-3; LongCat with a prefix to its tags",
+        models="GLM-4.5 to GLM-5, Ling-3; LongCat and Xing4.0 with tags of other names",
         source=_SOURCE + ": glm45, glm47",
         forms=(
-            _keyed(""),
+            _keyed(),
             _keyed("longcat_"),
+            _keyed(argument="param"),
         ),
         variants=(
             Form(
@@ -527,7 +543,7 @@ _ROWS: tuple[Dialect, ...] = (
             r"<\|(?:begin|end)_of_box\|>",
             r"<\|role_end\|>",
             _EMPTY,
-            _twice("<tool_call>", r"[^\W\d][\w.:/\-]{0,127}+(?:{ws}<arg_key>|[\r\n]{0,2}+</tool_call>)"),
+            _twice("<tool_call>", r"[^\W\d][\w.:/\-]{0,127}+(?:{ws}<(?:arg|param)_key>|[\r\n]{0,2}+</tool_call>)"),
         ),
         writing=Writing(
             call="<tool_call>{name}\n{arguments}</tool_call>",
@@ -589,6 +605,14 @@ _ROWS: tuple[Dialect, ...] = (
                 head=r"<ifm\|tool_call>{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}</ifm\|tool_call>",
+            ),
+        ),
+        variants=(
+            Form(  # as ms-swift asks for it
+                head=r"<tool_call>{ws}{name}{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+                body="json",
+                tail=r"{ws}```{ws}</tool_call>",
+                repairs=("fenced-body",),
             ),
         ),
         tags=(
@@ -655,7 +679,7 @@ _ROWS: tuple[Dialect, ...] = (
     Dialect(
         name="pythonic",
         title="[f(a=1), g()] or <|tool_call_start|>[f(a=1)]<|tool_call_end|>",
-        models="Llama 4 and ToolACE; LFM2, LFM2.5, Olmo 3, Gemma 3, and at times Llama 3 and 4, with a wrapper",
+        models="Llama 4 and ToolACE; LFM2, MiniCPM3, Olmo 3, Gemma 3, and at times Llama 3 and 4, with a wrapper",
         source=_SOURCE + ": pythonic, llama4_pythonic, lfm2, olmo3",
         forms=(
             _calls_of(
@@ -691,14 +715,31 @@ _ROWS: tuple[Dialect, ...] = (
                 r"<\|(?:tool_call|python)_end\|>",
                 repairs=("neighbour-body",),
             ),
+            *(
+                _calls_of(
+                    rf"<{tag}>{{ws}}{_BARE_CALLS}",
+                    rf"{{ws}}\]{{ws}}</{tag}>",
+                    separator=r"{ws},{ws}",
+                    repairs=("neighbour-body",),
+                )
+                for tag in ("function_calls", "TOOLCALL")
+            ),
+            _calls_of(  # of MiniCPM3
+                r"<\|tool_call_start\|>{ws}```(?:python)?[ \t]{0,16}+\r?\n{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
+                r"{ws}```{ws}<\|tool_call_end\|>",
+                repairs=("fenced-body",),
+            ),
             _calls_of(
-                r"<function_calls>{ws}" + _BARE_CALLS,
-                r"{ws}\]{ws}</function_calls>",
+                rf"<\|tool_call_start\|>{{ws}}```(?:python)?[ \t]{{0,16}}+\r?\n{{ws}}{_BARE_CALLS}",
+                r"{ws}\]{ws}```{ws}<\|tool_call_end\|>",
                 separator=r"{ws},{ws}",
-                repairs=("neighbour-body",),
+                repairs=("fenced-body",),
             ),
         ),
-        tags=(r"<\|tool_call_start\|>{ws}\[{ws}\]{ws}<\|tool_call_end\|>",),
+        tags=(
+            r"<\|tool_call_start\|>{ws}\[{ws}\]{ws}<\|tool_call_end\|>",
+            r"<\|thought_(?:start(?P<opens>)|end(?P<closes>))\|>",
+        ),
         writing=Writing(
             opener="<|tool_call_start|>[",
             call="{name}({arguments})",
@@ -773,7 +814,12 @@ _ROWS: tuple[Dialect, ...] = (
                 closer=r"<\|tool_calls?_section_end\|>",
             ),
         ),
-        tags=("◁(?:(?P<closes>/)|(?P<opens>))think▷",),
+        tags=(
+            "◁(?:(?P<closes>/)|(?P<opens>))think▷",
+            THOUGHT_TAGS[0],
+            # K2 Thinking calls out of a thought that it leaves open.
+            r"<\|tool_calls?_section_begin(?P<answers>)\|>(?={ws}<\|tool_call_begin\|>)",
+        ),
         writing=Writing(
             opener="<|tool_calls_section_begin|>",
             call="<|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
@@ -810,7 +856,7 @@ _ROWS: tuple[Dialect, ...] = (
                 opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
                 loose_openers=(
                     rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
-                    r"<tool_calls>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
+                    r"<tool_calls?>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
                 ),
                 head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
                 loose_heads=(
@@ -1023,8 +1069,11 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         variants=(
             Form(
-                head=r"<\|tool_calls?\|>{ws}(?=\{{ws}\"name\")",
+                opener=r"<\|tool_calls?\|>{ws}(?=\{{ws}\"name\")",
+                head=r"(?=\{{ws}\"name\")",
                 body="envelope",
+                separator=r"{ws},{ws}",
+                alone=False,
                 repairs=("missing-opener", "missing-closer"),
             ),
             _list_of(_BARE_LIST, r"{ws}\]", begins="[", **_BARE),
@@ -1390,11 +1439,29 @@ _ROWS: tuple[Dialect, ...] = (
             *(
                 Form(
                     begins=begins, head=head + first, loose_heads=tuple(head + loose for loose in otherwise),
-                    body="envelope", line_start=not head, explicit=False,
+                    body="envelope", line_start=True, explicit=False,
                 )
                 for begins, head in (("{", ""), (";", r";{ws}"))
                 for first, otherwise in ((_NAMED_FIRST, ()), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
             ),
+        ),
+        variants=(
+            _list_of(r"<\|python_tag\|>{ws}\[{ws}(?=\{)", r"{ws}\]", repairs=("opener-spelling",)),
+            Form(
+                opener=r"<\|python_start\|>{ws}(?=\{)",
+                head=r"(?=\{)",
+                body="envelope",
+                separator=r"{ws};{ws}",
+                closer=r"{ws}<\|python_end\|>",
+                alone=False,
+                repairs=("opener-spelling",),
+            ),
+        ),
+        tags=(
+            # Llama 4 may write what it says beside its calls between these: that begins with no bracket and no call.
+            r"<\|python_start\|>(?={ws}(?:[^\w\[{ \t\r\n]|[0-9]|"
+            r"[^\W\d][\w.:/\-]{0,127}+(?:[ \t\r\n]{1,64}+[^( \t\r\n]|[^\w.:/\-( \t\r\n])))",
+            r"<\|python_end\|>",
         ),
         writing=Writing(
             opener="<|python_tag|>",
@@ -1567,7 +1634,7 @@ _ROWS: tuple[Dialect, ...] = (
     Dialect(
         name="functionary",
         title="<|recipient|>f, and on the next line <|content|>{...}",
-        models="Functionary 2",
+        models="Functionary 2, and 3 without its tokens",
         source="the parsers `functionary` of vllm-mlx 0.6 and Rapid-MLX 0.16",
         forms=(
             Form(
@@ -1576,6 +1643,13 @@ _ROWS: tuple[Dialect, ...] = (
                     r"{name}{ws}<\|content\|>{ws}{object}"
                 ),
                 body="json",
+            ),
+            Form(
+                begins=">",
+                head=r">>>(?!(?:all|user)[ \t\r\n]){name}\r?\n(?=\{)",
+                body="json",
+                line_start=True,
+                explicit=False,
             ),
         ),
         tags=(r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}all{ws}<\|content\|>", r"<\|stop\|>"),
@@ -1607,23 +1681,21 @@ _ROWS: tuple[Dialect, ...] = (
                     r"Action:[ \t]{0,16}+" + _MARKED_NAME + r"[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
                 ),
                 body="json",
-                line_start=True,
-                explicit=False,
+                **_STEP,
             ),
         ),
-        variants=(
+        variants=tuple(
             Form(
                 begins="A",
                 head=(
-                    r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
-                    r"```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)"
+                    r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}" + fence + r"(?=\{)"
                 ),
                 body="json",
-                tail=r"{ws}```",
-                line_start=True,
-                explicit=False,
+                tail=rf"{{ws}}{closing}",
                 repairs=("fenced-body",),
-            ),
+                **_STEP,
+            )
+            for fence, closing in ((r"```(?:json)?[ \t]{0,16}+\r?\n{ws}", "```"), ("`", "`"))
         ),
         writing=Writing(call="Action: {name}\nAction Input: {arguments}"),
     ),

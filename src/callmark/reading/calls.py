@@ -318,7 +318,7 @@ class CallReading:
         self._calls += 1
         if self._tools is not None and name not in self._tools:
             self._unknown(span, name)
-        self._contexts.pass_marker(raw)
+        self._contexts.pass_marker(raw, anew=entry.anew)
         return end
 
     def _in_call(self) -> bool:
@@ -532,7 +532,7 @@ class CallReading:
         self._calls += 1
         if self._tools is not None and name not in self._tools:
             self._unknown(span, name)
-        self._contexts.pass_marker(raw)
+        self._contexts.pass_marker(raw, anew=self._entry.anew)
         self._leave(end)
         if self._mode == IN_TEXT:
             self._look_behind(self._entry)

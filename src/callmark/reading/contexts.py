@@ -24,6 +24,7 @@ from callmark.dialects.fences import (
     fence_behind,
     leaves_item,
 )
+from callmark.dialects.limits import BEHIND_CALL
 
 Context = Literal["fence", "code", "quote"]
 
@@ -33,6 +34,7 @@ BATCH: Final = 1024
 _LINE_BLANKS: Final = " \t\n"
 _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
+_ANEW: Final = "\n"  # what no line holds: a call stands before, behind which another may begin as a line does
 
 
 class Contexts:
@@ -85,8 +87,11 @@ class Contexts:
         self._line = line
         return "quote" if ">" in line and QUOTE.match(line) else None
 
-    def pass_marker(self, raw: str) -> None:
-        """Take a marker that has been passed over: what it holds opens and closes nothing, but each LF ends a line."""
+    def pass_marker(self, raw: str, *, anew: bool = False) -> None:
+        """Take a marker that has been passed over: what it holds opens and closes nothing, but each LF ends a line.
+
+        `anew`: whether behind it another may begin as at the beginning of a line.
+        """
         if self.kept:
             self.read()
         if self._ticks:
@@ -98,7 +103,9 @@ class Contexts:
             self._line = ""
             if raw.endswith("\n"):
                 return
-        if not self._line or "~" in self._line:  # tildes on both sides of a marker are no fence
+        if anew:
+            self._line = _ANEW
+        elif not self._line or "~" in self._line:  # tildes on both sides of a marker are no fence
             self._line += "."
 
     def here(self) -> Context | None:
@@ -120,9 +127,16 @@ class Contexts:
         return "code" if self._code else None
 
     def at_line_start(self, indent: int) -> bool:
-        """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it."""
+        """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it.
+
+        Behind a call that ends by itself BEHIND_CALL may.
+        """
         self.read()
-        return len(self._line) <= indent and not self._line.strip(" ")
+        line = self._line
+        if line.startswith(_ANEW):
+            line = line[1:]
+            indent = max(indent, BEHIND_CALL)
+        return len(line) <= indent and not line.strip(" ")
 
     @property
     def sole_fence(self) -> str:

@@ -59,6 +59,7 @@ class Entry:
     stray     what may stand once too often behind what it begins
     guess     of a head, the literal that most likely ends its marker, `closing` characters long; "" for none
     simple    whether between head and `guess` there may be a JSON object and nothing else
+    anew      whether behind its call, which ends by itself, another may begin as at the beginning of a line
     special   whether it is no marker, or one only where a line or the text begins, or with the name of a given tool
     """
 
@@ -89,6 +90,7 @@ class Entry:
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
         self.text_start: Final = patterns.form.text_start
+        self.anew: Final = self.line_start and patterns.tail is None and patterns.form.alone
         self.special: Final = kind in ("tag", "quoting") or self.line_start or self.text_start or self.salvage
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:

@@ -32,6 +32,7 @@ from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
+    BARE_TEXT,
     BEHIND_BARE,
     BEHIND_FAULT,
     COMMA_AND_MEMBER,
@@ -251,7 +252,8 @@ class ValueReader:
                         at = stop
                         continue
                 in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
-                if char in "/#" and frame and (state == NEXT if frame == "R" else not in_key):
+                in_text = in_key or (frame == "B" and state == VALUE)  # a path, say
+                if char in "/#" and frame and (state == NEXT if frame == "R" else not in_text):
                     stop = self._skip_comment(buffer, at, base)
                     if stop == at:
                         return at
@@ -498,6 +500,10 @@ class ValueReader:
             return at
         if quote:
             return self._begin_string(quote, buffer, at, base, is_key=False)
+        if frame == "B" and self._tolerant:
+            plain = follows(BARE_TEXT, buffer, at)
+            if plain is not False:
+                return at if plain is None else self._read_bare_text(buffer, at, base)
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if not words.match(char):
             if self._tolerant and (char == "," or (char == _CLOSER[frame] and self._state == VALUE)):
@@ -505,6 +511,17 @@ class ValueReader:
             return self._die("unexpected-text", "a value", at)
         self._begin_word(at, base, is_key=False)
         return at
+
+    def _read_bare_text(self, buffer: str, at: int, base: int) -> int:
+        """Read a value of several words at index `at`."""
+        found = BARE_TEXT.match(buffer, at)
+        text = found["text"].rstrip(" ") if found is not None else ""
+        self.sound = base + at
+        self._repair("bare-value", base + at, base + at + len(text))
+        self._take_literal("", quoted(text), at, base)
+        self._state = NEXT
+        self._gap = False
+        return at + len(text)
 
     def _pass_by(self, at: int, base: int) -> int:
         """No value stands in the place of one, which ends at once: before index `at`."""

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, derived, dialects, unregistered
+from callmark.dialects.limits import BEHIND_CALL
 from callmark.dialects.notation import anonymous
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError
@@ -122,7 +123,10 @@ class Openers:
         for indent, some in chars.items():
             # Behind a reasoning tag a new line begins, and a bracket may be the end of one; so it does behind U+FEFF,
             # with which a text may begin.
-            places = [rf"(?<=(?<![^\r\n>\]\ufeff])[ ]{{{size}}})" for size in range((indent or 0) + 1)]
+            spaces = (indent or 0) + 1
+            places = [rf"(?<=(?<![^\r\n>\]\ufeff])[ ]{{{size}}})" for size in range(spaces)]
+            # A call may end where the text begins.
+            places += [rf"(?<=(?<!(?s:.))[ ]{{{size}}})" for size in range(spaces, BEHIND_CALL + 1)]
             candidates.append(f"(?={_any_of(some)})(?:{'|'.join(places)})(?s:.)")
         self._candidates = re.compile("|".join(candidates)).finditer
         self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
