@@ -419,11 +419,11 @@ _ROWS: tuple[Dialect, ...] = (
             Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **_BARE),
             Form(
                 head=(
-                    r"<(?:tools?|response|xml|(?i:json))>{ws}"
+                    r"<(?:tools?|function|response|xml|(?i:json))>{ws}"
                     r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}\"arguments\"{ws}:{ws}\{)"
                 ),
                 body="envelope",
-                tail=r"{ws}</(?:tools?|response|xml|(?i:json))>",
+                tail=r"{ws}</(?:tools?|function|response|xml|(?i:json))>",
                 repairs=("opener-spelling",),
             ),
             Form(  # as LM Studio asks for it
@@ -434,9 +434,14 @@ _ROWS: tuple[Dialect, ...] = (
                 repairs=("opener-spelling",),
             ),
             Form(
-                head=r"<tool_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+                head=r"<(?:tool|function)_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
                 body="envelope",
-                tail=r"{ws}```{ws}</tool_call>",
+                tail=r"{ws}```{ws}</(?:tool|function)_call>",
+                repairs=("fenced-body",),
+            ),
+            _list_of(
+                r"<(?:(?:tool|function)_calls?|TOOLCALL)>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}\[{ws}(?=\{)",
+                r"{ws}\]{ws}```{ws}</(?:(?:tool|function)_calls?|TOOLCALL)>",
                 repairs=("fenced-body",),
             ),
             Form(

@@ -515,7 +515,7 @@ class ValueReader:
     def _read_bare_text(self, buffer: str, at: int, base: int) -> int:
         """Read a value of several words at index `at`."""
         found = BARE_TEXT.match(buffer, at)
-        text = found["text"].rstrip(" ") if found is not None else ""
+        text = found["text"] if found is not None else ""
         self.sound = base + at
         self._repair("bare-value", base + at, base + at + len(text))
         self._take_literal("", quoted(text), at, base)
