@@ -158,7 +158,8 @@ def test_openers_are_broken_where_one_can_see_it():
         broken = f"{fenced[0]}\\{fenced[1:]}"
         assert neutralized_inside(f"a\n   {fenced}") == f"a\n   {broken}"
         assert neutralized_inside(f" {fenced}") == f" {broken}"
-        for before in ("a   ", "    "):
+        assert neutralized_inside(f"        {fenced}") == f"        {broken}"  # a call may end before it
+        for before in ("a   ", "a\n    ", "         "):
             assert neutralized_inside(before + fenced) == before + fenced
     assert neutralized_inside("an Action: f\nAction Input: {}") == "an Action: f\nAction Input: {}"
 
