@@ -781,6 +781,8 @@ ATTACKS = {
     "sections": repeated("[TOOL_CALLS] [{"),
     "lists of calls": repeated("[f("),
     "half delimiters": repeated('<|"', '<|tool_call>call:f{a:<|"|>'),
+    "words without end between braces": repeated("<|tool_call>call:f{a:" + "b " * 250),
+    "values of words between braces": repeated("a:b c,", "<|tool_call>call:f{"),
     "thoughts": repeated("<think>"),
     "ends of thoughts": repeated("</think>"),
     "backticks": repeated("` [CALL: f()] "),

@@ -529,7 +529,7 @@ _ROWS: tuple[Dialect, ...] = (
         name="glm",
         title="<tool_call>f<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>",
         models="GLM-4.5 to GLM-5, Ling-3; LongCat and Xing4.0 with tags of other names",
-        source=_SOURCE + ": glm45, glm47",
+        source=_SOURCE + ": glm45, glm47; ms-swift 4.6",
         forms=(
             _keyed(),
             _keyed("longcat_"),
@@ -1640,7 +1640,7 @@ _ROWS: tuple[Dialect, ...] = (
         name="functionary",
         title="<|recipient|>f, and on the next line <|content|>{...}",
         models="Functionary 2, and 3 without its tokens",
-        source="the parsers `functionary` of vllm-mlx 0.6 and Rapid-MLX 0.16",
+        source="the parsers `functionary` of vllm-mlx 0.6 and Rapid-MLX 0.16, and node-llama-cpp 3.22",
         forms=(
             Form(
                 head=(

@@ -111,7 +111,7 @@ _NEXT_KEY: Final = rf",{_ANY_WS}[^\W\d][\w.\-]{{0,127}}+[ ]{{0,8}}+:(?:[^/]|/[^/
 _BRACES_MEMBER: Final = rf",{_ANY_WS}[^\x00-\x1f:,{{}}\[\]<>\"'\ud800-\udfff]{{1,128}}+:"
 BARE_TEXT: Final = Pattern(
     rf"(?![\w+\-.]{{1,256}}+{_ANY_WS}(?:(?:,{_ANY_WS})?[}}\]]|/[/*]|#|{_BRACES_MEMBER}))"  # one word
-    rf"(?P<text>(?:[^\x00- ,{{}}\[\]<>\"\ud800-\udfff]|[ ]{{1,8}}+(?=[^ \t\r\n,}}])"
+    rf"(?P<text>(?:[^\x00- ,{{}}\[\]<>\"\ud800-\udfff]|[ ](?=[ ]{{0,7}}+[^ \t\r\n,}}])"
     rf"|(?!{_NEXT_KEY}),(?={_ANY_WS}[^ \t\r\n,}}])){{1,256}}+){_ANY_WS}(?=(?:,{_ANY_WS})?\}}|{_NEXT_KEY})"
 )
 """A value of several words without quotes, up to the next key or the brace: Gemma's quotes are special tokens."""
