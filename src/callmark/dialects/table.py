@@ -16,6 +16,7 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
 _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+_NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
 _FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
@@ -95,7 +96,7 @@ _FURTHER = (  # another call in the same wrapper, and not what should have stood
 )
 _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
-_STEP: dict[str, Any] = {"line_start": True, "indent": 8, "explicit": False}  # at times indented as its prompt is
+_STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
 _PRINT = r"print{ws}\({ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()"
 _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
 _CHANNEL = r"(?:commentary|analysis)"
@@ -419,16 +420,16 @@ _ROWS: tuple[Dialect, ...] = (
             Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **_BARE),
             Form(
                 head=(
-                    r"<(?:tools?|function|response|xml|(?i:json))>{ws}"
+                    r"<(?:tools?|response|xml|(?i:json))>{ws}"
                     r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}\"arguments\"{ws}:{ws}\{)"
                 ),
                 body="envelope",
-                tail=r"{ws}</(?:tools?|function|response|xml|(?i:json))>",
+                tail=r"{ws}</(?:tools?|response|xml|(?i:json))>",
                 repairs=("opener-spelling",),
             ),
             Form(  # as LM Studio asks for it
                 begins="[",
-                head=r"\[TOOL_REQUEST\]{ws}(?=\{)",
+                head=r"\[TOOL_REQUEST\]{ws}" + _NAMED_CALL,
                 body="envelope",
                 tail=r"{ws}\[END_TOOL_REQUEST\]",
                 repairs=("opener-spelling",),
@@ -437,11 +438,6 @@ _ROWS: tuple[Dialect, ...] = (
                 head=r"<(?:tool|function)_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
                 body="envelope",
                 tail=r"{ws}```{ws}</(?:tool|function)_call>",
-                repairs=("fenced-body",),
-            ),
-            _list_of(
-                r"<(?:(?:tool|function)_calls?|TOOLCALL)>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}\[{ws}(?=\{)",
-                r"{ws}\]{ws}```{ws}</(?:(?:tool|function)_calls?|TOOLCALL)>",
                 repairs=("fenced-body",),
             ),
             Form(
@@ -497,7 +493,7 @@ _ROWS: tuple[Dialect, ...] = (
                     # Without any opener in the value: a call behind a tag that was cut is no value.
                     r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)"
                     r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
-                    r"{ws}<parameter=(?P<key>[^<>\"'= \t\r\n]{1,128}+)(?P<unclosed>)="  # as an attribute
+                    r"{ws}<parameter=(?P<key>[^\W\d][\w.\-]{0,127}+)(?P<unclosed>)="  # as an attribute
                     r"(?=[^<>\[【［\r\n]{1,512}+</parameter>)",
                 ),
                 value_end="</parameter>",
@@ -618,6 +614,7 @@ _ROWS: tuple[Dialect, ...] = (
                 body="json",
                 tail=r"{ws}```{ws}</tool_call>",
                 repairs=("fenced-body",),
+                salvage=True,
             ),
         ),
         tags=(
@@ -684,7 +681,7 @@ _ROWS: tuple[Dialect, ...] = (
     Dialect(
         name="pythonic",
         title="[f(a=1), g()] or <|tool_call_start|>[f(a=1)]<|tool_call_end|>",
-        models="Llama 4 and ToolACE; LFM2, MiniCPM3, Olmo 3, Gemma 3, and at times Llama 3 and 4, with a wrapper",
+        models="Llama 4 and ToolACE; LFM2, LFM2.5, Olmo 3, Gemma 3, and at times Llama 3 and 4, with a wrapper",
         source=_SOURCE + ": pythonic, llama4_pythonic, lfm2, olmo3",
         forms=(
             _calls_of(
@@ -728,17 +725,6 @@ _ROWS: tuple[Dialect, ...] = (
                     repairs=("neighbour-body",),
                 )
                 for tag in ("function_calls", "TOOLCALL")
-            ),
-            _calls_of(  # of MiniCPM3
-                r"<\|tool_call_start\|>{ws}```(?:python)?[ \t]{0,16}+\r?\n{ws}(?=[^\W\d][\w.:/\-]{0,127}+{ws}\()",
-                r"{ws}```{ws}<\|tool_call_end\|>",
-                repairs=("fenced-body",),
-            ),
-            _calls_of(
-                rf"<\|tool_call_start\|>{{ws}}```(?:python)?[ \t]{{0,16}}+\r?\n{{ws}}{_BARE_CALLS}",
-                r"{ws}\]{ws}```{ws}<\|tool_call_end\|>",
-                separator=r"{ws},{ws}",
-                repairs=("fenced-body",),
             ),
         ),
         tags=(
@@ -823,7 +809,8 @@ _ROWS: tuple[Dialect, ...] = (
             "◁(?:(?P<closes>/)|(?P<opens>))think▷",
             THOUGHT_TAGS[0],
             # K2 Thinking calls out of a thought that it leaves open.
-            r"<\|tool_calls?_section_begin(?P<answers>)\|>(?={ws}<\|tool_call_begin\|>)",
+            r"<\|tool_calls?_section_begin(?P<answers>)\|>"
+            r"(?={ws}<\|tool_call_begin\|>{ws}[\w.:/\-]{1,160}+{ws}<\|tool_call_argument_begin\|>{ws}\{)",
         ),
         writing=Writing(
             opener="<|tool_calls_section_begin|>",
@@ -1074,11 +1061,16 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         variants=(
             Form(
-                opener=r"<\|tool_calls?\|>{ws}(?=\{{ws}\"name\")",
-                head=r"(?=\{{ws}\"name\")",
+                opener=r"<\|tool_calls?\|>{ws}" + _NAMED_CALL,
+                head=_NAMED_CALL,
                 body="envelope",
                 separator=r"{ws},{ws}",
                 alone=False,
+                repairs=("missing-opener", "missing-closer"),
+            ),
+            Form(
+                head=r"<\|tool_calls?\|>{ws}(?=\{{ws}\"name\")",
+                body="envelope",
                 repairs=("missing-opener", "missing-closer"),
             ),
             _list_of(_BARE_LIST, r"{ws}\]", begins="[", **_BARE),
@@ -1444,16 +1436,16 @@ _ROWS: tuple[Dialect, ...] = (
             *(
                 Form(
                     begins=begins, head=head + first, loose_heads=tuple(head + loose for loose in otherwise),
-                    body="envelope", line_start=True, explicit=False,
+                    body="envelope", line_start=not head, explicit=False,
                 )
                 for begins, head in (("{", ""), (";", r";{ws}"))
                 for first, otherwise in ((_NAMED_FIRST, ()), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
             ),
         ),
         variants=(
-            _list_of(r"<\|python_tag\|>{ws}\[{ws}(?=\{)", r"{ws}\]", repairs=("opener-spelling",)),
+            _list_of(r"<\|python_tag\|>{ws}\[{ws}" + _NAMED_CALL, r"{ws}\]", repairs=("opener-spelling",)),
             Form(
-                opener=r"<\|python_start\|>{ws}(?=\{)",
+                opener=r"<\|python_start\|>{ws}" + _NAMED_CALL,
                 head=r"(?=\{)",
                 body="envelope",
                 separator=r"{ws};{ws}",

@@ -107,14 +107,16 @@ APART: Final = {'"': _apart('"'), "'": _apart("'"), **dict.fromkeys(_CURLY_QUOTE
 or a sign, as `;` is one, with the next key and its string behind it."""
 BEHIND_BARE: Final = Pattern(rf"{_ANY_WS}[,}}\]，｝］]")
 
-_NEXT_KEY: Final = rf",{_ANY_WS}[^\W\d][\w.\-]{{0,127}}+[ ]{{0,8}}+:(?:[^/]|/[^/])"
+_NEXT_KEY: Final = rf",{_ANY_WS}[^\W\d][\w.\-]{{0,127}}+[ ]{{0,8}}+:"
 _BRACES_MEMBER: Final = rf",{_ANY_WS}[^\x00-\x1f:,{{}}\[\]<>\"'\ud800-\udfff]{{1,128}}+:"
+_URL: Final = r"https?://[^\x00- ,{}\[\]<>\"\ud800-\udfff]{1,256}+"
 BARE_TEXT: Final = Pattern(
     rf"(?![\w+\-.]{{1,256}}+{_ANY_WS}(?:(?:,{_ANY_WS})?[}}\]]|/[/*]|#|{_BRACES_MEMBER}))"  # one word
-    rf"(?P<text>(?:[^\x00- ,{{}}\[\]<>\"\ud800-\udfff]|[ ](?=[ ]{{0,7}}+[^ \t\r\n,}}])"
+    rf"(?P<text>{_URL}|(?:[^\x00- ,{{}}\[\]<>\":=：＝，；“”„‘’\ud800-\udfff]|[ ](?=[ ]{{0,7}}+[^ \t\r\n,}}])"
     rf"|(?!{_NEXT_KEY}),(?={_ANY_WS}[^ \t\r\n,}}])){{1,256}}+){_ANY_WS}(?=(?:,{_ANY_WS})?\}}|{_NEXT_KEY})"
 )
-"""A value of several words without quotes, up to the next key or the brace: Gemma's quotes are special tokens."""
+"""A value of several words without quotes, up to the next key or the brace: Gemma's quotes are special tokens. No sign
+that may belong to a member is in it."""
 
 BEHIND_FAULT: Final = Pattern(rf"{_ANY_WS}[,}}\])，｝］）/#]|[ \t\r\n]{{1,64}}+[\"']")
 """What stands behind a word that is no value where it is alone in its place: also what is mended there."""

@@ -493,7 +493,7 @@ class Section:
             other_list = rf"|{blanks}\]{blanks},?{blanks}\[{blanks}" if listed else ""
             ways += [
                 f"(?P<closer>{extra}{blanks}(?:{closer}){unlisted})",
-                f"(?P<joined>{blanks}(?:[,;]{blanks})?(?={heads}))" if self.separated else "(?P<joined>(?!))",
+                f"(?P<joined>{blanks}(?:;{blanks})?(?={heads}))" if self.separated else "(?P<joined>(?!))",
                 f"(?P<doubled>{twice}(?={heads}))|(?P<closed>(?:{brackets}{line}{other_list})(?={heads}))",
             ]
         else:

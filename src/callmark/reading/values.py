@@ -252,8 +252,8 @@ class ValueReader:
                         at = stop
                         continue
                 in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
-                in_text = in_key or (frame == "B" and state == VALUE)  # a path, say
-                if char in "/#" and frame and (state == NEXT if frame == "R" else not in_text):
+                path = frame == "B" and state == VALUE and char == "/" and buffer[at + 1 : at + 2] not in ("", "/", "*")
+                if char in "/#" and frame and (state == NEXT if frame == "R" else not (in_key or path)):
                     stop = self._skip_comment(buffer, at, base)
                     if stop == at:
                         return at
