@@ -16,7 +16,7 @@ _SOURCE = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 
 _TOOL = r"\"(?P<tool>[^\W\d][\w.:/\-]{0,127}+)\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
-_NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")
+_NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
 _FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
@@ -141,6 +141,14 @@ def _list_of(opener: str, closer: str, **more: Any) -> Form:
     return Form(
         opener=opener, head=r"(?=\{)", body="envelope", separator=r"{ws},{ws}", closer=closer, alone=False, **more
     )
+
+
+def _without_brackets(opener: str, head: str, **more: Any) -> Form:
+    """Return the form of a JSON list of calls without its brackets: objects that `head` tells, with commas between."""
+    return Form(
+        opener=opener + head, head=head, body="envelope", separator=r"{ws},{ws}", alone=False,
+        repairs=("missing-opener", "missing-closer"), **more,
+    )  # fmt: skip
 
 
 def _objects(opener: str, closer: str, **more: Any) -> Form:
@@ -650,15 +658,7 @@ _ROWS: tuple[Dialect, ...] = (
             Form(head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}(?=\{{)", body="json", begins="["),
         ),
         variants=(
-            Form(  # a list without its brackets
-                begins="[",
-                opener=r"\[TOOL_CALLS\]{ws}" + _OBJECT_OF_A_CALL,
-                head=_OBJECT_OF_A_CALL,
-                body="envelope",
-                separator=r"{ws},{ws}",
-                alone=False,
-                repairs=("missing-opener", "missing-closer"),
-            ),
+            _without_brackets(r"\[TOOL_CALLS\]{ws}", _OBJECT_OF_A_CALL, begins="["),
             Form(
                 begins="[",
                 head=r"\[TOOL_CALLS\]{ws}(?:\[ARGS\]{ws})?(?=\{{ws}\")",
@@ -807,7 +807,7 @@ _ROWS: tuple[Dialect, ...] = (
         ),
         tags=(
             "◁(?:(?P<closes>/)|(?P<opens>))think▷",
-            THOUGHT_TAGS[0],
+            THOUGHT_TAGS[0],  # `<think>`: what ends a thought of this row ends that one
             # K2 Thinking calls out of a thought that it leaves open.
             r"<\|tool_calls?_section_begin(?P<answers>)\|>"
             r"(?={ws}<\|tool_call_begin\|>{ws}[\w.:/\-]{1,160}+{ws}<\|tool_call_argument_begin\|>{ws}\{)",
@@ -1060,14 +1060,7 @@ _ROWS: tuple[Dialect, ...] = (
             _list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
         ),
         variants=(
-            Form(
-                opener=r"<\|tool_calls?\|>{ws}" + _NAMED_CALL,
-                head=_NAMED_CALL,
-                body="envelope",
-                separator=r"{ws},{ws}",
-                alone=False,
-                repairs=("missing-opener", "missing-closer"),
-            ),
+            _without_brackets(r"<\|tool_calls?\|>{ws}", _NAMED_CALL),
             Form(
                 head=r"<\|tool_calls?\|>{ws}(?=\{{ws}\"name\")",
                 body="envelope",
