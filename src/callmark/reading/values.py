@@ -501,9 +501,11 @@ class ValueReader:
         if quote:
             return self._begin_string(quote, buffer, at, base, is_key=False)
         if frame == "B" and self._tolerant:
-            plain = follows(BARE_TEXT, buffer, at)
-            if plain is not False:
-                return at if plain is None else self._read_bare_text(buffer, at, base)
+            found = BARE_TEXT.match(buffer, at)
+            if found is not None:
+                return self._read_bare_text(found["text"], at, base)
+            if BARE_TEXT.may_match(buffer, at):
+                return at
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if not words.match(char):
             if self._tolerant and (char == "," or (char == _CLOSER[frame] and self._state == VALUE)):
@@ -512,10 +514,8 @@ class ValueReader:
         self._begin_word(at, base, is_key=False)
         return at
 
-    def _read_bare_text(self, buffer: str, at: int, base: int) -> int:
-        """Read a value of several words at index `at`."""
-        found = BARE_TEXT.match(buffer, at)
-        text = found["text"] if found is not None else ""
+    def _read_bare_text(self, text: str, at: int, base: int) -> int:
+        """Take a value of several words, `text` at index `at`; return the index behind it."""
         self.sound = base + at
         self._repair("bare-value", base + at, base + at + len(text))
         self._take_literal("", quoted(text), at, base)
