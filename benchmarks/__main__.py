@@ -34,11 +34,13 @@ _SPEED = ("workload", "spelling", "reader", "MB/s", "ns/chunk", "x floor", "x ca
 _STREAMED = ("workload", "spelling", "chunk", *_SPEED[2:5], "x floor", "x empty", "x callmark", "text", "verdict")
 
 # Every part: its heading, the columns of its table, and about how many contests it has. Parts without columns are ours
-# alone and print their own tables. In this order: no speed counts without recovery.
+# alone and print their own tables. In this order: no speed counts without recovery, and what is not timed comes first,
+# as it may run beside other things.
 PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "recovery": ("Good calls behind harmless and hostile prefixes", (), 1),
     "correctness": ("Recorded outputs, right of all",
                     ("format", "reader", "fixtures", "calls", "stream", "splits", "clean"), 17),
+    "memory": ("Peak of memory", ("workload", "way", "reader", "characters", "peak KB", "x text", "verdict"), 1),
     "whole": ("Whole texts; x floor: find and decode", _SPEED, 33),
     "stream": ("Streams in chunks of 4 characters; x floor: one event a chunk", _STREAMED, 31),
     "sizes": ("Streams in chunks of other lengths", _STREAMED, 45),
@@ -51,7 +53,6 @@ PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
                   ("workload", "way", "reader", "MB/s", "ns/chunk", "x callmark", "verdict"), 5),
     "hostile": ("Texts made to be slow, a good call behind",
                 ("workload", "way", "reader", "characters", "best seconds", "exponent", "verdict"), 10),
-    "memory": ("Peak of memory", ("workload", "way", "reader", "characters", "peak KB", "x text", "verdict"), 1),
     "growth": ("Growth", (), 1),
     "attacks": ("Attacks", (), 1),
     "writing": ("What a host calls beside reading", (), 1),
@@ -145,15 +146,17 @@ def run(
                 progress.console.print(text, markup=False)
 
         task = progress.add_task("peers", total=None)
-        arena = Arena(scale, tell=prepare, wanted=_wanted(set(chosen), peers, no_peers))
+        own = Parts((quick if is_quick else full)(seed), tell)
+        arena = None
         try:
+            own.begin(chosen)
+            arena = Arena(scale, tell=prepare, wanted=_wanted(set(chosen), peers, no_peers))
             versions = arena.versions()
             heading = conditions(seed, is_quick, versions, arena.unavailable, load)
             heading["command"] = _command(parts, is_quick, seed, characters, rounds, peers, no_peers)
             rows += [heading, {"part": "time", "of": "set-up", "seconds": perf_counter() - start}]
             keep(rows)
             tell("\n".join(f"{key:11} {_said(value)}" for key, value in heading.items() if key != "part"))
-            own = Parts((quick if is_quick else full)(seed), tell)
             for name in chosen:
                 if lacking := _lacking(name):
                     tell(f"left out: {name} {lacking}")
@@ -185,7 +188,9 @@ def run(
                 keep([spent])
                 rows += [*made, spent]
         finally:
-            arena.close()
+            own.close()
+            if arena is not None:
+                arena.close()
     wrong = own.wrong + [_complaint(row) for row in rows if _is_wrong(row)]
     for title, text in figures.summary(rows):
         console.print(f"{title}\n{text}\n", markup=False)

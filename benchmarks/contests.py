@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from benchmarks import recovery
 from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, launch, ours, stop_making
@@ -38,6 +38,8 @@ from benchmarks.workloads import (
     tokens,
 )
 
+Done = TypeVar("Done")
+
 OURS = "ours"
 CALLMARK = "callmark"
 OWN = "callmark, own dialect and tools"
@@ -47,6 +49,7 @@ FLOORS = ("floor", PARTS_IN_C, "emit", "empty")
 WARM_SECONDS = 0.02  # a shorter text is read AGAIN times, or for so long, before it is timed
 COLD_SECONDS = 1.0  # up to here a first reading may be long because something was compiled: it is read once more
 AGAIN = 4
+ONCE_SECONDS = 0.3  # a hostile text that takes so long is read once
 MAKING = 4  # environments that are made at the same time
 _IN_WORDS = ("call", "hermes")  # spellings whose calls are read among nothing but words, too
 _NO_DOUBT = "not run: what shorter texts took leaves no doubt"
@@ -127,7 +130,8 @@ class Scale(NamedTuple):
     arguments: tuple[int, ...] = (1000, 10_000, 100_000)
     fed: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000)
     hostile: tuple[int, ...] = (2048, 8192, 32_768, 131_072)
-    hostile_seconds: float = 1.5  # what growth says to take longer is not run: the curve shows it already
+    slow_seconds: float = 5.0  # what growth says to take longer is not run: the curve shows it already
+    hostile_seconds: float = 1.0  # the same, for texts made to be slow
     streams: int = 100
     batch: int = 2000
     memory: tuple[int, int] = (1_000_000, 10_000)  # read whole, and streamed
@@ -158,6 +162,7 @@ QUICK = Scale(
     arguments=(1000, 3000),
     fed=(1000, 10_000),
     hostile=(1024, 3072),
+    slow_seconds=0.5,
     hostile_seconds=0.5,
     streams=20,
     batch=200,
@@ -282,6 +287,26 @@ class Arena:
     def forget(self) -> None:
         for worker in self.workers.values():
             worker.forget()
+
+    def apart(self, entrants: Sequence[Entrant], do: Callable[[Entrant], Done]) -> list[Done]:
+        """Do with each of some readers what is not timed, in all their processes at the same time."""
+        places: dict[str, list[int]] = {}
+        for place, entrant in enumerate(entrants):
+            places.setdefault(entrant.peer, []).append(place)
+        done: dict[int, Done] = {}
+
+        def do_some(places: list[int]) -> None:
+            for place in places:
+                done[place] = do(entrants[place])
+
+        with ThreadPoolExecutor(max(1, len(places))) as pool:
+            try:
+                list(pool.map(do_some, places.values()))  # raises what one of them raised
+            except BaseException:  # ended from outside, say: nobody is waited for
+                for worker in self.workers.values():
+                    worker.stop()
+                raise
+        return [done[place] for place in range(len(entrants))]
 
     def contest(
         self, workload: Workload, entrants: Sequence[Entrant], pieces: Sequence[str] | None = None, **columns: Any
@@ -424,36 +449,44 @@ class Arena:
             peers = READ_BY.get(spelling.name, ())
             yield self._streamed(sparse(spelling, scale.streamed_characters, scale.seed), peers)
             yield self._streamed(dense(spelling, scale.streamed_dense, scale.seed), peers)
-            lost: set[str] = set()
+            lost: dict[str, str] = {}
             taken: dict[str, list[float]] = {}
             for size in scale.arguments:
                 workload = huge(spelling, size, scale.seed)._replace(name=f"argument of {size // 1000} KB")
                 rows = self._streamed(workload, [entrant for entrant in peers if entrant.label not in lost])
-                rows += [self._left_out(workload, label) for label in sorted(lost)]
+                rows += [self._left_out(workload, *one) for one in sorted(lost.items())]
                 for row in rows:
-                    taken.setdefault(row["reader"], []).extend(filter(None, [row.get("median seconds")]))
-                    if row["verdict"].startswith(">") or self._hopeless(taken[row["reader"]]):
-                        lost.add(row["reader"])
+                    before = taken.setdefault(row["reader"], [])
+                    before.extend(filter(None, [row.get("median seconds")]))
+                    if outlook := lost.get(row["reader"]) or self._outlook(row, before):
+                        lost[row["reader"]] = outlook
                 yield rows
 
     def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
         entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, _COMPILED, *peers)
         return self.contest(workload, entrants, chunks(workload.text, whole_markers=True), chunk=str(CHUNK))
 
-    def _hopeless(self, taken: Sequence[float]) -> bool:
-        """Whether ten times the text would take too long: growing by ten, or by a third of what it grew last time."""
-        growth = taken[-1] / taken[-2] if len(taken) > 1 else 10
-        return bool(taken) and taken[-1] * max(10, growth / 3) > self.scale.longest_seconds
+    def _outlook(self, row: Row, taken: Sequence[float]) -> str:
+        """Return the verdict on a text ten times as long as that of `row`, which its reader is not tried on, or "".
 
-    def _left_out(self, workload: Workload, label: str) -> Row:
+        That it takes too long is certain where it did already, or would growing by ten, or by a third of what it grew
+        last time. Where it would take long as it grows, that is said.
+        """
+        growth = taken[-1] / taken[-2] if len(taken) > 1 else 10
+        if row["verdict"].startswith(">") or (taken and taken[-1] * max(10, growth / 3) > self.scale.longest_seconds):
+            return f"> {self.scale.longest_seconds:g} s"
+        expected = _expected(taken)
+        return _as_it_grows(expected) if expected > self.scale.slow_seconds else ""
+
+    def _left_out(self, workload: Workload, label: str, verdict: str) -> Row:
         return {
             "workload": workload.name,
             "spelling": workload.spelling.name,
             "reader": label,
             "chunk": str(CHUNK),
             "characters": len(workload.text),
-            "verdict": f"> {self.scale.longest_seconds:g} s",
-            "note": _NO_DOUBT,
+            "verdict": verdict,
+            **({"note": _NO_DOUBT} if verdict.startswith(">") else {}),
             "seconds": [],
         }
 
@@ -475,7 +508,7 @@ class Arena:
         """What the next chunk costs when so much of a call has come already."""
         scale = self.scale
         for name in ("hermes", "qwen_xml", "call"):
-            slow: set[str] = set()
+            slow: dict[str, str] = {}
             taken: dict[str, list[float]] = {}
             entrants = (_EMIT, _DEFAULT, _OWN, *READ_BY.get(name, ()))
             for fed in scale.fed:
@@ -488,8 +521,8 @@ class Arena:
                         continue
                     row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": "", "seconds": []}
                     rows.append(row)
-                    if entrant.label in slow:
-                        row["verdict"], row["note"] = f"> {scale.longest_seconds:g} s", _NO_DOUBT
+                    if verdict := slow.get(entrant.label):
+                        row |= {"verdict": verdict, **({"note": _NO_DOUBT} if verdict.startswith(">") else {})}
                     else:
                         running.append((entrant, row))
                 self._take_turns(running, 5, partial(self._next, workload, key, fed))
@@ -499,8 +532,8 @@ class Arena:
                     if runs:
                         row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
                         taken.setdefault(row["reader"], []).append(row.pop("spent"))
-                    if row["verdict"].startswith(">") or self._hopeless(taken.get(row["reader"], ())):
-                        slow.add(row["reader"])
+                    if outlook := slow.get(row["reader"]) or self._outlook(row, taken.get(row["reader"], ())):
+                        slow[row["reader"]] = outlook
                 self.forget()
                 yield _beside_callmark([row for row in rows if row["verdict"] != "cannot"], "us/chunk")
 
@@ -540,7 +573,7 @@ class Arena:
                         before = taken.setdefault(entrant.label, [])
                         expected = _expected(before)
                         if expected > scale.hostile_seconds:
-                            row["verdict"] = f"not run: about {expected:.0f} s, as it grows"
+                            row["verdict"] = _as_it_grows(expected)
                         else:
                             self._attacked(entrant, key, lengths, row, good)
                         if row["verdict"] != "cannot":
@@ -561,7 +594,7 @@ class Arena:
         try:
             answer = self._ask(entrant, "read", key, pieces=lengths)
             seconds = [answer["seconds"]]
-            while (len(seconds) < 2 and seconds[0] < 1) or (
+            while (len(seconds) < 2 and seconds[0] < ONCE_SECONDS) or (
                 sum(seconds) < self.scale.budget_seconds / 4 and len(seconds) < 4
             ):
                 seconds.append(self._ask(entrant, "turn", key, pieces=lengths)["seconds"])
@@ -675,33 +708,37 @@ class Arena:
 
     def memory(self) -> Iterator[list[Row]]:
         """What Python allocates at most while a big call is read, whole and streamed."""
-        rows = []
+        rows: list[Row] = []
+        entrants = (_DEFAULT, _OWN, *READ_BY["hermes"])
+        known = [one for one in entrants if one.peer in self.workers and one.peer != "ai-sdk"]
         for way, size in zip(("whole", "stream"), self.scale.memory, strict=True):
             workload = huge(SPELLINGS["hermes"], size, self.scale.seed)
             key = self.load(workload)
             lengths = None if way == "whole" else [len(piece) for piece in chunks(workload.text, 16)]
-            for entrant in (_DEFAULT, _OWN, *READ_BY["hermes"]):
-                if entrant.peer not in self.workers or entrant.peer == "ai-sdk":
-                    continue
-                row: Row = {"workload": "one big call", "way": way, "reader": entrant.label, "characters": size}
-                try:
-                    answer = self._ask(entrant, "read", key, pieces=lengths)
-                    peak = self._ask(entrant, "peak", key, pieces=lengths)["bytes"]
-                    row |= {"peak KB": peak / 1024, "x text": peak / len(workload.text.encode())}
-                    row["verdict"] = judged(answer["calls"], workload.calls)
-                    if "Rust" in entrant.label:
-                        row["note"] = "Rust's own memory is not seen"
-                except (TooSlowError, FailedError) as error:
-                    row["verdict"] = self._excuse(error)
-                if row["verdict"] != "cannot":
-                    rows.append(row)
+            found = self.apart(known, partial(self._peak, workload, key, lengths))
+            rows += [{**row, "way": way} for row in found if row["verdict"] != "cannot"]
             self.forget()
         yield rows
+
+    def _peak(self, workload: Workload, key: str, lengths: list[int] | None, entrant: Entrant) -> Row:
+        row: Row = {"workload": "one big call", "reader": entrant.label, "characters": len(workload.text)}
+        try:
+            answer = self._ask(entrant, "read", key, pieces=lengths)
+            peak = self._ask(entrant, "peak", key, pieces=lengths)["bytes"]
+        except (TooSlowError, FailedError) as error:
+            return row | {"verdict": self._excuse(error)}
+        row |= {"peak KB": peak / 1024, "x text": peak / len(workload.text.encode())}
+        row["verdict"] = judged(answer["calls"], workload.calls)
+        return row | ({"note": "Rust's own memory is not seen"} if "Rust" in entrant.label else {})
 
 
 def _expected(taken: Sequence[float]) -> float:
     """Return the seconds that the next of some sizes will take, growing as it did before."""
     return taken[-1] * max(1.0, taken[-1] / taken[-2]) if len(taken) > 1 else 0.0
+
+
+def _as_it_grows(expected: float) -> str:
+    return f"not run: about {expected:.0f} s, as it grows"
 
 
 def against(seconds: Sequence[float | None], base: Sequence[float | None]) -> tuple[float, float, float]:

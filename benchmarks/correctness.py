@@ -91,16 +91,19 @@ def correctness(arena: Arena, every: int = 1) -> Iterator[list[Row]]:
         readers[name] = (*_CALLMARK, *peers)
         dialects[name] = dialect
     for name in dict.fromkeys(one[2] for one in FORMATS):
-        fixtures = chosen.get(name, [])[::every]
-        scores = {
-            entrant: _Score(name, dialects[name], entrant.label)
+        entrants = [
+            entrant
             for entrant in readers.get(name, ())
             if entrant.peer in arena.workers and entrant.reader in arena.readers[entrant.peer]
-        }
-        for fixture in fixtures:
-            for entrant, score in scores.items():
+        ]
+
+        def scored(entrant: Entrant, name: str = name) -> Row:
+            score = _Score(name, dialects[name], entrant.label)
+            for fixture in chosen[name][::every]:
                 score.take(arena, entrant, fixture, families[fixture.family])
-        yield [score.row() for score in scores.values()]
+            return score.row()
+
+        yield arena.apart(entrants, scored)
 
 
 def visible(text: str, reasoning: str | None) -> str:

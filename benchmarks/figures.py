@@ -11,6 +11,7 @@ from benchmarks.contests import CALLMARK, COMPILED, FLOORS, PARTS_IN_C
 from benchmarks.report import ROOT, Row, table
 
 NOT_PYTHON = ("Rust", "node")
+_ABOUT = re.compile(r"not run: about (\d+ s)")
 
 
 def of(rows: list[Row], part: str, **wanted: object) -> list[Row]:
@@ -184,6 +185,8 @@ def _peer_table(rows: list[Row], part: str, title: str) -> list[str]:
 def _cell(row: Row) -> str:
     verdict = row["verdict"]
     if row.get("x callmark") is None:
+        if about := _ABOUT.match(verdict):
+            return f"≈ {about[1]}"
         return verdict if verdict.startswith(">") else "failed" if verdict.startswith("failed") else "-"
     shown = "" if row.get("text", 1) == 1 else "†"
     return _figure(row, "x callmark") + shown

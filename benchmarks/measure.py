@@ -19,7 +19,7 @@ from typing import Protocol
 
 SHORTEST_SECONDS = 0.002  # a turn lasts at least so long: the clock and a cold cache must not be what is measured
 LONGEST_SECONDS = 20.0  # one turn; beyond this a figure would be of no use to anyone
-LONG_SECONDS = 0.1  # what a first run does for later ones (filling caches, say) is lost in one that lasts so long
+LONG_SECONDS = 0.03  # what a first run does for later ones (filling caches, say) is lost in one that lasts so long
 
 Contestant = Callable[[], float]  # one turn; returns the seconds of one run
 
@@ -110,14 +110,15 @@ def _out_of_the_collectors_sight() -> Iterator[None]:
 
 @_out_of_the_collectors_sight()
 def best_by_size(
-    contestants: dict[int, dict[str, Contestant]], goal: float, most_seconds: float
+    contestants: dict[int, dict[str, Contestant]], goal: float, most_seconds: float, longest: float | None = None
 ) -> dict[str, dict[int, float]]:
     """Let the contestants take turns; return the best time of each at each size, smallest size first.
 
-    Stops before a size where the one before took longer than twice `most_seconds`. Sizes that took less than a fourth
-    of it take two more turns, and while an exponent looks worse than `goal` all take still more, for another
-    `most_seconds`: what disturbs a measurement only ever adds time, so the best of more turns is truer.
+    Stops before a size where the one before took longer than `longest` (twice `most_seconds`). Sizes that took less
+    than a fourth of `most_seconds` take two more turns, and while an exponent looks worse than `goal` all take still
+    more, for so long: what disturbs a measurement only ever adds time, so the best of more turns is truer.
     """
+    longest = 2 * most_seconds if longest is None else longest
     best: dict[str, dict[int, float]] = {}
     sizes: list[int] = []
 
@@ -130,7 +131,7 @@ def best_by_size(
             times[size] = min(seconds, times.get(size, math.inf))
 
     for size in sorted(contestants):
-        if sizes and max(times[sizes[-1]] for times in best.values()) > 2 * most_seconds:
+        if sizes and max(times[sizes[-1]] for times in best.values()) > longest:
             break
         try:
             turn(size)

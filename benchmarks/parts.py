@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
@@ -57,6 +59,7 @@ OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}
 GROWTH_EXPONENT = 1.05
 ATTACK_EXPONENT = 1.1
 ATTACK_NS = 3000
+ATTACK_SLOW = 3  # times as long a text may take that a longer one is tried
 STDIO_US = 150
 SHOWN_LOSSES = 40
 PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 characters included
@@ -109,7 +112,7 @@ def full(seed: int) -> Scale:
         text_lengths=tuple(4**power * 1024 for power in range(7)),
         marker_lengths=(1024, 4096, 16_384, 65_536, 262_144, BIGGEST_MARKER),
         chunked_characters=262_144,
-        attack_lengths=(8192, 131_072),
+        attack_lengths=(8192, 32_768, 131_072),
         attack_every=1,
         prose_memory=500_000,
         marker_memory=(100_000, BIGGEST_MARKER),
@@ -120,25 +123,55 @@ def full(seed: int) -> Scale:
 
 
 class Parts:
-    """One run: rows are kept for the report, what is wrong for the exit code."""
+    """One run: rows are kept for the report, what is wrong for the exit code.
+
+    What is not timed, recovery and memory, runs in processes beside this one, which draws the progress, in memory too:
+    from `begin` on, or when it is asked for.
+    """
 
     def __init__(self, scale: Scale, show: Callable[[str], None]) -> None:
         self.scale, self.show = scale, show
         self.rows: list[Row] = []
         self.wrong: list[str] = []
+        self._pool: ProcessPoolExecutor | None = None
+        self._begun: dict[str, list[tuple[Row, Future[Any]]]] = {}  # by part: what is known, what is awaited
+
+    def begin(self, names: Collection[str]) -> None:
+        """Begin those of some parts that are not timed, while others are prepared."""
+        for name, tasks in (("recovery", self._recovering), ("memory", self._held)):
+            if name in names and name not in self._begun:
+                if self._pool is None:
+                    unblock = (signal.SIG_UNBLOCK, {signal.SIGTERM})
+                    self._pool = ProcessPoolExecutor(
+                        os.cpu_count(), get_context("spawn"), signal.pthread_sigmask, unblock
+                    )
+                with _uninterrupted():
+                    self._begun[name] = [(row, self._pool.submit(*task)) for row, task in tasks()]
+
+    def close(self) -> None:
+        """End the processes, and what runs in them."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():
+                child.kill()
+            self._pool = None
+        self._begun.clear()
+
+    def _awaited(self, name: str) -> Iterator[tuple[Row, Any]]:
+        """Yield what is known of each task of a part, and what came of it; nothing else is awaited behind the last."""
+        self.begin([name])
+        for row, future in self._begun.pop(name):
+            yield row, future.result()
+        if not self._begun:
+            self.close()
 
     def _report(self, part: str, heading: str, columns: tuple[str, ...], rows: list[Row], note: str = "") -> None:
         self.rows += [{"part": part, **row} for row in rows]
         self.show(table(heading, columns, rows, note))
 
-    def _true(self, workload: Workload, options: dict[str, Any]) -> bool:
-        try:
-            check_truth(workload, options)
-        except WrongTruthError as error:
-            if str(error) not in self.wrong:
-                self.wrong.append(str(error))
-            return False
-        return True
+    def _recovering(self) -> Iterator[tuple[Row, tuple[Any, ...]]]:
+        for dialect in corpus.CORPUS:
+            yield {"dialect": dialect}, (_recovered, dialect, self.scale.recovery_chunks)
 
     def recovery(self) -> None:
         """Count the good calls found behind harmless and hostile prefixes: first in rank."""
@@ -146,29 +179,15 @@ class Parts:
         lost: list[str] = []
         lengths = self.scale.recovery_chunks
         ways = 2 * (1 + len(lengths))
-        for dialect, prefixes in corpus.CORPUS.items():
-            found = checks = 0
-            start = perf_counter()
-            for prefix in prefixes:
-                try:
-                    with limited():
-                        losses = corpus.losses(dialect, prefix, lengths)
-                except Exception as error:  # noqa: BLE001 - a reader that raises or does not end has lost the call
-                    losses = [corpus.Loss(dialect, prefix.name, f"{type(error).__name__}: {error}", 0)]
-                checks += ways
-                found += not losses
+        for row, (found, seconds) in self._awaited("recovery"):
+            of = len(found)
+            for prefix, losses in found.items():
                 if losses:
-                    lost.append(
-                        f"{dialect}: {prefix.name}   ({'everywhere' if len(losses) == ways else _ways(losses)})"
-                    )
+                    where = "everywhere" if len(losses) == ways else _ways(losses)
+                    lost.append(f"{row['dialect']}: {prefix}   ({where})")
+            whole = sum(not losses for losses in found.values())
             rows.append(
-                {
-                    "dialect": dialect,
-                    "found": f"{found}/{len(prefixes)}",
-                    "reads": checks,
-                    "seconds": perf_counter() - start,
-                    "": verdict(found == len(prefixes)),
-                }
+                {**row, "found": f"{whole}/{of}", "reads": of * ways, "seconds": seconds, "": verdict(whole == of)}
             )
         self._report(
             "recovery",
@@ -215,6 +234,7 @@ class Parts:
 
     def _grown(self, of: str, name: str, sizes: tuple[int, ...], written: _Written) -> Iterator[Row]:
         texts = [written(size) for size in sizes]
+        _warm(texts[0][0], OPTIONS)
         for read in ("whole", "stream"):
             contestants: dict[int, dict[str, Contestant]] = {}
             for one, jsons in texts:
@@ -259,6 +279,7 @@ class Parts:
     def _attacked(self, attack: Attack) -> Row:
         row: Row = {"attack": attack.name, "target": ATTACK_NS}
         texts = [attack.text(size) for size in self.scale.attack_lengths]
+        _warm(texts[0], {})
         met = True
         for read in ("whole", "stream"):
             contestants: dict[int, dict[str, Contestant]] = {}
@@ -269,7 +290,8 @@ class Parts:
                     if read == "stream"
                     else {"ours": whole(partial(parse, text))}
                 )
-            best = best_by_size(contestants, ATTACK_EXPONENT, self.scale.growth_seconds / 2)
+            longest = ATTACK_SLOW * ATTACK_NS * 1e-9 * self.scale.attack_lengths[-2] / CHUNK
+            best = best_by_size(contestants, ATTACK_EXPONENT, self.scale.growth_seconds / 2, longest)
             times = best.get("ours", {})
             if len(times) > 1:
                 length = max(times)
@@ -283,34 +305,24 @@ class Parts:
         row[""] = verdict(met)
         return row
 
+    def _held(self) -> Iterator[tuple[Row, tuple[Any, ...]]]:
+        scale = self.scale
+        lengths = (CHUNK, 1000)
+        for length in lengths:
+            yield {"workload": "prose"}, (_peak_of_prose, "", scale.prose_memory, scale.seed, length)
+        yield {"workload": "a line without end"}, (_peak_of_prose, "`", scale.prose_memory // 4, scale.seed, CHUNK)
+        for name in SPELLINGS:
+            for size in scale.marker_memory:
+                yield from (({}, (_peak_of_marker, name, size, scale.seed, length)) for length in lengths)
+
     def memory(self) -> None:
         """Measure the peak of what is allocated while a stream is read and its events are dropped."""
         rows: list[Row] = []
-
-        def measure(name: str, text: str, length: int, most: float, target: str) -> None:
-            held = alone.submit(peak, text, length).result()  # here another thread draws the progress, in memory too
-            rows.append(
-                {
-                    "workload": name,
-                    "characters": len(text),
-                    "chunk": length,
-                    "peak KB": held / 1024,
-                    "x text": held / sys.getsizeof(text),
-                    "target": target,
-                    "": verdict(held <= most),
-                }
-            )
-
-        with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-            plain = prose(self.scale.prose_memory, self.scale.seed)
-            for length in (CHUNK, 1000):
-                measure("prose", plain, length, PROSE_KB * 1024, f"{PROSE_KB} KB")
-            measure("a line without end", "`" + "x" * (len(plain) // 4), CHUNK, PROSE_KB * 1024, f"{PROSE_KB} KB")
-            for spelling in SPELLINGS.values():
-                for size, length in ((size, length) for size in self.scale.marker_memory for length in (CHUNK, 1000)):
-                    workload = huge(spelling, size, self.scale.seed)
-                    if self._true(workload, OPTIONS):
-                        measure(title(workload), workload.text, length, 4 * sys.getsizeof(workload.text), "4x text")
+        for row, found in self._awaited("memory"):
+            if isinstance(found, dict):
+                rows.append({**row, **found})
+            elif found not in self.wrong:
+                self.wrong.append(found)
         self._report(
             "memory",
             "Memory: peak while streaming, the call itself included",
@@ -403,6 +415,42 @@ class Parts:
         )
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let processes begin before a signal ends this one, and have no part in Ctrl-C: who began them ends them."""
+    caught: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(one, lambda number, frame: caught.append(number)) for one in signals]
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # they inherit it, but not what handles a signal
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for one, handler in zip(signals, handlers, strict=True):
+            signal.signal(one, handler)
+        for number in caught:
+            signal.raise_signal(number)
+
+
+def _recovered(dialect: str, lengths: tuple[int, ...]) -> tuple[dict[str, list[corpus.Loss]], float]:
+    """Return for each prefix of a dialect in which ways the call behind it is lost, and the seconds that it took."""
+    start = perf_counter()
+    found: dict[str, list[corpus.Loss]] = {}
+    for prefix in corpus.CORPUS[dialect]:
+        try:
+            with limited():
+                found[prefix.name] = corpus.losses(dialect, prefix, lengths)
+        except Exception as error:  # noqa: BLE001 - a reader that raises or does not end has lost the call
+            found[prefix.name] = [corpus.Loss(dialect, prefix.name, f"{type(error).__name__}: {error}", 0)]
+    return found, perf_counter() - start
+
+
+def _warm(text: str, options: dict[str, Any]) -> None:
+    """Read a text both ways: what is made when it is first needed, patterns say, is no cost of a text."""
+    parse(text, **options)
+    stream(_parser(options), chunks(text))()
+
+
 def _parser(options: dict[str, Any]) -> Callable[[], Feeder]:
     return partial(Parser, **options)
 
@@ -441,6 +489,33 @@ def _ways(losses: list[corpus.Loss]) -> str:
     for loss in losses:
         lengths.setdefault(loss.listening, []).append(str(loss.chunk_length or "whole"))
     return "; ".join(f"{listening}: {' '.join(found)}" for listening, found in lengths.items())
+
+
+def _peak_of_prose(begin: str, size: int, seed: int, length: int) -> Row:
+    text = begin + "x" * size if begin else prose(size, seed)
+    return _peak_row(text, length, PROSE_KB * 1024, f"{PROSE_KB} KB")
+
+
+def _peak_of_marker(spelling: str, size: int, seed: int, length: int) -> Row | str:
+    workload = huge(SPELLINGS[spelling], size, seed)
+    try:
+        check_truth(workload, OPTIONS)
+    except WrongTruthError as error:
+        return str(error)
+    row = _peak_row(workload.text, length, 4 * sys.getsizeof(workload.text), "4x text")
+    return {"workload": title(workload), **row}
+
+
+def _peak_row(text: str, length: int, most: float, target: str) -> Row:
+    held = peak(text, length)
+    return {
+        "characters": len(text),
+        "chunk": length,
+        "peak KB": held / 1024,
+        "x text": held / sys.getsizeof(text),
+        "target": target,
+        "": verdict(held <= most),
+    }
 
 
 def peak(text: str, length: int) -> int:

@@ -39,6 +39,7 @@ class Worker:
     def __init__(self, name: str, launch: Launch, longest_seconds: float = LONGEST_SECONDS) -> None:
         self.name, self.launch, self.longest_seconds = name, launch, longest_seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
         self._greeted = False  # whether it has imported what it needs
         self._complaints: IO[bytes] | None = None
         self._texts: dict[str, dict[str, Any]] = {}
@@ -88,6 +89,12 @@ class Worker:
         self._greeted = False
         self._rest = b""
 
+    def stop(self) -> None:
+        """End the process for good, in the middle of a request that another thread has made, which fails."""
+        self._stopped = True
+        if self._process is not None:
+            self._process.kill()
+
     def _last_words(self) -> str:
         """Return the last line that the process wrote to its standard error."""
         assert self._complaints is not None
@@ -99,6 +106,8 @@ class Worker:
         """Start the process if there is none; return without waiting for it."""
         if self._process is not None:
             return
+        if self._stopped:
+            raise RuntimeError(f"{self.name} was stopped")
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
             self.launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints,

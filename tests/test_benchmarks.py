@@ -508,9 +508,11 @@ def test_a_stream_that_was_too_slow_is_not_tried_on_a_longer_call(fakes, monkeyp
 
 def test_a_stream_that_grows_too_fast_is_not_tried_on_ten_times_the_text():
     arena = Arena(TINY, {OURS: ours()})  # none of them is started
-    assert [arena._hopeless(taken) for taken in ([], [1.9], [2.1], [0.1, 1.0], [0.1, 6.0], [0.02, 1.7])] == [
-        False, False, True, False, True, True,
+    taken = ([], [1.9], [2.1], [0.1, 0.5], [0.1, 1.0], [0.1, 6.0], [0.02, 1.7])
+    assert [arena._outlook({"verdict": "right"}, each) for each in taken] == [
+        "", "", "> 20 s", "", "not run: about 10 s, as it grows", "> 20 s", "> 20 s",
     ]  # fmt: skip
+    assert arena._outlook({"verdict": "> 20 s"}, []) == "> 20 s"
 
 
 def test_an_attack_that_growth_says_to_take_long_is_not_run_and_its_row_says_so(fakes, monkeypatch):
@@ -599,6 +601,64 @@ def test_a_run_that_is_ended_takes_its_processes_with_it_and_leaves_its_rows(tmp
     run.terminate()
     assert run.wait(20) == 143
     assert {row["part"] for row in read_lines(out)} == {"conditions", "time", "stream"}
+    assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+
+
+def test_what_is_not_timed_is_done_in_all_processes_at_the_same_time(fakes):
+    arena = Arena(TINY, {OURS: ours(), "fake": fakes})
+    both = Barrier(2, timeout=30)
+
+    def do(entrant: Entrant) -> str:
+        if entrant.label != "second":
+            both.wait()
+        return entrant.label
+
+    several = [Entrant("first", OURS, "x"), Entrant("other", "fake", "x"), Entrant("second", OURS, "x")]
+    assert arena.apart(several, do) == ["first", "other", "second"]
+    assert arena.apart([], do) == []
+    arena.close()
+
+
+def test_where_one_fails_at_what_is_not_timed_the_others_are_not_waited_for(fakes):
+    arena = Arena(TINY, {OURS: ours(), "fake": fakes})
+    key = arena.load(sparse(SPELLINGS["hermes"], 1000))
+    begun = Barrier(2, timeout=30)
+
+    def do(entrant: Entrant) -> None:
+        if entrant.peer == OURS:
+            begun.wait()
+            raise KeyError(entrant.label)
+        arena.workers["fake"].start()
+        begun.wait()
+        arena._ask(entrant, "read", key)
+        arena._ask(entrant, "read", key)
+
+    began = monotonic()
+    with pytest.raises(KeyError, match="ours"):
+        arena.apart([Entrant("ours", OURS, "x"), Entrant("slow", "fake", "Slow")], do)
+    assert monotonic() - began < TINY.longest_seconds
+    with pytest.raises(RuntimeError, match="fake was stopped"):
+        arena.workers["fake"].start()
+    arena.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="wants /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_takes_with_it_what_is_not_timed(tmp_path, how):
+    out = tmp_path / "run.jsonl"
+    command = [sys.executable, "-m", "benchmarks", "recovery", "--no-peers", "--no-plots", "--out", out]
+    run = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           start_new_session=True)  # fmt: skip
+    deadline = monotonic() + 60
+    while (not out.exists() or len(_children(run)) < 2) and monotonic() < deadline:
+        sleep(0.05)
+    left = _children(run)
+    complaint = _ended(run, how, group=how == signal.SIGINT)
+    assert (run.returncode, complaint) == ((1, "\nAborted!\n") if how == signal.SIGINT else (143, ""))
+    assert left
+    deadline = monotonic() + 5  # one of them notices that the others have gone
+    while any(Path(f"/proc/{pid}").exists() for pid in left) and monotonic() < deadline:
+        sleep(0.05)
     assert not any(Path(f"/proc/{pid}").exists() for pid in left)
 
 
@@ -1148,6 +1208,7 @@ def rows() -> list[dict]:
         row("vllm hermes", "wrong: 1 of 2 calls", 0.5), row("agent-tool-parser (Rust)", "right", 2),
         row(CALLMARK, "right", 1, **stream), row("sglang hermes", "right", 250, **stream),
         {**row("ai-sdk hermes (node)", "> 20 s", 1, **stream), "x callmark": None, "seconds": []},
+        {**row("vllm hermes", "not run: about 13 s, as it grows", 1, **stream), "x callmark": None, "seconds": []},
         {"part": "recovery", "dialect": "call", "found": "9/10"},
         {"part": "next", "spelling": "call", "reader": CALLMARK, "already": 1000, "us/chunk": 1.0, "verdict": ""},
         {"part": "next", "spelling": "call", "reader": CALLMARK, "already": 10_000, "us/chunk": 1.0, "verdict": ""},
