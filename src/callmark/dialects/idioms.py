@@ -1,0 +1,100 @@
+"""What several dialects have in common: pieces of their patterns, and functions that make a form or a pattern of it.
+
+For rows alone, whose patterns are put together from these; the abbreviations of `notation` stand for what any pattern
+may hold. Only what rows of several modules use stands here: all else is beside the rows that use it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from callmark.dialects.model import Form
+
+SOURCE: Final = "dialects table of vLLM 0.33 and SGLang 0.5.23"
+"""Where most rows were read; what stands behind it are names of their parsers."""
+
+ANY_NAME: Final = r"[^\W\d][\w.:/\-]{0,127}+"
+"""What `{name}` stands for, without its group: a name in a look-ahead, or that of another call."""
+
+MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"
+"""A name as Markdown escapes it."""
+
+KEY: Final = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"
+"""A key in any quotes, or in none."""
+
+QUOTED_KEY: Final = r"\"(?P<key>[^<>\"\r\n]{1,256}+)\""
+"""A key as the value of an attribute."""
+
+ANY_QUOTED_KEY: Final = r"\"[^<>\"\r\n]{1,256}+\""
+"""The same without its group: that of another parameter."""
+
+MORE: Final = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{0,4}+>"
+"""The end of a tag, with other attributes."""
+
+KEY_BEHIND: Final = (
+    r"(?:[ \t\r\n]{1,8}+(?!name=)[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{1,8}+name="
+    + QUOTED_KEY + MORE
+)  # fmt: skip
+"""The rest of a parameter's tag, with its key behind other attributes, or behind a line break."""
+
+TYPE: Final = "(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
+"""Of what kind a value is, as a tag says it."""
+
+EMPTY: Final = r"<tool_call>[ \t]{0,16}+\r?\n{ws}</tool_call>"
+"""Tags with nothing in them; on one line they are spoken of."""
+
+BARE: Final[dict[str, Any]] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
+"""Fields of a variant around which nothing stands."""
+
+BARE_CALLS: Final = rf"\[{{ws}}(?=(?P<tool>{ANY_NAME}){{ws}}\()"
+"""What opens a list of calls as Python has them."""
+
+
+def list_of(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of a JSON list of calls between an opener and a closer."""
+    return Form(
+        opener=opener, head=r"(?=\{)", body="envelope", separator=r"{ws},{ws}", closer=closer, alone=False, **more
+    )
+
+
+def without_brackets(opener: str, head: str, **more: Any) -> Form:
+    """Return the form of a JSON list of calls without its brackets: objects that `head` tells, with commas between."""
+    return Form(
+        opener=opener + head, head=head, body="envelope", separator=r"{ws},{ws}", alone=False,
+        repairs=("missing-opener", "missing-closer"), **more,
+    )  # fmt: skip
+
+
+def calls_of(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of calls as Python has them, between an opener and a closer."""
+    return Form(opener=opener, head=r"{name}{ws}\(", body="arguments", closer=closer, alone=False, **more)
+
+
+def attributed(tag: str, tail: str, behind: str) -> dict[str, Any]:
+    """Return the fields of a form with a tag for each parameter, which has the key as its attribute `name`.
+
+    `tail` and `behind` are those of `unclosed`: what ends the call, and what shows that it does.
+    """
+    return {
+        "body": "parameters",
+        "parameter": f"{{ws}}<{tag} name={QUOTED_KEY}>",
+        "loose_parameters": (f"{{ws}}<{tag}{KEY_BEHIND}",),
+        "value_end": f"</{tag}>",
+        "unclosed": unclosed(f"{tag} name={ANY_QUOTED_KEY}>", f"{tag} name=", f"/{tag}>", tail, behind),
+    }
+
+
+def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> str:
+    """Return the pattern of what shows that a value was never closed; each part of it is without its first `<`.
+
+    That is another parameter, whose value is long, or ends where structure follows (`begin` of a parameter, or the
+    tail): elsewhere it is text about the format. Or it is the tail, where the next call or a section's end is `behind`.
+    """
+    value = rf"(?:[^<]{{300}}|[^<]{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
+    found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
+    return rf"\r?\n(?=<{found})|<(?={found})"
+
+
+def twice(opener: str, begin: str) -> str:
+    """Return the pattern of an opener that stands before the same again, behind which a call begins."""
+    return rf"{opener}{{ws}}(?={opener}{{ws}}{begin})"

@@ -1,0 +1,460 @@
+"""Rows of calls with a tag for each argument: names and keys stand in the tags, as attributes or as their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callmark.dialects.idioms import (
+    ANY_NAME,
+    ANY_QUOTED_KEY,
+    EMPTY,
+    KEY,
+    KEY_BEHIND,
+    MORE,
+    QUOTED_KEY,
+    SOURCE,
+    TYPE,
+    attributed,
+    twice,
+    unclosed,
+)
+from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import respelled
+
+_LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
+_NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
+_PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+param(?:eter)?{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
+_IS_TEXT = r"string=\"(?:(?P<text>true)|(?P<json>false))\""  # or JSON, as a tag says it
+
+
+def _misspelt(name: str) -> str:
+    """Return the pattern of a closing tag in any case, with something behind its name or not."""
+    return rf"</[ \t]{{0,4}}+(?i:{name})(?:[ =][^<>\r\n]{{1,32}}+)?[ \t]{{0,4}}+>"
+
+
+def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
+    """Return the pattern of what stands in place of a `tail`: it with blanks in it; a misspelt tag of the name, where
+    what is `behind` shows that the call is over; or one of the tags that are `certain` wherever they stand.
+    """
+    ways = [respelled(tail), *certain, rf"{_misspelt(name)}(?={behind})"]
+    return rf"{{ws}}(?P<wrong>{'|'.join(ways)})"
+
+
+def _swapped(tail: str, value_end: str, behind: str) -> str:
+    """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
+    over: neither belongs to the value, to which the last of them would be the end.
+    """
+    return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
+
+
+_QWEN_SECTION: dict[str, Any] = {
+    "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
+    "loose_openers": (rf"<(?:tool_calls?|function_calls)>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
+    "closer": r"</(?:seed:)?tool_call>",
+}
+_FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
+_QWEN_BEHIND = (  # a call whose own closer is missing
+    rf"(?:{{ws}}(?:</(?:seed:)?tool_call>|<tool_call>{{ws}}<function=)|\r?\n<function={ANY_NAME}>\r?\n)"
+)
+
+
+QWEN_XML = Dialect(
+    name="qwen_xml",
+    title="<tool_call><function=f><parameter=key>value</parameter></function></tool_call>",
+    models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3, Seed-OSS; Llama 3.1 with JSON for the parameters",
+    source=SOURCE + ": qwen3_coder, qwen3_xml, seed_oss",
+    forms=(
+        Form(
+            **_QWEN_SECTION,
+            head=r"<function={name}>{ws}(?=\{)",
+            loose_heads=(rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",),
+            body="json",
+            tail=r"{ws}</function>",
+            loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
+        ),
+        Form(
+            **_QWEN_SECTION,
+            head=r"<function={name}>",
+            loose_heads=(
+                rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
+                r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
+                r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>{ws}</(?:seed:)?tool_call>)",
+            ),
+            body="parameters",
+            parameter=r"{ws}<parameter={key}>",
+            loose_parameters=(
+                _PARAMETER,
+                # Without any opener in the value: a call behind a tag that was cut is no value.
+                r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)"
+                r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
+                r"{ws}<parameter=(?P<key>[^\W\d][\w.\-]{0,127}+)(?P<unclosed>)="  # as an attribute
+                r"(?=[^<>\[【［\r\n]{1,512}+</parameter>)",
+            ),
+            value_end="</parameter>",
+            loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
+            nested=rf"<tool_call>{{ws}}(?=<function=)|\r?\n<function={ANY_NAME}>(?=\r?\n)",
+            unclosed=(
+                r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
+                r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
+            ),
+            trim=True,
+            tail=r"{ws}</function>",
+            loose_tail=(
+                r"(?={ws}</(?:seed:)?tool_call>)|"
+                + _wrong_tail("</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>")
+            ),
+        ),
+    ),
+    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice("<tool_call>", "<function=")),
+    writing=Writing(
+        form=1,
+        opener="<tool_call>\n",
+        call="<function={name}>\n{arguments}</function>",
+        parameter="<parameter={key}>\n{value}\n</parameter>\n",
+        separator="\n</tool_call>\n<tool_call>\n",
+        closer="\n</tool_call>",
+    ),
+)
+
+
+_DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
+_DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
+
+
+def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
+    """Return the forms of DeepSeek's tags, whose names begin with `sign`: arguments as one JSON object, or in tags."""
+    section: dict[str, Any] = {
+        "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
+        "tail": rf"{{ws}}</{sign}invoke>",
+        "loose_tail": rf"(?={{ws}}(?:</{sign}{_DSML_CALLS}>|(?P<next><{sign}invoke name=)))",
+        "closer": rf"</{sign}{_DSML_CALLS}>",
+        **more,
+    }
+    return (
+        Form(head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)", body="json", **section),
+        Form(
+            head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
+            body="parameters",
+            parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?>",
+            loose_parameters=(
+                rf"{{ws}}<{sign}parameter {_IS_TEXT} name={QUOTED_KEY}>",
+                rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?[ \t\r\n]{{1,4}}+>",
+            ),
+            value_end=rf"</{sign}parameter>",
+            loose_value_end=_swapped(
+                rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
+            ),
+            unclosed=unclosed(
+                rf"{sign}parameter name={ANY_QUOTED_KEY}(?:[ ]string=\"(?:true|false)\")?>",
+                rf"{sign}parameter name=",
+                rf"/{sign}parameter>",
+                rf"/{sign}invoke>",
+                rf"/{sign}{_DSML_CALLS}>|{sign}invoke name=",
+            ),
+            **section,
+        ),
+    )
+
+
+DSML = Dialect(
+    name="dsml",
+    title='<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">…</｜DSML｜parameter></…>',
+    models="DeepSeek V3.2, V4 and V4.1; GigaChat 3.5 with GCML for DSML",
+    source=SOURCE + ": deepseek_v32, deepseek_v4, deepseek_v41, gigachat35",
+    results=(rf"</?{_DSML}(?:tool|function)_(?:result|output)s?>",),
+    forms=_dsml(_DSML),
+    variants=_dsml(r"\|DSML\|[ ]?", repairs=("opener-spelling",)),
+    tags=(rf"<{_DSML}{_DSML_CALLS}>[ \t]{{0,16}}+\r?\n{{ws}}</{_DSML}{_DSML_CALLS}>",),
+    writing=Writing(
+        form=1,
+        opener="<｜DSML｜tool_calls>\n",
+        call='<｜DSML｜invoke name="{name}">\n{arguments}</｜DSML｜invoke>',
+        parameter='<｜DSML｜parameter name="{key}" string="{is_text}">{value}</｜DSML｜parameter>\n',
+        closer="\n</｜DSML｜tool_calls>",
+    ),
+)
+
+
+_NAME = r"[\"']?{name}[\"']?"
+_INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+INVOKE = Dialect(
+    name="invoke",
+    title='<invoke name="f"><parameter name="key">value</parameter></invoke>',
+    models="MiniMax M2, dots.llm; Step 3 and Muse with tags of their own; Claude and others with prompts in XML",
+    source=SOURCE + ": minimax_m2, dots, step3, muse",
+    forms=(
+        Form(
+            opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
+            loose_openers=(
+                rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
+                r"<tool_calls?>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
+            ),
+            head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
+            loose_heads=(
+                rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
+                r"(?={ws}</?[ \t]{0,4}+(?:param(?:eter)?|invoke)[ =>])",
+                # A word as the value, no text: else any text could go on with what is cut in it.
+                r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
+                rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
+                rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
+            ),
+            body="parameters",
+            parameter=rf"{{ws}}<parameter name={KEY}>",
+            loose_parameters=(
+                rf"{{ws}}<parameter name={KEY}[ ]{_IS_TEXT}>",
+                _PARAMETER,
+                "{ws}<param(?:eter)?" + KEY_BEHIND,
+            ),
+            value_end="</parameter>",
+            loose_value_end=r"\r?\n" + _swapped(
+                _misspelt("invokes?"), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
+            ),
+            nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
+            unclosed=(
+                rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
+                r"|<parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
+                r"(?:<parameter name=|</invoke>))"
+            ),
+            tail=r"{ws}</invoke>",
+            loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))|"
+            + _wrong_tail("</invoke>", "invokes?", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"),
+            closer=rf"</{_INVOKES}>",
+        ),
+        Form(
+            opener=r"<｜tool_calls_begin｜>{ws}(?=<｜tool_call_begin｜>)",
+            head=r"<｜tool_call_begin｜>{ws}function{ws}<｜tool_sep｜>{ws}<steptml:invoke name=\"{name}\">",
+            loose_heads=(r"<｜tool_call_begin｜>{ws}<steptml:invoke name=\"{name}\">",),
+            **attributed(
+                "steptml:parameter", "/steptml:invoke>{ws}<｜tool_call_end｜>", "｜tool_call(?:s_end｜|_begin｜)>"
+            ),
+            tail=r"{ws}</steptml:invoke>{ws}<｜tool_call_end｜>",
+            closer="<｜tool_calls_end｜>",
+        ),
+        Form(
+            opener=r"<atem:function_calls>{ws}(?=<atem:invoke name=)",
+            head=r"<atem:invoke name=\"{name}\">",
+            **attributed("atem:parameter", "/atem:invoke>", "/atem:function_calls>|atem:invoke name="),
+            tail=r"{ws}</atem:invoke>",
+            loose_tail=r"(?={ws}(?:</atem:function_calls>|(?P<next><atem:invoke name=)))",
+            closer="</atem:function_calls>",
+        ),
+    ),
+    tags=(
+        rf"<{_INVOKES}>[ \t]{{0,16}}+\r?\n{{ws}}</{_INVOKES}>",
+        twice(f"<{_INVOKES}>", "<invoke name="),
+        r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
+        r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
+        r"<\|message(?P<answers>)\|>(?=<atem:function_calls>{ws}<atem:invoke name=)",  # without its role
+        # Behind the end of a message the header of the next one needs no token of its own.
+        r"<\|eo[mt]\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
+        r"<\|eo[mt]\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
+        r"<\|eo[mt](?P<closes>)\|>",
+    ),
+    leads=(
+        r"[ ]?to=self(?P<opens>)<\|message\|>",
+        r"[ ]?to=[^<>|\r\n]{1,128}+<\|message\|>",
+    ),
+    writing=Writing(
+        opener="<function_calls>\n",
+        call='<invoke name="{name}">\n{arguments}</invoke>',
+        parameter='<parameter name="{key}">{value}</parameter>\n',
+        closer="\n</function_calls>",
+    ),
+)
+
+
+_MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
+MINIMAX_M3 = Dialect(
+    name="minimax_m3",
+    title=']<]minimax[>[<invoke name="f">]<]minimax[>[<key>value]<]minimax[>[</key>]<]minimax[>[</invoke>',
+    models="MiniMax M3",
+    source=SOURCE + ": minimax_m3",
+    results=(rf"\]?{_MM}</?(?:tool|function)_?(?:response|result)s?>",),
+    forms=(
+        Form(
+            opener=rf"{_MM}<tool_call>{{ws}}](?={_MM}<invoke name=)",
+            head=rf"{_MM}<invoke name=\"{{name}}\">",
+            body="parameters",
+            parameter=rf"{{ws}}]{_MM}<(?P<key>(?!invoke[ ])[^ \t\r\n<>/\"'][^<>/\"'\r\n]{{0,255}}+)>",
+            value_end=rf"]{_MM}</(?!invoke>|tool_call>)[^<>/\r\n]{{1,256}}+>",
+            nested=rf"]{_MM}<[^/]",
+            item="item",
+            tail=rf"{{ws}}]{_MM}</invoke>",
+            loose_tail=rf"(?={{ws}}]{_MM}(?:</tool_call>|(?P<next><invoke name=)))",
+            separator=r"{ws}]",
+            closer=rf"{{ws}}]{_MM}</tool_call>",
+        ),
+    ),
+    tags=(r"<(?:(?P<closes>/)|(?P<opens>))mm:think>",),
+    writing=Writing(
+        opener="<]minimax[>[<tool_call>\n]",
+        call='<]minimax[>[<invoke name="{name}">{arguments}]<]minimax[>[</invoke>',
+        parameter="]<]minimax[>[<{key}>{value}]<]minimax[>[</{key}>",
+        separator="\n]",
+        closer="\n]<]minimax[>[</tool_call>",
+    ),
+)
+
+
+_GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
+MINICPM5 = Dialect(
+    name="minicpm5",
+    title='<function name="f"><param name="key">value</param></function>',
+    models="MiniCPM-4 and 5",
+    source=SOURCE + ": minicpm5",
+    forms=(
+        Form(
+            head=r"<function name=[\"']{name}[\"']>(?={ws}(?:<param name=[\"']|</function>))",
+            body="parameters",
+            loose_heads=(
+                rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
+                rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
+                r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
+            ),
+            parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
+            loose_parameters=(
+                rf"{{ws}}<[ \t]{{0,4}}+param{_GLUED}[ \t]{{0,4}}+{KEY}{MORE}",
+                "{ws}<param" + KEY_BEHIND,
+            ),
+            value_end="</param>",
+            unclosed=unclosed(
+                r"param name=[\"'][^<>\"'\r\n]{1,256}+[\"']>",
+                r"param name=|!\[CDATA\[",
+                "/param>",
+                "/function>",
+                r"function name=[\"']",
+            ),
+            encoding="xml",
+            tail=r"{ws}</function>",
+        ),
+    ),
+    writing=Writing(
+        call='<function name="{name}">{arguments}</function>',
+        parameter='<param name="{key}">{value}</param>',
+    ),
+)
+
+
+_COFL = r"<cofl:tool_call(?:[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\")?[ ]name=\"{name}\">"
+_COFL_OTHERWISE = r"<cofl:tool_call[ ]name=\"{name}\"[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\">"
+_COFL_KEY = "[ ]name=" + QUOTED_KEY
+_COFL_TYPE = r"[ ]type=\"(?:(?P<text>raw)|(?P<json>json)|(?P<object>dict)|(?P<array>list))\">"
+_COFL_CALLS: dict[str, Any] = {
+    "opener": r"<cofl:tool_calls>{ws}(?=<cofl:tool_call[ ])",
+    "key_encoding": "xml",
+    "tail": r"{ws}</cofl:tool_call>",
+    "loose_tail": r"(?={ws}(?:</cofl:tool_calls>|(?P<next><cofl:tool_call[ ])))",
+    "closer": r"</cofl:tool_calls>",
+}
+_COFL_BEHIND = r"{ws}(?:</cofl:tool_calls>|<cofl:tool_call[ ])"
+COHERE = Dialect(
+    name="cohere",
+    title='<cofl:tool_calls><cofl:tool_call id="0" name="f"><cofl:value name="k" type="raw">…</cofl:value></…></…>',
+    models="Cohere's Command 5",
+    source="the parser and the template `cmd5` of cohere-melody 0.15.3",
+    results=(r"<cofl:tool_results?[ >]",),
+    forms=(
+        Form(
+            **_COFL_CALLS,
+            head=_COFL + r"(?={ws}<cofl:tool_param[ ])",
+            loose_heads=(_COFL_OTHERWISE + r"(?={ws}<cofl:tool_param[ ])",),
+            body="parameters",
+            parameter=f"{{ws}}<cofl:tool_param{_COFL_KEY}[ ]{_IS_TEXT}>",
+            value_end="</cofl:tool_param>",
+            loose_value_end=_swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
+            unclosed=unclosed(
+                rf"cofl:tool_param[ ]name={ANY_QUOTED_KEY}[ ]string=\"(?:true|false)\">",
+                "cofl:tool_param[ ]",
+                "/cofl:tool_param>",
+                "/cofl:tool_call>",
+                "/cofl:tool_calls>|cofl:tool_call[ ]",
+            ),
+        ),
+        Form(
+            **_COFL_CALLS,
+            head=_COFL,
+            loose_heads=(_COFL_OTHERWISE,),
+            body="parameters",
+            parameter="{ws}<cofl:value" + _COFL_KEY + _COFL_TYPE,
+            member="{ws}<cofl:value" + _COFL_TYPE,
+            loose_parameters=(r"{ws}<cofl:value[ ]type=\"(?:(?P<text>raw)|(?P<json>json))\"" + _COFL_KEY + ">",),
+            value_end="</cofl:value>",
+            loose_value_end=_swapped("</cofl:tool_call>", "</cofl:value>", _COFL_BEHIND),
+            unclosed=unclosed(
+                rf"cofl:value(?:[ ]name={ANY_QUOTED_KEY})?[ ]type=\"(?:raw|json|dict|list)\">",
+                "cofl:value[ ]",
+                "/cofl:value>",
+                "/cofl:tool_call>",
+                "/cofl:tool_calls>|cofl:tool_call[ ]",
+            ),
+        ),
+    ),
+    tags=(
+        r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
+        r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
+    ),
+    writing=Writing(
+        form=1,
+        opener="<cofl:tool_calls>",
+        call='<cofl:tool_call id="{id}" name="{name}">{arguments}</cofl:tool_call>',
+        parameter='<cofl:value name="{key}" type="{is_text}">{value}</cofl:value>',
+        is_text=("raw", "json"),
+        separator="",
+        closer="</cofl:tool_calls>",
+        id="{id}",
+        default_id="{name}:{index}",
+    ),
+)
+
+
+_K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
+KIMI_K3 = Dialect(
+    name="kimi_k3",
+    title='<|open|>call tool="f"<|sep|><|open|>argument key="k" type="string"<|sep|>…<|close|>call<|sep|>',
+    models="Kimi K3",
+    source=SOURCE + ": kimi_k3",
+    forms=(
+        Form(
+            opener=r"<\|open\|>tools<\|sep\|>",
+            head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}<\|close\|>json<\|sep\|>{ws}<\|close\|>call<\|sep\|>",
+            closer=r"<\|close\|>tools<\|sep\|>",
+        ),
+        Form(
+            opener=r"<\|open\|>tools<\|sep\|>",
+            head=_K3_CALL,
+            loose_heads=(r"<\|open\|>call index=\"[0-9]{1,9}+\"[ ]tool=\"{name}\"<\|sep\|>",),
+            body="parameters",
+            parameter=rf"{{ws}}<\|open\|>argument key={QUOTED_KEY}(?:[ ]type=\"{TYPE}\")?<\|sep\|>",
+            loose_parameters=(rf"{{ws}}<\|open\|>argument[ ]type=\"{TYPE}\"[ ]key={QUOTED_KEY}<\|sep\|>",),
+            value_end=r"<\|close\|>argument<\|sep\|>",
+            unclosed=unclosed(
+                rf"\|open\|>argument key={ANY_QUOTED_KEY}(?:[ ]type=\"[a-z]{{4,7}}+\")?<\|sep\|>",
+                r"\|open\|>argument key=",
+                r"\|close\|>argument<\|sep\|>",
+                r"\|close\|>call<\|sep\|>",
+                r"\|close\|>tools<\|sep\|>|\|open\|>call tool=",
+            ),
+            nested=_K3_CALL,
+            key_encoding="xml",
+            tail=r"{ws}<\|close\|>call<\|sep\|>",
+            loose_tail=r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))",
+            closer=r"<\|close\|>tools<\|sep\|>",
+        ),
+    ),
+    tags=(
+        r"<\|open\|>think(?P<opens>)<\|sep\|>",
+        r"<\|close\|>think(?P<closes>)<\|sep\|>",
+        r"<\|open\|>response(?P<answers>)<\|sep\|>",
+        r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
+    ),
+    writing=Writing(
+        form=1,
+        opener="<|open|>tools<|sep|>",
+        call='<|open|>call tool="{name}" index="{number}"<|sep|>{arguments}<|close|>call<|sep|>',
+        parameter='<|open|>argument key="{key}" type="{type}"<|sep|>{value}<|close|>argument<|sep|>',
+        separator="",
+        closer="<|close|>tools<|sep|>",
+    ),
+)

@@ -1,0 +1,375 @@
+"""Rows of calls that are JSON objects, which hold the tool's name and the arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callmark.dialects.fences import INDENT
+from callmark.dialects.idioms import (
+    ANY_NAME,
+    BARE,
+    BARE_CALLS,
+    EMPTY,
+    SOURCE,
+    calls_of,
+    list_of,
+    twice,
+    without_brackets,
+)
+from callmark.dialects.model import Dialect, Form, Writing
+
+_TOOL = rf"\"(?P<tool>{ANY_NAME})\""
+_NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+_NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
+_FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
+_WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
+    r"(?P<told>)(?=\{{ws}\"type\"{few}:{few}\"function\"{few},{ws}\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
+    + _TOOL + r"{few},{ws}\"arguments\"{few}:)"
+).replace("{few}", _FEW)  # fmt: skip
+_FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
+    r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
+)
+
+
+def _objects_of(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of one JSON object after the other, each a call, between an opener and a closer."""
+    return Form(opener=opener, head=r"(?=\{)", body="envelope", closer=closer, alone=False, **more)
+
+
+_BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
+_NATIVE = (  # what an API for native calls would answer
+    r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
+    r"(?:\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}){0,3}+"
+    r"(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + _TOOL + r"{few},)"
+).replace("{few}", _FEW)
+
+
+def _by_name(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of arguments under the name of their tool, in an object between an opener and a closer."""
+    return Form(
+        opener=opener + _BY_NAME, head=r"\"{name}\"{ws}:{ws}(?=\{)", body="json",
+        tail=r"{ws}(?=\}|,{ws}\"[^\"\\\r\n]{1,128}+\"{ws}:{ws}\{)", separator=r"{ws},{ws}", closer=r"\}" + closer,
+        alone=False, **more,
+    )  # fmt: skip
+
+
+HERMES = Dialect(
+    name="hermes",
+    title='<tool_call>{"name": "f", "arguments": {...}}</tool_call>',
+    models="Hermes 2 and 3, Qwen2.5, QwQ, Qwen3",
+    source=SOURCE + ": hermes, qwen25",
+    forms=(
+        Form(
+            head=r"<tool_call>{ws}(?=\{)",
+            body="envelope",
+            loose_heads=(
+                r"<[ \t]{0,4}+(?i:tool[_\- ]?call|function-?call)[ \t]{0,4}+>{ws}(?=\{{ws}[\"']name[\"']{ws}:)",
+            ),
+            tail=r"{ws}</tool_call>",
+            loose_tail=r"(?={ws}<tool_call>)|" + _FURTHER,
+        ),
+    ),
+    variants=(
+        Form(
+            begins="{",
+            head=(
+                r"(?=\{{ws}\"name\"{ws}:{ws}\"(?P<tool>[^\"\\\r\n]{1,128}+)\"{ws},"
+                r"{ws}\"(?:arguments|parameters)\"{ws}:{ws}\{)"
+            ),
+            body="envelope",
+            **BARE,
+        ),
+        Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **BARE),
+        Form(
+            head=(
+                r"<(?:tools?|response|xml|(?i:json))>{ws}"
+                r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}\"arguments\"{ws}:{ws}\{)"
+            ),
+            body="envelope",
+            tail=r"{ws}</(?:tools?|response|xml|(?i:json))>",
+            repairs=("opener-spelling",),
+        ),
+        Form(  # as LM Studio asks for it
+            begins="[",
+            head=r"\[TOOL_REQUEST\]{ws}" + _NAMED_CALL,
+            body="envelope",
+            tail=r"{ws}\[END_TOOL_REQUEST\]",
+            repairs=("opener-spelling",),
+        ),
+        Form(
+            head=r"<(?:tool|function)_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+            body="envelope",
+            tail=r"{ws}```{ws}</(?:tool|function)_call>",
+            repairs=("fenced-body",),
+        ),
+        Form(
+            head=r"<tool_call>{ws}{name}\(",
+            body="arguments",
+            tail=r"{ws}</tool_call>",
+            repairs=("neighbour-body",),
+            salvage=True,
+        ),
+        _by_name("", "", begins="{", **BARE),
+        _by_name(r"<tool_call>{ws}", "{ws}</tool_call>", repairs=("neighbour-body",), salvage=True),
+        list_of(_NATIVE, r"{ws}\]{ws}\}", begins="{", **BARE),
+        calls_of(
+            r"<tool_call>{ws}" + BARE_CALLS,
+            r"{ws}\]{ws}</tool_call>",
+            separator=r"{ws},{ws}",
+            repairs=("neighbour-body",),
+            salvage=True,
+        ),
+    ),
+    tags=(EMPTY, twice("<tool_call>", r"\{")),
+    writing=Writing(
+        call='<tool_call>\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n</tool_call>',
+        id=', "id": {quoted_id}',
+    ),
+)
+
+
+_BARE_LIST = r"\[{ws}" + _NAMED_FIRST
+LISTED = Dialect(
+    name="listed",
+    title='<tool_calls>[{"name": "f", "arguments": {...}}]</tool_calls>, with other tags by other models',
+    models="Jamba, Hunyuan A13B, Llama-Nemotron, Command R and A, Pangu; MiniMax M1; Granite 3; Phi 4; xLAM",
+    source=SOURCE
+    + ": jamba, hunyuan_a13b, nemotron_deci, cohere_command, granite, pangu, minimax_m1, phi4_mini_json, xlam",
+    forms=(
+        list_of(
+            r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}\[{ws}(?=\{)",
+            r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
+        ),
+        list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?"),
+        _objects_of(
+            r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}(?=\{)",
+            r"<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
+        ),
+        list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
+        list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}<\|/tool_call\|>)?"),
+        list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
+        list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
+    ),
+    variants=(
+        without_brackets(r"<\|tool_calls?\|>{ws}", _NAMED_CALL),
+        Form(
+            head=r"<\|tool_calls?\|>{ws}(?=\{{ws}\"name\")",
+            body="envelope",
+            repairs=("missing-opener", "missing-closer"),
+        ),
+        list_of(_BARE_LIST, r"{ws}\]", begins="[", **BARE),
+    ),
+    tags=(
+        r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
+        r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
+        r"\[(?:BEGIN(?P<closes>)|END) FINAL RESPONSE\]",
+        r"<\|START_ACTION\|>{ws}\[{ws}\]{ws}<\|END_ACTION\|>",
+        r"<(?:tool_calls|TOOLCALL)>{ws}\[{ws}\]{ws}</(?:tool_calls|TOOLCALL)>",
+    ),
+    writing=Writing(
+        opener="<tool_calls>[",
+        call='{"name": {quoted_name}, "arguments": {arguments}{id}}',
+        separator=", ",
+        closer="]</tool_calls>",
+        id=', "id": {quoted_id}',
+    ),
+)
+
+
+_BY_ROLE = r"function call<\|role_sep\|>{ws}(?=\{)"
+_OBJECTS_END = r"</function_call>|<\|message_sep\|>"
+WRAPPED = Dialect(
+    name="wrapped",
+    title='<|action_start|><|plugin|>{"name": "f", "arguments": {...}}<|action_end|>, other models with other tags',
+    models=(
+        "InternLM 2, Intern-S1, LongCat, GigaChat 3, Granite 20B, Inkling, dots.llm; PLaMo 3, CWM, Step-Audio 2, "
+        "VibeThinker"
+    ),
+    source=SOURCE + ": internlm, longcat, gigachat3, granite-20b-fc, inkling, dots, plamo3, cwm, step_audio_2",
+    forms=(
+        Form(
+            head=r"<\|action_start\|>{ws}<\|plugin\|>{ws}(?=\{)",
+            body="envelope",
+            tail=r"{ws}<\|action_end\|>",
+        ),
+        Form(
+            head=r"<longcat_tool_call>{ws}(?=\{)",
+            body="envelope",
+            tail=r"{ws}</longcat_tool_call>",
+            loose_tail=_FURTHER,
+        ),
+        Form(
+            head=r"<dots_function_call>{ws}(?=\{)",
+            body="envelope",
+            tail=r"{ws}</dots_function_call>",
+            loose_tail=_FURTHER,
+        ),
+        Form(
+            head=r"(?:<\|message_model\|>[\w.:/\-]{0,128}+)?<\|content_invoke_tool_json\|>{ws}(?=\{)",
+            body="envelope",
+            tail=r"{ws}<\|end_message\|>",
+            loose_tail=r"{ws}(?P<wrong><\|content_model_end_sampling\|>)",
+        ),
+        _objects_of(r"<(?:function_call|\|function_call\|)>{ws}(?=\{)", _OBJECTS_END),
+        _objects_of(r"<\|message_sep\|>{ws}" + _BY_ROLE, _OBJECTS_END),
+        _objects_of(
+            _BY_ROLE,
+            _OBJECTS_END,
+            begins="f",
+            explicit=False,
+            loose_openers=(r"function call{ws}(?=\{{ws}\"name\"{ws}:)",),
+        ),
+        Form(
+            opener=r"<\|plamo:begin_tool_requests:plamo\|>",
+            head=(
+                r"<\|plamo:begin_tool_request:plamo\|>{ws}<\|plamo:begin_tool_name:plamo\|>{ws}{name}{ws}"
+                r"<\|plamo:end_tool_name:plamo\|>{ws}<\|plamo:begin_tool_arguments:plamo\|>{ws}"
+                r"(?:<\|plamo:constrain\|>json{ws}<\|plamo:msg\|>{ws})?{object}"
+            ),
+            body="json",
+            tail=r"{ws}<\|plamo:end_tool_arguments:plamo\|>{ws}<\|plamo:end_tool_request:plamo\|>",
+            closer=r"<\|plamo:end_tool_requests:plamo\|>",
+        ),
+        Form(head=r"<tool: function>{ws}{name}{ws}(?=\{)", body="json", tail=r"{ws}</tool>"),
+        Form(
+            head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}</arguments>{ws}</function>",
+        ),
+        Form(
+            head=r"<tool_call>{ws}function[ \t]{0,16}+\r?\n{ws}{name}[ \t]{0,16}+\r?\n{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}</tool_call>",
+        ),
+    ),
+    tags=(
+        r"(?:<\|message_model\|>)?<\|content_thinking(?P<opens>)\|>",
+        r"<\|end_message(?P<closes>)\|>",
+        r"(?:<\|message_model\|>)?<\|content_text(?P<answers>)\|>",
+        r"<\|content_model_end_sampling(?P<closes>)\|>",
+        r"<(?:(?P<closes>/)|(?P<opens>))longcat_think>",
+        r"<\|plamo:(?:begin(?P<opens>)|end(?P<closes>))_think:plamo\|>",
+    ),
+    writing=Writing(
+        call='<|action_start|><|plugin|>{"name": {quoted_name}, "arguments": {arguments}{id}}<|action_end|>',
+        id=', "id": {quoted_id}',
+    ),
+)
+
+
+_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
+LLAMA = Dialect(
+    name="llama",
+    title='<|python_tag|>{"name": "f", "parameters": {...}}',
+    models="Llama 3.1, 3.2 and 3.3; mostly without the tag",
+    source=SOURCE + ": llama3_json, llama3",
+    forms=(
+        Form(
+            opener=r"<\|python_tag\|>{ws}(?=\{)",
+            head=r"(?=\{)",
+            body="envelope",
+            separator=r"{ws};{ws}",
+            alone=False,
+        ),
+        *(
+            Form(
+                begins=begins, head=head + first, loose_heads=tuple(head + loose for loose in otherwise),
+                body="envelope", line_start=not head, explicit=False,
+            )
+            for begins, head in (("{", ""), (";", r";{ws}"))
+            for first, otherwise in ((_NAMED_FIRST, ()), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
+        ),
+    ),
+    variants=(
+        list_of(r"<\|python_tag\|>{ws}\[{ws}" + _NAMED_CALL, r"{ws}\]", repairs=("opener-spelling",)),
+        Form(
+            opener=r"<\|python_start\|>{ws}" + _NAMED_CALL,
+            head=r"(?=\{)",
+            body="envelope",
+            separator=r"{ws};{ws}",
+            closer=r"{ws}<\|python_end\|>",
+            alone=False,
+            repairs=("opener-spelling",),
+        ),
+    ),
+    tags=(
+        # Llama 4 may write what it says beside its calls between these: that begins with no bracket and no call.
+        r"<\|python_start\|>(?={ws}(?:[^\w\[{ \t\r\n]|[0-9]|"
+        rf"{ANY_NAME}(?:[ \t\r\n]{{1,64}}+[^( \t\r\n]|[^\w.:/\-( \t\r\n])))",
+        r"<\|python_end\|>",
+    ),
+    writing=Writing(
+        opener="<|python_tag|>",
+        call='{"name": {quoted_name}, "parameters": {arguments}{id}}',
+        separator="; ",
+        id=', "id": {quoted_id}',
+    ),
+)
+
+
+_FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
+_FENCES = ("```", "````", "~~~")
+_FENCED: dict[str, Any] = {"body": "envelope", "line_start": True, "indent": INDENT, "explicit": False}
+
+
+def _fenced(fence: str) -> tuple[Form, ...]:
+    """Return the forms of calls in a code fence, which as much of the same closes."""
+    one: dict[str, Any] = {"begins": fence[0], "tail": rf"{{ws}}{fence}", **_FENCED}
+    json = rf"{fence}json[ \t]{{0,16}}+\r?\n{{ws}}"
+    return (
+        Form(
+            head=rf"{fence}(?:tool_call|tool_code)[ \t]{{0,16}}+\r?\n{{ws}}(?=\{{)",
+            loose_heads=(_calls_otherwise(fence) + r"(?=\{)",),
+            loose_tail=_FURTHER,
+            **one,
+        ),
+        Form(
+            head=json + _FENCED_FIRST,
+            loose_heads=(json + _WRAPPED_FIRST, _json_otherwise(fence) + _FENCED_FIRST),
+            loose_tail=_FURTHER,
+            **one,
+        ),
+        _fenced_list(fence, json),
+    )
+
+
+def _json_otherwise(fence: str) -> str:
+    """Return the pattern that opens a code fence of JSON in another spelling."""
+    return rf"{fence}[ \t]{{0,4}}+(?i:json)[ \t]{{0,16}}+\r?\n{{ws}}"
+
+
+def _calls_otherwise(fence: str) -> str:
+    """Return the pattern that opens a code fence of calls in any spelling."""
+    return rf"{fence}[ \t]{{0,4}}+(?i:tool_calls?|tool_code|function_calls?)[ \t]{{0,16}}+\r?\n{{ws}}"
+
+
+def _fenced_list(fence: str, json: str, **more: Any) -> Form:
+    """Return the form of a list of calls in a code fence that the pattern `json` opens."""
+    return Form(
+        opener=rf"(?:Action:[ \t]{{0,16}}+)?{json}\[{{ws}}{_FENCED_FIRST}",
+        head=r"(?=\{)",
+        begins=f"A{fence[0]}",
+        separator=r"{ws},{ws}",
+        closer=rf"{{ws}}\]{{ws}}{fence}",
+        alone=False,
+        **_FENCED,
+        **more,
+    )
+
+
+FENCED = Dialect(
+    name="fenced",
+    title='```tool_call or ```json, then {"name": "f", "arguments": {...}}',
+    models="models that fence their calls; a fallback of many",
+    source="recorded outputs of small models",
+    forms=tuple(form for fence in _FENCES for form in _fenced(fence)),
+    variants=tuple(
+        _fenced_list(fence, other, repairs=("opener-spelling",))
+        for fence in _FENCES
+        for other in (_json_otherwise(fence), _calls_otherwise(fence))
+    ),
+    writing=Writing(
+        call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',
+        id=', "id": {quoted_id}',
+    ),
+)

@@ -1,0 +1,199 @@
+"""Rows of calls that are written as in a program: `name(...)`, or `name{...}` with bare keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callmark.dialects.idioms import ANY_NAME, BARE, BARE_CALLS, MARKED_NAME, SOURCE, calls_of, list_of, twice
+from callmark.dialects.model import Dialect, Form, Writing
+
+_BEFORE_CALL = rf"(?={ANY_NAME}{{ws}}\()"  # as Python has it
+
+
+CALL_WORD = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
+CALL = Dialect(
+    name="call",
+    title='[CALL: name({"key": "value"})] or [CALL: name(key=value)]',
+    models="any model that was taught it in the prompt",
+    source="callmark, README",
+    forms=(
+        Form(
+            head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
+            loose_heads=(
+                r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
+                r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}" + MARKED_NAME + r"{ws}\(",
+                r"\[{ws}[Cc]alling[ \t]{1,8}+tools?{ws}:{ws}{name}{ws}\(",  # as hosts show calls of the past
+                r"\[" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                "【" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                "［" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                r"\[" + CALL_WORD + r":{ws}(?P<name>[^\W\d](?:[\w./\-]|:(?=[\w.:/\-])){0,127}+):?(?P<missing>)"
+                r"{ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
+            ),
+            begins="[【［",
+            body="arguments",
+            tail=r"{ws}\]",
+            loose_tail=(
+                r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)|"
+                r"(?P<more>{ws},{ws})" + _BEFORE_CALL + r"|{ws}(?P<wrong>[;.]{ws}\]|\[/(?i:call)\])"
+            ),
+        ),
+    ),
+    variants=(
+        Form(
+            begins="C",
+            head=r"CALL{ws}:{ws}{name}{ws}\(",
+            body="arguments",
+            **BARE,
+        ),
+        *(
+            Form(  # as some hosts show calls of the past
+                begins="[",
+                head=rf"\[[Cc]alling tool={quote}{{name}}{quote}(?=[ ][^\W\d][\w.\-]{{0,127}}+={quote}|[ ]?\])",
+                body="parameters",
+                parameter=rf"[ ](?P<key>[^\W\d][\w.\-]{{0,127}}+)=(?P<text>){quote}",
+                value_end=quote,
+                tail=r"[ ]?\]",
+                repairs=("opener-spelling",),
+            )
+            for quote in ('"', "'")
+        ),
+    ),
+    writing=Writing(call="[CALL{nonce}: {name}({arguments})]", nonce="#{nonce}"),
+)
+
+
+_PRINT = r"print{ws}\({ws}" + _BEFORE_CALL
+
+
+def _bare_calls(**more: Any) -> Form:
+    """Return the form of a Python list of calls that nothing stands around."""
+    return calls_of(BARE_CALLS, r"\]", begins="[", tail=r"{ws}(?=[,\]])", separator=r",{ws}", **more)
+
+
+PYTHONIC = Dialect(
+    name="pythonic",
+    title="[f(a=1), g()] or <|tool_call_start|>[f(a=1)]<|tool_call_end|>",
+    models="Llama 4 and ToolACE; LFM2, LFM2.5, Olmo 3, Gemma 3, and at times Llama 3 and 4, with a wrapper",
+    source=SOURCE + ": pythonic, llama4_pythonic, lfm2, olmo3",
+    forms=(
+        calls_of(
+            r"<\|(?:tool_call|python)_start\|>{ws}\[{ws}" + _BEFORE_CALL,
+            r"{ws}\]{ws}<\|(?:tool_call|python)_end\|>",
+            separator=r"{ws},{ws}",
+        ),
+        calls_of(r"<function_calls>{ws}" + _BEFORE_CALL, r"</function_calls>"),
+        _bare_calls(explicit=False),
+        Form(head=r"<\|python_tag\|>{ws}(?P<name>[^\W\d]\w{0,127}+)\.call\(", body="arguments"),
+        *(
+            Form(
+                opener=r"```tool_code[ \t]{0,16}+\r?\n{ws}" + _BEFORE_CALL,
+                head=head + r"{name}{ws}\(",
+                body="arguments",
+                begins="`",
+                tail=tail,
+                closer=r"{ws}```",
+                alone=False,
+                line_start=True,
+                explicit=False,
+            )
+            for head, tail in ((_PRINT, r"{ws}\)"), (f"(?!{_PRINT})", ""))
+        ),
+    ),
+    variants=(
+        _bare_calls(**BARE),
+        list_of(
+            r"<\|tool_call_start\|>{ws}\[{ws}(?=\{)", r"{ws}\]{ws}<\|tool_call_end\|>", repairs=("neighbour-body",)
+        ),
+        calls_of(
+            r"<\|(?:tool_call|python)_start\|>{ws}" + _BEFORE_CALL,
+            r"<\|(?:tool_call|python)_end\|>",
+            repairs=("neighbour-body",),
+        ),
+        *(
+            calls_of(
+                rf"<{tag}>{{ws}}{BARE_CALLS}",
+                rf"{{ws}}\]{{ws}}</{tag}>",
+                separator=r"{ws},{ws}",
+                repairs=("neighbour-body",),
+            )
+            for tag in ("function_calls", "TOOLCALL")
+        ),
+    ),
+    tags=(
+        r"<\|tool_call_start\|>{ws}\[{ws}\]{ws}<\|tool_call_end\|>",
+        r"<\|thought_(?:start(?P<opens>)|end(?P<closes>))\|>",
+    ),
+    writing=Writing(
+        opener="<|tool_call_start|>[",
+        call="{name}({arguments})",
+        separator=", ",
+        closer="]<|tool_call_end|>",
+        pairs=True,
+    ),
+)
+
+
+GEMMA4 = Dialect(
+    name="gemma4",
+    title='<|tool_call>call:f{key:<|"|>value<|"|>}<tool_call|>',
+    models="Gemma 4",
+    source=SOURCE + ": gemma4",
+    forms=(
+        Form(
+            head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}{object}",
+            loose_heads=(
+                r"<\|tool_call>{ws}(?:(?:call)?{ws}:{ws})?{name}{ws}(?=\{)",
+                r"<\|tool_call>{ws}(?:call)?:{name}{ws}(?P<missing>)(?P<empty><tool_call\|>)",
+            ),
+            body="braces",
+            quote='<|"|>',
+            tail=r"{ws}<tool_call\|>",
+            loose_tail=(
+                r"{ws}(?P<wrong></tool_call>|<\|tool_call\|>|<\|/tool_call>)|(?={ws}<(?:\|tool_call|turn\|)>)|"
+                rf"(?P<more>{{ws}},?{{ws}}(?:call)?:)(?={ANY_NAME}{{ws}}\{{)"
+            ),
+        ),
+        Form(
+            head=r"(?:call)?:{name}{ws}(?=\{)",
+            begins="c:",
+            body="braces",
+            quote='<|"|>',
+            line_start=True,
+            explicit=False,
+        ),
+    ),
+    variants=(
+        Form(
+            head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}\(",
+            body="arguments",
+            tail=r"{ws}<tool_call\|>",
+            repairs=("neighbour-body",),
+        ),
+    ),
+    tags=(
+        r"<\|channel>thought(?P<opens>)",
+        r"<channel\|>(?P<closes>)",
+        r"<\|channel>(?:content|final|response)(?P<answers>)[ \t]{0,16}+\r?\n",
+        twice(r"<\|channel>", "[a-z]"),
+        r"<\|tool_call>{ws}<tool_call\|>",
+    ),
+    writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),
+)
+
+
+FUNCTIONGEMMA = Dialect(
+    name="functiongemma",
+    title="<start_function_call>call:f{key:<escape>value<escape>}<end_function_call>",
+    models="FunctionGemma",
+    source=SOURCE + ": functiongemma",
+    results=(r"<(?:start|end)_function_response>",),
+    forms=(
+        Form(
+            head=r"<start_function_call>{ws}call:{name}{ws}{object}",
+            body="braces",
+            quote="<escape>",
+            tail=r"{ws}<end_function_call>",
+        ),
+    ),
+    writing=Writing(call="<start_function_call>call:{name}{arguments}<end_function_call>", separator=""),
+)

@@ -1,0 +1,352 @@
+"""Rows of calls that are JSON objects of arguments, behind the tool's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callmark.dialects.fences import INDENT
+from callmark.dialects.idioms import ANY_NAME, MARKED_NAME, SOURCE, twice, without_brackets
+from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.thoughts import THOUGHT_TAGS
+
+_OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
+_CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
+MISTRAL = Dialect(
+    name="mistral",
+    title='[TOOL_CALLS]f[ARGS]{...} or [TOOL_CALLS] [{"name": "f", "arguments": {...}}]',
+    models="Mistral 7B v0.3 to Mistral Small 3.1, Magistral, Devstral",
+    source=SOURCE + ": mistral",
+    forms=(
+        Form(
+            begins="[",
+            opener=r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)",
+            head=r"(?=\{)",
+            body="envelope",
+            separator=r"{ws},{ws}",
+            closer=r"{ws}\]",
+            alone=False,
+        ),
+        Form(
+            head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}{{object}}", body="json", begins="["
+        ),
+        Form(head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}(?=\{{)", body="json", begins="["),
+    ),
+    variants=(
+        without_brackets(r"\[TOOL_CALLS\]{ws}", _OBJECT_OF_A_CALL, begins="["),
+        Form(
+            begins="[",
+            head=r"\[TOOL_CALLS\]{ws}(?:\[ARGS\]{ws})?(?=\{{ws}\")",
+            body="envelope",
+            repairs=("missing-opener", "missing-closer"),
+        ),
+        Form(
+            begins="[",
+            head=r"\[TOOL_CALLS\]{name}\((?={ws}(?:[{)]|[^\W\d]\w{0,63}+{ws}=))",
+            body="arguments",
+            repairs=("neighbour-body",),
+        ),
+    ),
+    tags=(
+        r"\[TOOL_CALLS\]\[\]",
+        twice(r"\[TOOL_CALLS\]", rf"(?:\[{{ws}}\{{|{ANY_NAME}{{ws}}(?:\[(?:ARGS|CALL_ID)\]|\{{))"),
+    ),
+    writing=Writing(form=1, call="[TOOL_CALLS]{name}{id}[ARGS]{arguments}", id="[CALL_ID]{id}", separator=""),
+)
+
+
+_DS = r"(?:▁|\\?_|[ ])"  # between the words of a token, as distilled models spell it
+_DS_CALL = rf"<｜tool{_DS}call(?:s(?:{_DS}begin)?|{_DS}begin)｜>{{ws}}"  # the first stand for the section's opener too
+_DS_SEP = rf"<｜tool{_DS}sep｜>{{ws}}"
+_DS_NEXT = rf"(?={{ws}}<｜tool{_DS}call(?:{_DS}begin|s{_DS}end)｜>)"
+DEEPSEEK = Dialect(
+    name="deepseek",
+    title="<｜tool▁call▁begin｜>f<｜tool▁sep｜>{...}<｜tool▁call▁end｜>, V3 with a json fence",
+    models="DeepSeek V3, R1 (fenced); V3.1, V3.2-Exp",
+    source=SOURCE + ": deepseek_v3, deepseek_v31",
+    forms=(
+        Form(
+            opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
+            head=r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}{object}",
+            loose_openers=(rf"<｜tool{_DS}calls{_DS}begin｜>{{ws}}(?={_DS_CALL})",),
+            loose_heads=(
+                rf"{_DS_CALL}(?={ANY_NAME}{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
+                r"(?:```(?:json)?{ws})?(?=\{)",
+                rf"{_DS_CALL}function{{ws}}{_DS_SEP}{{name}}{{ws}}{{object}}",  # whatever fence is there, or none
+                rf"{_DS_CALL}(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
+                rf"(?P<missing>)(?P<empty><｜tool{_DS}call{_DS}end｜>)",
+            ),
+            body="json",
+            tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
+            loose_tail=(
+                rf"{{ws}}(?:(?:```{{ws}})?<｜tool{_DS}call{_DS}end｜>|```{_DS_NEXT}"
+                rf"|```(?=[ \t]{{0,16}}+\r?\n{{ws}}[^ \t\r\n<]))|{_DS_NEXT}"
+            ),
+            closer=r"<｜tool▁calls▁end｜>",
+        ),
+        Form(
+            opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
+            head=(
+                r"<｜tool▁call▁begin｜>{ws}(?!function{ws}<｜tool▁sep｜>{ws}[^\W\d]){name}{ws}"
+                r"<｜tool▁sep｜>{ws}{object}"
+            ),
+            body="json",
+            tail=r"{ws}<｜tool▁call▁end｜>",
+            loose_tail=_DS_NEXT,
+            closer=r"<｜tool▁calls▁end｜>",
+        ),
+    ),
+    tags=(rf"<｜tool{_DS.replace('▁|', '', 1)}calls{_DS}end｜>", "<｜tool▁calls▁begin｜>{ws}<｜tool▁calls▁end｜>"),
+    writing=Writing(
+        form=1,
+        opener="<｜tool▁calls▁begin｜>",
+        call="<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
+        separator="",
+        closer="<｜tool▁calls▁end｜>",
+    ),
+)
+
+
+_K2_CALL = (
+    r"<\|tool_call_begin\|>{ws}(?P<id>(?:functions\.)?"
+    r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+{ws}<)[\w./\-]{1,127}+){0,3}+)"
+    r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}"
+)
+
+
+KIMI_K2 = Dialect(
+    name="kimi_k2",
+    title="<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{...}<|tool_call_end|>",
+    models="Kimi K2 to K2.7",
+    source=SOURCE + ": kimi_k2",
+    results=(r"Return of functions\.",),
+    forms=(
+        Form(
+            opener=r"<\|tool_calls?_section_begin\|>",
+            head=_K2_CALL + "{object}",
+            body="json",
+            loose_heads=(
+                _K2_CALL + r"(?P<missing>)(?P<empty><\|tool_call_end\|>)",
+                r"<\|tool_call_begin\|>{ws}(?P<id>functions\.(?P<name>[^\W\d][\w./\-]{0,127}+):[0-9]{1,9}+){ws}(?P<missing>)(?=\{)",
+            ),
+            tail=r"{ws}<\|tool_call_end\|>",
+            loose_tail=r"(?={ws}(?:<\|tool_call_begin\|>|<\|tool_calls?_section_end\|>))",
+            closer=r"<\|tool_calls?_section_end\|>",
+        ),
+    ),
+    tags=(
+        "◁(?:(?P<closes>/)|(?P<opens>))think▷",
+        THOUGHT_TAGS[0],  # `<think>`: what ends a thought of this row ends that one
+        # K2 Thinking calls out of a thought that it leaves open.
+        r"<\|tool_calls?_section_begin(?P<answers>)\|>"
+        r"(?={ws}<\|tool_call_begin\|>{ws}[\w.:/\-]{1,160}+{ws}<\|tool_call_argument_begin\|>{ws}\{)",
+    ),
+    writing=Writing(
+        opener="<|tool_calls_section_begin|>",
+        call="<|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
+        separator="",
+        closer="<|tool_calls_section_end|>",
+        id="{id}",
+        default_id="functions.{name}:{index}",
+    ),
+)
+
+
+APERTUS = Dialect(
+    name="apertus",
+    title='<|tools_prefix|>[{"f": {...}}]<|tools_suffix|>',
+    models="Apertus",
+    source=SOURCE + ": apertus, apertus2509",
+    forms=(
+        Form(
+            opener=r"<\|tools_prefix\|>{ws}\[{ws}(?=\{)",
+            head=r"\{{ws}\"{name}\"{ws}:{ws}(?=\{)",
+            loose_heads=(
+                r"\{{ws}'{name}'{ws}:{ws}(?=\{)",  # as Python writes it
+                r"\{{ws}\"{name}\"{ws}:{ws}(?P<told>)(?=\"{ws}\{)",  # the arguments as a string
+            ),
+            body="json",
+            separator=r"{ws},{ws}",
+            tail=r"{ws}\}",
+            closer=r"{ws}\]{ws}<\|tools_suffix\|>",
+            alone=False,
+        ),
+    ),
+    tags=(
+        r"<\|inner_prefix(?P<opens>)\|>",
+        r"<\|inner_suffix(?P<closes>)\|>",
+        r"<\|tools_prefix\|>{ws}\[{ws}\]{ws}<\|tools_suffix\|>",
+    ),
+    writing=Writing(
+        opener="<|tools_prefix|>[",
+        call='{"{name}": {arguments}}',
+        separator=", ",
+        closer="]<|tools_suffix|>",
+    ),
+)
+
+
+SOLAR_OPEN = Dialect(
+    name="solar_open",
+    title="<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{...}<|tool_call:end|>",
+    models="Solar Open 100B",
+    source="its chat template",
+    forms=(
+        Form(
+            opener=r"<\|tool_calls\|>{ws}(?=<\|tool_call:begin\|>)",
+            head=(
+                r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
+                r"<\|tool_call:args\|>{ws}{object}"
+            ),
+            body="json",
+            loose_heads=(
+                r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
+                r"<\|tool_call:args\|>{ws}(?P<missing>)(?P<empty><\|tool_call:end\|>)",
+            ),
+            tail=r"{ws}<\|tool_call:end\|>",
+            loose_tail=r"(?={ws}<\|calls\|>)",
+            closer=r"<\|calls\|>",
+        ),
+    ),
+    tags=(
+        r"<\|begin\|>assistant{ws}(?:<\|think(?P<opens>)\|>|(?=<\|(?:content|tool_calls)\|>))",
+        r"<\|think(?P<opens>)\|>",
+        r"<\|end(?P<closes>)\|>",
+        r"<\|content\|>",
+    ),
+    writing=Writing(
+        opener="<|tool_calls|>",
+        call="<|tool_call:begin|>{id}<|tool_call:name|>{name}<|tool_call:args|>{arguments}<|tool_call:end|>",
+        separator="",
+        closer="<|calls|>",
+        id="{id}",
+        default_id="{name}:{index}",
+    ),
+)
+
+
+TOOL_USE = Dialect(
+    name="tool_use",
+    title='<tool_use><name>f</name><arguments>{...}</arguments></tool_use>',
+    models="any model that Cherry Studio prompts",
+    source="the prompt of @cherrystudio/ai-core 2.0",
+    results=(r"</?tool_use_result>",),
+    forms=(
+        Form(
+            head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+            body="json",
+            loose_heads=(
+                r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?P<missing>)"
+                r"(?P<empty></arguments>{ws}</tool_use>)",
+            ),
+            tail=r"{ws}</arguments>{ws}</tool_use>",
+        ),
+    ),
+    writing=Writing(
+        call="<tool_use>\n  <name>{name}</name>\n  <arguments>{arguments}</arguments>\n</tool_use>",
+    ),
+)
+
+
+QWEN_AGENT = Dialect(
+    name="qwen_agent",
+    title="✿FUNCTION✿: f, and on the next line ✿ARGS✿: {...}",
+    models="Qwen2 and Qwen2.5 with the prompts of Qwen-Agent or ms-swift",
+    source="Qwen-Agent 0.0.34 and ms-swift 4.6, behaviour only",
+    results=("✿RESULT✿",),
+    forms=(
+        Form(
+            begins="✿",
+            head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}{object}",
+            loose_heads=(
+                r"✿FUNCTION✿{ws}(?P<wide>[:：]){ws}{name}{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
+                r"✿FUNCTION✿{ws}[:：]{ws}" + MARKED_NAME + r"{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
+            ),
+            body="json",
+        ),
+    ),
+    variants=(
+        Form(
+            begins="✿",
+            head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}```",
+            repairs=("fenced-body",),
+        ),
+    ),
+    tags=(r"✿RETURN✿{ws}[:：]",),
+    writing=Writing(call="✿FUNCTION✿: {name}\n✿ARGS✿: {arguments}"),
+)
+
+
+FUNCTIONARY = Dialect(
+    name="functionary",
+    title="<|recipient|>f, and on the next line <|content|>{...}",
+    models="Functionary 2, and 3 without its tokens",
+    source="the parsers `functionary` of vllm-mlx 0.6 and Rapid-MLX 0.16, and node-llama-cpp 3.22",
+    forms=(
+        Form(
+            head=(
+                r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!(?:all|user)[ \t\r\n<])"  # these are no tools
+                r"{name}{ws}<\|content\|>{ws}{object}"
+            ),
+            body="json",
+        ),
+        Form(
+            begins=">",
+            head=r">>>(?!(?:all|user)[ \t\r\n]){name}\r?\n(?=\{)",
+            body="json",
+            line_start=True,
+            explicit=False,
+        ),
+    ),
+    tags=(r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}all{ws}<\|content\|>", r"<\|stop\|>"),
+    writing=Writing(call="<|from|>assistant\n<|recipient|>{name}\n<|content|>{arguments}"),
+)
+
+
+_COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
+_STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
+REACT = Dialect(
+    name="react",
+    title="Action: f, and on the next line Action Input: {...}",
+    models="models with ReAct prompts",
+    source="the ReAct prompt as LangChain and Qwen write it",
+    results=(r"Observation[ ]?[:：]",),
+    forms=(
+        Form(
+            begins="Aa*",
+            head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+            loose_heads=(
+                *(
+                    rf"{stars}{word}{colon}[ \t]{{0,16}}+`?{{name}}`?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
+                    rf"[ \t]{{0,16}}+{stars}(?i:action input){colon}{{ws}}(?=\{{)"
+                    for stars, word, colon in (
+                        ("", "Action", _COLON),
+                        ("", "action", _COLON),
+                        (r"\*\*", "(?i:action)", rf"(?:{_COLON}\*\*|\*\*{_COLON})"),
+                    )
+                ),
+                # For what is no object: a model that needs no tool may say so, or leave the line empty.
+                r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"
+                r"[ \t]{0,16}+Action Input:[ \t]{0,16}+{object}",
+                r"Action:[ \t]{0,16}+" + MARKED_NAME + r"[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+            ),
+            body="json",
+            **_STEP,
+        ),
+    ),
+    variants=tuple(
+        Form(
+            begins="A",
+            head=(
+                r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}" + fence + r"(?=\{)"
+            ),
+            body="json",
+            tail=rf"{{ws}}{closing}",
+            repairs=("fenced-body",),
+            **_STEP,
+        )
+        for fence, closing in ((r"```(?:json)?[ \t]{0,16}+\r?\n{ws}", "```"), ("`", "`"))
+    ),
+    writing=Writing(call="Action: {name}\nAction Input: {arguments}"),
+)

@@ -1,0 +1,218 @@
+"""Rows of calls with a tag for each argument: names and keys stand between tags of their own, as values do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callmark.dialects.idioms import ANY_NAME, EMPTY, KEY, SOURCE, TYPE, list_of, twice, unclosed
+from callmark.dialects.model import Dialect, Form, Writing
+
+
+def _keyed(prefix: str = "", argument: str = "arg") -> Form:
+    """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names.
+
+    What says `argument` in another way has a call without any from GLM's.
+    """
+    call, key, value = f"{prefix}tool_call>", f"{prefix}{argument}_key>", f"{prefix}{argument}_value>"
+    named = r"[^<>\r\n]{1,256}+"
+    empty = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
+    # The end of the call, and the next one.
+    again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
+    return Form(
+        head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{empty})",
+        body="parameters",
+        parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
+        loose_parameters=(
+            rf"{{ws}}<{key}{{ws}}{KEY}{{ws}}</{key}{{ws}}<{value}",
+            # On one line, and without any opener in it: a call behind a key is no value.
+            rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,232}}+</{value})",
+            rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
+        ),
+        value_end=f"</{value}",
+        unclosed=(
+            rf"\r?\n(?=<{key}{named}</{key}{{ws}}<{value})|<(?={key}{named}</{key}{{ws}}<{value})|"
+            rf"\r?\n(?=<{again})|<(?={again})"
+        ),
+        # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
+        nested=rf"<{call}{{ws}}{ANY_NAME}(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
+        tail=rf"{{ws}}</{call}",
+    )
+
+
+GLM = Dialect(
+    name="glm",
+    title="<tool_call>f<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>",
+    models="GLM-4.5 to GLM-5, Ling-3; LongCat and Xing4.0 with tags of other names",
+    source=SOURCE + ": glm45, glm47; ms-swift 4.6",
+    forms=(
+        _keyed(),
+        _keyed("longcat_"),
+        _keyed(argument="param"),
+    ),
+    variants=(
+        Form(
+            head=r"<tool_call>{ws}{name}{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}</tool_call>",
+            repairs=("neighbour-body",),
+            salvage=True,
+        ),
+    ),
+    tags=(
+        r"<\|(?:begin|end)_of_box\|>",
+        r"<\|role_end\|>",
+        EMPTY,
+        twice("<tool_call>", ANY_NAME + r"(?:{ws}<(?:arg|param)_key>|[\r\n]{0,2}+</tool_call>)"),
+    ),
+    writing=Writing(
+        call="<tool_call>{name}\n{arguments}</tool_call>",
+        parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
+    ),
+)
+
+
+_SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
+_IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
+_HUNYUAN_SECTION: dict[str, Any] = {
+    "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
+    "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
+}
+HUNYUAN = Dialect(
+    name="hunyuan",
+    title="<tool_calls><tool_call>f<tool_sep><arg_key>key</arg_key><arg_value>value</arg_value></tool_call></tool_calls>",
+    models="Hunyuan HY3 and HY4; IQuest-Q1, K2-Horizon with tags of their own",
+    source=SOURCE + ": hy_v3, hy_v4, iquest_q1, k2_horizon",
+    forms=(
+        list_of(
+            rf"(?:<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}})?<ifm\|tool_call>{{ws}}\[{{ws}}(?=\{{)",
+            r"{ws}\]{ws}</ifm\|tool_call>(?:{ws}</ifm\|tool_calls>)?",
+        ),
+        Form(
+            **_HUNYUAN_SECTION,
+            head=(
+                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
+                rf"(?={{ws}}<(?:ifm\|)?arg_key{_SFX}>|[\r\n]{{0,2}}+</(?:iquest_tool_call|{_IFM})>)"
+            ),
+            body="parameters",
+            parameter=(
+                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                rf"(?:<ifm\|arg_type>{TYPE}"
+                rf"</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
+            ),
+            loose_parameters=(
+                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{ws}}{KEY}{{ws}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                rf"<(?:ifm\|)?arg_value{_SFX}>",
+            ),
+            value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
+            unclosed=unclosed(
+                rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>",
+                rf"(?:ifm\|arg_key|arg_key){_SFX}>",
+                rf"/(?:ifm\|)?arg_value{_SFX}>",
+                rf"/(?:iquest_tool_call|{_IFM})>",
+                rf"/(?:ifm\|)?tool_calls{_SFX}>|(?:iquest_tool_call|{_IFM})>",
+            ),
+            nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{ANY_NAME}(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
+            tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
+            loose_heads=(
+                rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)"
+                rf"(?=<end_of_tool_call{_SFX}>)",
+            ),
+            loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)",
+        ),
+        Form(
+            **_HUNYUAN_SECTION,
+            head=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}{{ws}}<tool_sep{_SFX}>{{ws}}{{object}}",
+            body="json",
+            tail=rf"{{ws}}<(?:/(?:iquest_tool_call|{_IFM})|end_of_tool_call{_SFX})>",
+            loose_tail=rf"{{ws}}(?P<wrong></?arg_value{_SFX}>{{ws}}<end_of_tool_call{_SFX}>)",
+        ),
+        Form(
+            **_HUNYUAN_SECTION,
+            head=r"<ifm\|tool_call>{ws}(?=\{)",
+            body="envelope",
+            tail=r"{ws}</ifm\|tool_call>",
+        ),
+    ),
+    variants=(
+        Form(  # as ms-swift asks for it
+            head=r"<tool_call>{ws}{name}{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}```{ws}</tool_call>",
+            repairs=("fenced-body",),
+            salvage=True,
+        ),
+    ),
+    tags=(
+        r"<(?:(?P<closes>/)|(?P<opens>))ifm\|think(?:_[a-z]{1,16}+)?>",
+        r"<(?:(?P<closes>/)|(?P<opens>))think:[0-9A-Za-z]{1,16}+>",
+    ),
+    writing=Writing(
+        form=1,
+        opener="<tool_calls>\n",
+        call="<tool_call>{name}<tool_sep>\n{arguments}</tool_call>",
+        parameter="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
+        closer="\n</tool_calls>",
+    ),
+)
+
+
+SOLAR_OPEN2 = Dialect(
+    name="solar_open2",
+    title="<|tool_call:start|>f<|tool_arg:start|>key<|tool_arg:value|>value<|tool_arg:end|><|tool_call:end|>",
+    models="Solar Open2",
+    source=SOURCE + ": solar_open2",
+    forms=(
+        Form(
+            head=r"<\|tool_call:start\|>{ws}{name}(?={ws}<\|tool_(?:arg:start|call:end)\|>)",
+            body="parameters",
+            parameter=r"{ws}<\|tool_arg:start\|>{key}<\|tool_arg:value\|>",
+            loose_parameters=(rf"{{ws}}<\|tool_arg:start\|>{{ws}}{KEY}{{ws}}<\|tool_arg:value\|>",),
+            value_end=r"<\|tool_arg:end\|>",
+            unclosed=r"<\|tool_arg:start\|>[^<>\r\n]{1,256}+<\|tool_arg:value\|>",
+            tail=r"{ws}<\|tool_call:end\|>",
+        ),
+    ),
+    tags=(r"<\|think:(?:start(?P<opens>)|end(?P<closes>))\|>",),
+    writing=Writing(
+        call="<|tool_call:start|>{name}\n{arguments}<|tool_call:end|>",
+        parameter="<|tool_arg:start|>{key}<|tool_arg:value|>{value}<|tool_arg:end|>",
+        separator="",
+    ),
+)
+
+
+_NUMBER = r"(?:[ ](?:id|index)=[\"'][\w.:\-]{1,64}+[\"'])?"
+TOOLIFY = Dialect(
+    name="toolify",
+    title="<function_call><tool>f</tool><args_json><![CDATA[{...}]]></args_json></function_call>",
+    models="any model that Toolify or Luker prompts",
+    source="Toolify and Luker, behaviour only",
+    forms=(
+        Form(
+            opener=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
+            loose_openers=(r"<function_calls>{ws}(?=<function_call[ ]i)",),
+            head=r"<function_call>{ws}<tool>{ws}{name}{ws}</tool>",
+            loose_heads=(
+                rf"<function_call{_NUMBER}>{{ws}}<tool>{{ws}}<!\[CDATA\[{{ws}}{{name}}{{ws}}\]\]>{{ws}}</tool>",
+                rf"<function_call{_NUMBER}>{{ws}}<tool>{{ws}}{{name}}{{ws}}</tool>",
+            ),
+            body="parameters",
+            parameter=r"{ws}<args_json>",
+            value_end="</args_json>",
+            nested=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
+            unclosed="</function_call>",
+            encoding="xml",
+            tail=r"{ws}</function_call>",
+            loose_tail=r"(?={ws}(?:</function_calls>|(?P<next><function_call[ >])))",
+            closer=r"</function_calls>",
+        ),
+    ),
+    writing=Writing(
+        opener="<function_calls>\n",
+        call=(
+            "<function_call>\n<tool>{name}</tool>\n<args_json><![CDATA[{arguments}]]></args_json>\n</function_call>"
+        ),
+        closer="\n</function_calls>",
+    ),
+)
