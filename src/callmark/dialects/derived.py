@@ -40,6 +40,23 @@ def behind_values(form: Form) -> tuple[str, ...]:
     return (form.parameter, *filter(None, [form.member]), form.tail, *outer)
 
 
+def value_ends(form: Form) -> list[str]:
+    """Return the patterns of what ends a value of `parameters`: `value_end` where structure follows (group `end`), or
+    what tolerant reading takes for that (group `ended`), and the end in another spelling (group `respelled`).
+    """
+    stop = anonymous(form.value_end)
+    loose = [anonymous(text) for text in (*form.loose_parameters, tolerated_tail(form)) if text]
+    ends = [f"(?P<end>{stop}{structure(form)})"]
+    if loose:
+        ends.append(f"(?P<ended>{stop}(?={'|'.join(loose)}))")
+    tolerated = tolerated_end(form)
+    if tolerated:
+        behind = "|".join([*map(anonymous, behind_values(form)), *loose])
+        other = f"</(?!{stop[2:]}){tolerated[2:]}"  # else one of the others; it begins with a literal
+        ends.append(f"(?P<respelled>{other}(?={behind}))")
+    return ends
+
+
 def tolerated_heads(form: Form) -> tuple[str, ...]:
     """Return the patterns of all heads that tolerant reading takes beside `head`: the loose ones, and (group `told`)
     that of a body which was written as a JSON string as a whole, or (group `null`) of none where a tail follows: else

@@ -209,16 +209,9 @@ def _without_tags(text: str) -> str:
 
 
 def _stop(form: Form) -> re.Pattern[str]:
-    """Return what ends a raw value, or breaks it: as reading puts it together."""
-    others = [anonymous(pattern) for pattern in (derived.breaks_values(form), form.unclosed) if pattern]
-    loose = [anonymous(pattern) for pattern in (*form.loose_parameters, derived.tolerated_tail(form)) if pattern]
-    if loose:  # reading takes these for the end as well, in whatever tolerance
-        others.insert(0, f"{anonymous(form.value_end)}(?={'|'.join(loose)})")
-    tolerated = derived.tolerated_end(form)
-    if tolerated:
-        behind = "|".join([*map(anonymous, derived.behind_values(form)), *loose])
-        others.append(f"{tolerated}(?={behind})")
-    return re.compile("|".join([f"(?P<end>{anonymous(form.value_end)}{derived.structure(form)})", *others]))
+    """Return what ends a raw value, or breaks it."""
+    breaks = [anonymous(pattern) for pattern in (derived.breaks_values(form), form.unclosed) if pattern]
+    return re.compile("|".join([*derived.value_ends(form), *breaks]))
 
 
 def _ways(value: Any, types: Types, key: str) -> list[str]:

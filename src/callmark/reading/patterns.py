@@ -211,7 +211,6 @@ class Stop:
         self._any = AnyOf(alternatives)
         self._which = Pattern("|".join(alternatives))
         self.waits: Final = _waits(Pattern("|".join(alternatives[:-1])), self._which)
-        self.text: Final = self._which.text
         self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
         self.may_begin: Final = Remembered(self._may_begin).__getitem__
 
@@ -341,15 +340,7 @@ class ValuePatterns:
         self.inner = Pattern(f"{ended}|{parameter}")
         self.members = Pattern(f"{ended}|{expand(form.member)}") if form.member else self.inner
         self.holds = bool(form.member)
-        loose = [expand(text) for text in (*form.loose_parameters, derived.tolerated_tail(form)) if text]
-        ends = [f"(?P<end>{stop}{derived.structure(form)})"]
-        if loose:
-            ends.append(f"(?P<ended>{stop}(?={'|'.join(map(anonymous, loose))}))")
-        tolerated = derived.tolerated_end(form)
-        if tolerated:
-            behind = "|".join(map(anonymous, [*derived.behind_values(form), *loose]))
-            other = f"</(?!{stop[2:]}){tolerated[2:]}"  # else one of the others; it begins with a literal
-            ends.append(f"(?P<respelled>{other}(?={behind}))")
+        ends = derived.value_ends(form)
         wrong = [text for text in (form.loose_value_end, "" if self.whole else derived.misspelt_end(form)) if text]
         if wrong:
             ends.append(f"(?P<wrong>{'|'.join(map(anonymous, wrong))})")
@@ -482,7 +473,7 @@ class Section:
         refused = "".join(f"|{anonymous(other.text)}" for head in self.heads for other in head.refused)
         self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}{refused}))")
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
-        ways = [f"(?P<next>{between}(?={others}))"] if others else ["(?P<next>(?!))"]
+        ways = [f"(?P<next>{between}(?={others}))"] if others else []
         ends_itself = not first.tail and first.body != "parameters"
         line = between if self.separated else rf"[ \t]{{0,16}}+\r?\n{blanks}"
         brackets = r"[)}\]]{1,8}"
@@ -493,11 +484,11 @@ class Section:
             other_list = rf"|{blanks}\]{blanks},?{blanks}\[{blanks}" if listed else ""
             ways += [
                 f"(?P<closer>{extra}{blanks}(?:{closer}){unlisted})",
-                f"(?P<joined>{blanks}(?:;{blanks})?(?={heads}))" if self.separated else "(?P<joined>(?!))",
+                *([f"(?P<joined>{blanks}(?:;{blanks})?(?={heads}))"] if self.separated else []),
                 f"(?P<doubled>{twice}(?={heads}))|(?P<closed>(?:{brackets}{line}{other_list})(?={heads}))",
             ]
         else:
-            ways += ["(?P<closer>(?!))", "(?P<joined>(?!))"]
+            ways.append("(?P<closer>(?!))")
         self.loose = Pattern("|".join(ways))
         another = f"{between}(?={heads})"
         self.between = another if self.separated else ""
