@@ -79,8 +79,7 @@ class ArgumentsReader(ValueReader):
     @classmethod
     def behind_key(
         cls, form: Form, start: int, key: str, frames: Sequence[str], state: int, *, sound: int, depth_limit: int,
-        parameters: Parameters | None = None, quote: str = "", is_key: bool = False, opened: str = "",
-        others: tuple[Dialect, ...] = (),
+        parameters: Parameters | None, quote: str, is_key: bool, opened: str, others: tuple[Dialect, ...],
     ) -> Self:
         """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of `key`.
 

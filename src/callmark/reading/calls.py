@@ -7,7 +7,6 @@ was not decided about, and where reading is in it.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted
 from operator import attrgetter
@@ -37,7 +36,7 @@ from callmark.reading.diagnosis import explain, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.objects import ObjectReader, last_token
-from callmark.reading.options import NOTICES, Limits, Remark
+from callmark.reading.options import NOTICES, Limits, Remark, Tolerance
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import Pattern
@@ -79,15 +78,17 @@ class CallReading:
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error", "_events",
         "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_missed", "_mode",
-        "_name", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end",
-        "_salvages", "_search", "_section", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
+        "_name", "_opener", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end",
+        "_salvages", "_search", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
         "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
+    def __init__(
+        self, plan: Plan, tolerance: Tolerance, tools: dict[str, Parameters] | None, limits: Limits
+    ) -> None:
         self._plan = plan
-        self._tolerant = tolerant
-        self._salvages = False
+        self._tolerant = tolerance != "strict"
+        self._salvages = tolerance == "salvage"
         self._tools = tools
         self._limits = limits
         self._search = Search(plan)
@@ -107,7 +108,7 @@ class CallReading:
         self._calls = 0
         self._explained = 0
         self._limit_told = False
-        self._section: Entry | None = None
+        self._opener: Entry | None = None  # the entry whose section is read
         self._stray: Stray | None = None  # what is dropped that stands directly behind a call which has ended
         self._sole = ""  # the run of the fence whose only content must be the call that is read
         self._sole_events: list[Event] = []
@@ -119,7 +120,7 @@ class CallReading:
         self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character
         self._body = 0  # position of its arguments' first character
-        self._room_end = sys.maxsize  # position that they must not go beyond
+        self._room_end = 0  # position that they must not go beyond
         self._pieces = Pieces()  # its text up to the buffer
         self._recent = self._pieces.recent
         self._json: Pieces | None = None  # its arguments as JSON, up to what was emitted; None where that is their text
@@ -413,25 +414,25 @@ class CallReading:
         self._complete(reader, end)
         return True
 
-    def _marker_begins(self, at: int, final: bool) -> bool | None:
+    def _marker_begins(self, at: int) -> bool | None:
         """Return whether a marker begins at index `at`, None if more text must tell; what stands before is done."""
         buffer, search = self._buffer, self._search
-        if not final and search.next_cut(buffer, at) == at:
+        if not self._finished and search.next_cut(buffer, at) == at:
             return None
         if search.next_entry(buffer, at) != at:
             return False
-        matched = search.entry_at(buffer, at, final=final)
+        matched = search.entry_at(buffer, at, final=self._finished)
         return None if matched is None else matched[0].kind != "tag"
 
     def _end_otherwise(self, reader: Reader, due: str) -> bool:
         """Read an ending that is not as the dialect wants it, `due` being the brackets that are open; or break."""
         buffer, at, base = self._buffer, self._at, self._base
-        section = self._section.section if self._section is not None else None
+        section = self._opener.section if self._opener is not None else None
         inside = isinstance(reader, ValueReader) and reader.status == DEAD and reader.inside
         complete = isinstance(reader, EnvelopeReader) and reader.complete
         ways = endings(self._entry.form, section, due, inside, self._finished, complete)
         ending = ways.ending(buffer, at, base)
-        begins = ending is not None and ending.tag >= 0 and self._marker_begins(ending.tag, self._finished)
+        begins = ending is not None and ending.tag >= 0 and self._marker_begins(ending.tag)
         if begins:
             ending = Ending(at, (Repair("missing-closer", Span(base + at, base + at)),), more=False)
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
@@ -452,7 +453,8 @@ class CallReading:
         if ending.more:
             if self._calls >= self._limits.calls:
                 place = base + ending.stop
-                self._events += [Notice(Span(place, place + 1), *told) for told in [self._over_limit()] if told]
+                if told := self._over_limit():
+                    self._events.append(Notice(Span(place, place + 1), *told))
                 return True
             entry = further(self._entry)
             found = entry.pattern.match(buffer, ending.stop)
@@ -559,7 +561,7 @@ class CallReading:
         """Go on behind a call at index `end`."""
         self._reader = None
         self._at = end
-        self._mode = IN_SECTION if self._section else IN_SOLE if self._sole else IN_TEXT
+        self._mode = IN_SECTION if self._opener else IN_SOLE if self._sole else IN_TEXT
 
     def _so_far(self) -> str:
         """Return the text of the call up to where it was read."""
@@ -589,8 +591,8 @@ class CallReading:
             self._events.append(Text(Span(base + start, base + stop), text, self._channel))
             self._shown = stop
 
-    def _break(self, code: str, expected: str, sound: int, error: int = -1) -> None:
-        """The marker can no longer be one, because of what stands at position `error`, by default here.
+    def _break(self, code: str, expected: str, sound: int, error: int) -> None:
+        """The marker can no longer be one, because of what stands at position `error`, here for -1.
 
         Go back to where the last token began, and look where to go on.
         """

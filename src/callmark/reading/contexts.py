@@ -3,7 +3,8 @@
 The rules are CommonMark's, without looking ahead, because what was read must not wait for what comes: those of fences
 and quotes stand in `dialects.fences`; and a run of backticks opens inline code, which the next run of the same length
 closes, or the end of the line: a stray backtick hides nothing on later lines. A CR ends a line as a LF does, and CRLF
-so ends an empty one besides, which changes nothing: no CR need wait for the LF that may follow.
+so ends an empty one besides, which changes nothing: no CR need wait for the LF that may follow. Tags of HTML that make
+code are found by who looks for markers, who hands them over.
 
 The answer is wanted only where a marker may begin, so text is kept as it comes (up to BATCH characters) and read in
 one go when somebody asks. Every character is read once.
@@ -34,26 +35,33 @@ BATCH: Final = 1024
 _LINE_BLANKS: Final = " \t\n"
 _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
 _LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
+_CODE_REACH: Final = {"code": 256, "pre": 4096}
+"""Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
 _ANEW: Final = "\n"  # what no line holds: a call stands before, behind which another may begin as a line does
 
 
 class Contexts:
     """Tracks the context of the place that was reached: hand over what was read, and ask `here`.
 
-    kept   text that was passed over and not read; who is in a hurry appends short pieces himself, and calls `read`
+    kept     text that was passed over and not read; who is in a hurry appends short pieces himself, and calls `read`
+    quoted   tags of code in HTML that are open, and `quoted_end`, the position up to which they count: see `quote`
     """
 
-    __slots__ = ("_code", "_fence", "_indent", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "kept")
+    __slots__ = (
+        "_code", "_fence", "_indent", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "kept", "quoted",
+        "quoted_end",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.kept: list[str] = []
         self._kept_size = 0
+        self.quoted_end = 0
         self.reset()
 
     def reset(self) -> None:
         """Forget everything: a new line begins, outside of every context."""
         self.kept.clear()
-        self._kept_size = 0
+        self._kept_size = self.quoted = 0
         self._special = False  # whether the short way of `look` must not be taken
         self._fence = ""  # the run that opened the fence we are in
         self._indent = 0  # the column at which that run stands
@@ -137,6 +145,16 @@ class Contexts:
             line = line[1:]
             indent = max(indent, BEHIND_CALL)
         return len(line) <= indent and not line.strip(" ")
+
+    def quote(self, place: int, tag: str, *, opens: bool) -> None:
+        """A tag of HTML before position `place` opens or closes code: what it opens has an end, as it may stay open."""
+        if place >= self.quoted_end:
+            self.quoted = self.quoted_end = 0
+        self.quoted = max(0, self.quoted + (1 if opens else -1))
+        if opens:
+            self.quoted_end = max(self.quoted_end, place + _CODE_REACH[tag.lower()])
+        elif not self.quoted:
+            self.quoted_end = 0
 
     @property
     def sole_fence(self) -> str:

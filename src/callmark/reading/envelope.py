@@ -291,9 +291,7 @@ class EnvelopeReader(ValueReader):
     # Strings and words: names and ids, and arguments that are written as a string.
 
     def _choose_sink(self, at: int, base: int) -> bool:
-        if self._stack[-1] not in "EF":
-            return super()._choose_sink(at, base)
-        if self._aside is not None:
+        if self._stack[-1] not in "EF" or self._aside is not None:
             return super()._choose_sink(at, base)
         self._sink = None
         if self._is_key or self._role != "arguments":

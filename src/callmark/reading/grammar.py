@@ -386,8 +386,8 @@ class _Reading:
 
     def _argument_list(self, node: Node) -> tuple[JsonValue, tuple[JsonValue, ...]]:
         """Return what stands between parentheses: one JSON value, or pairs and the positional values before them."""
-        pairs = [self.value(child) for child in node.children if _is(child, "pair")]
-        positional = [child for child in node.children if not _is(child, "pair")]
+        pairs = [self.value(child) for child in node.children if _is_pair(child)]
+        positional = [child for child in node.children if not _is_pair(child)]
         if len(positional) == 1 and not pairs and _is_value(positional[0]):
             return self.value(positional[0]), ()
         return self.mapping(pairs), tuple(self.value(child) for child in positional)
@@ -527,8 +527,8 @@ def _kind(terminal: str) -> str:
     return first if first in ("KEY", "VALUE", "NAME", "TEXT") else terminal
 
 
-def _is(node: Node | Token, kind: str) -> bool:
-    return kind == (node.type if isinstance(node, str) else node.data)
+def _is_pair(node: Node | Token) -> bool:
+    return not isinstance(node, str) and node.data == "pair"
 
 
 def _is_value(node: Node | Token) -> bool:

@@ -25,7 +25,7 @@ _TOKEN_HOLD: Final = 64  # characters of a comma with blanks, or of a word, that
 _BLANKS: Final = " \t\r\n"
 _ASCII: Final = [chr(code) for code in range(0x20, 0x80) if chr(code) not in '"\\']
 _WORD_RUN: Final = re.compile(r"[0-9A-Za-z+\-._]++")
-_SCALAR: Final = re.compile(  # an integer of SMALL digits is read by either way, so both must know it
+_SCALAR: Final = re.compile(  # an integer of up to _LOOP_LENGTH digits is read by either way, so both must know it
     rf"-?(?:0|[1-9][0-9]{{0,{_LOOP_LENGTH - 1}}})(?:\.[0-9]{{1,17}})?(?:[eE][+-]?[0-9]{{1,2}})?|true|false|null"
 )
 _STRINGS: Final = re.compile(r'(?:[^"]++|("(?:[^"\\]++|\\.)*+"))*+', re.DOTALL)
@@ -103,14 +103,14 @@ def _add_string(row: _Row, after: _Row) -> _Row:
 
 
 def _add_integer(row: _Row, after: _Row) -> None:
-    zero: _Row = {**after, "": _OPEN}
-    digits: _Row = {**after, "": _OPEN}
+    zero: _Row = {**after, "": _INTEGER}
+    digits: _Row = {**after, "": _INTEGER}
     digits.update(dict.fromkeys("0123456789", digits))
     row["0"] = zero
     row.update(dict.fromkeys("123456789", digits))
 
 
-_OPEN: Final = _Meaning(_IN_INTEGER)
+_INTEGER: Final = _Meaning(_IN_INTEGER)
 
 
 def _rows() -> tuple[_Row, _Row, dict[str, _Row]]:

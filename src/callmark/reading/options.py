@@ -83,5 +83,3 @@ def checked_policies(contexts: Mapping[str, str]) -> Mapping[str, str]:
         if policy not in _POLICIES[name]:
             raise UsageError(f"contexts.{name}: expected one of {', '.join(_POLICIES[name])}, found {policy!r}")
     return dict(contexts)
-
-

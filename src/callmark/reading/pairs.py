@@ -3,8 +3,8 @@
 One pattern reads what leads from one value to the next: the closing quote, the comma, the next key and its equals sign.
 So every token that comes out is certain, for strict and for tolerant reading alike, and no repair is ever needed. For
 anything else (a positional value, an escape that is none, a tuple) the reader is STUCK in front of it, and
-`values.ValueReader` goes on from there, as behind `objects.ObjectReader`. In a container a comma is taken with what
-begins behind it, as one too many is dropped.
+`arguments.ArgumentsReader` goes on from there, as behind `objects.ObjectReader`. In a container a comma is taken with
+what begins behind it, as one too many is dropped.
 """
 
 from __future__ import annotations

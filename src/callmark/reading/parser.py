@@ -9,7 +9,6 @@ of a call) and the text of the call that it is in; nothing that was emitted is e
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -65,14 +64,11 @@ from callmark.reading.values import ValueReader
 _IN_MARKER: Final = (IN_CALL, IN_TAIL, IN_BROKEN)
 _WAYS: Final = {"opens": open_thought, "closes": close_thought, "answers": end_thoughts}
 """What a tag does with thoughts, by its group."""
-_CODE_REACH: Final = {"code": 256, "pre": 4096}
-"""Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
 # What each chunk makes is looked up once: a name that the compiled engine imports costs it a look-up each time.
 _text: Final = Text
 _delta: Final = ArgumentsDelta
 _span: Final = Span
 _BLANKS: Final = " \t\r\n"
-_FAR: Final = sys.maxsize
 _CLOSE_LOOK: Final = 256  # characters: up to here a chunk is looked at place by place, cheaper for a few places
 
 
@@ -108,8 +104,6 @@ class Parser(SectionReading):
         "_nonce",
         "_other_sign",
         "_policies",
-        "_quoted",
-        "_quoted_end",
         "_sign",
         "_text_start",
         "_thought_start",
@@ -129,23 +123,20 @@ class Parser(SectionReading):
     ) -> None:
         if tolerance not in ("strict", "lenient", "salvage"):
             raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
-        tolerant = tolerance != "strict"
         if nonce is not None:
             check_nonce(nonce)
         if type(starts_in_reasoning) is not bool:
             raise UsageError(f"starts_in_reasoning: expected True or False, found {starts_in_reasoning!r:.80}")
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
-        super().__init__(plan(dialects, tolerance), tolerant, known_tools(tools), bounds)
+        super().__init__(plan(dialects, tolerance), tolerance, known_tools(tools), bounds)
         self._policies: Mapping[str, str] = {} if contexts is None else checked_policies(contexts)
         self._nonce = nonce
-        self._salvages = tolerance == "salvage"
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
         self._thoughts: Thoughts = {}
         if starts_in_reasoning:
             open_thought(self._thoughts, PROMPT)
             self._channel = "reasoning"
         self._mentioned = 0  # tags in code that stands in a thought: see `mention`
-        self._quoted = self._quoted_end = 0  # open tags of code in HTML, and the position up to which they count
         self._left: Context | None = None  # the context of an opener that was left as text; the position behind it
         self._left_place = -1
         self._text_start = 0  # position behind a mark of the byte order
@@ -236,7 +227,7 @@ class Parser(SectionReading):
                     chunk = chunk[:stop]
                 else:
                     self._buffer = ""
-                    self._stops, self._room_end = plan.any, _FAR
+                    self._stops = plan.any
                 self._base = end = base + len(chunk)
                 self._contexts.pass_text(chunk)
                 return (_text(_span(base, end), chunk, self._channel),)
@@ -260,7 +251,7 @@ class Parser(SectionReading):
         self._buffer = chunk
         self._stops = None
         self._search.reset()
-        self._advance(final=False)
+        self._advance()
         return self._take_events()
 
     def _went_on(self, chunk: str, at: int, stop: int, reader: Reader) -> Sequence[Event]:
@@ -317,35 +308,35 @@ class Parser(SectionReading):
         if self._mode == IN_LEAD and not self._leads(self._buffer[:1]):
             self._mode = IN_TEXT
         self._search.reset()
-        self._advance(final=True)
+        self._advance()
         self._stops = None
         return self._take_events()
 
     # The engine. Each mode reads on from `_at` and says whether there is more to do.
 
-    def _advance(self, *, final: bool) -> None:
+    def _advance(self) -> None:
         while True:
             mode = self._mode
             if mode == IN_TEXT:
-                more = self._in_text(final)
+                more = self._in_text()
             elif mode == IN_CALL:
                 more = self._in_call()
             elif mode == IN_TAIL:
                 more = self._in_tail()
             elif mode == IN_SECTION:
-                more = self._in_section(final)
+                more = self._in_section()
             elif mode == IN_BROKEN:
-                more = not (final and self._is_cut_in_its_head()) and self._in_broken(final)
+                more = not (self._finished and self._is_cut_in_its_head()) and self._in_broken()
             elif mode == IN_OVERFLOW:
                 more = self._in_overflow()
             elif mode == IN_BEHIND:
-                more = self._in_behind(final)
+                more = self._in_behind()
             elif mode == IN_LEAD:
-                more = self._in_lead(final)
+                more = self._in_lead()
             else:
-                more = self._in_sole(final)
+                more = self._in_sole()
             if not more:
-                if not final or self._mode == IN_TEXT:
+                if not self._finished or self._mode == IN_TEXT:
                     break
                 if not self._goes_on_to_the_end():
                     self._cut()
@@ -362,7 +353,7 @@ class Parser(SectionReading):
             return
         self._waits = None
         if mode == IN_TEXT:
-            self._stops, self._room_end = self._plan.any, _FAR
+            self._stops = self._plan.any
         elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
             self._stops = self._reader.stops
 
@@ -374,8 +365,8 @@ class Parser(SectionReading):
             pattern = self._tail()
         elif mode == IN_CALL and self._reader is None:
             pattern = self._entry.patterns.begin
-        elif mode == IN_SECTION and self._between and self._section is not None and self._section.section is not None:
-            pattern = self._section.section.next
+        elif mode == IN_SECTION and self._between and self._opener is not None and self._opener.section is not None:
+            pattern = self._opener.section.next
         return None if pattern is None else pattern.waits
 
     def _goes_on_to_the_end(self) -> bool:
@@ -392,8 +383,8 @@ class Parser(SectionReading):
         if start < 0 or len(self._buffer) - start > HOLD_LIMIT:
             return False
         heads: Sequence[Entry] = ()
-        if self._section is not None:
-            heads = section_heads(self._section)
+        if self._opener is not None:
+            heads = section_heads(self._opener)
         elif self._buffer[start] in self._plan.entries:
             heads = self._plan.entries_at(self._buffer[start : start + TOLD_BY])
         return any(head.kind != "refused" and head.pattern.may_match(self._buffer, start) for head in heads)
@@ -416,7 +407,7 @@ class Parser(SectionReading):
             self._error = wrong or self._error
             found = word_at(self._buffer, self._error[2] - self._base, size, "the end of the text")
             self._malformed(size, *self._error[:2], found)
-        self._section = None
+        self._opener = None
         self._leave(size)
 
     def _wrong_before_the_end(self) -> tuple[str, str, int] | None:
@@ -442,7 +433,7 @@ class Parser(SectionReading):
         """Whether `_in_lead` looks for something that begins with this character."""
         return character in self._plan.leading or (character in _BLANKS and PROMPT in self._thoughts)
 
-    def _in_lead(self, final: bool) -> bool:
+    def _in_lead(self) -> bool:
         """Where the text begins, behind a mark of the byte order, a marker may begin that the prompt has begun; behind
         blanks the model may repeat the tag with which the prompt has opened a thought.
         """
@@ -450,23 +441,24 @@ class Parser(SectionReading):
         if not self._base and not self._at and buffer[0] == BYTE_ORDER_MARK:
             self._text_start = self._thought_start = self._at = 1
             self._show(1)
-            if len(buffer) == 1 and not final:
+            if len(buffer) == 1 and not self._finished:
                 return False
         at = self._at
         behind = len(buffer) - len(buffer[at:].lstrip(_BLANKS)) if PROMPT in self._thoughts else at
         self._thought_start = self._base + behind
         if leads is not None and leads.match(buffer, at) is not None:
             self._hit = at
-        elif leads is not None and not final and leads.may_match(buffer, at):
+        elif leads is not None and not self._finished and leads.may_match(buffer, at):
             return False
-        elif behind == len(buffer) and not final:
+        elif behind == len(buffer) and not self._finished:
             self._show(behind)
             self._at = behind
             return False
         self._mode = IN_TEXT
         return True
 
-    def _in_text(self, final: bool) -> bool:
+    def _in_text(self) -> bool:
+        final = self._finished
         buffer, at, base = self._buffer, self._at, self._base
         contexts, search = self._contexts, self._search
         size = len(buffer)
@@ -508,7 +500,7 @@ class Parser(SectionReading):
                         break
                     entry, found = matched
             kind = entry.kind
-            if self._quoted and context is None and kind != "quoting" and base + hit < self._quoted_end:
+            if contexts.quoted and context is None and kind != "quoting" and base + hit < contexts.quoted_end:
                 context = "code"
             if context is None and base + hit == self._left_place:  # the marker goes on on another line
                 context = self._left
@@ -526,12 +518,12 @@ class Parser(SectionReading):
                 or (entry.has_nonce and found["nonce"] is not None)
             ):
                 passed = hit
-                if context is None and self._channel == "reasoning" and not self._looked_for_answer(hit, final):
+                if context is None and self._channel == "reasoning" and not self._looked_for_answer(hit):
                     self._show(hit)
                     return self._wait_in_text(hit, passed)
                 refusal = self._refusal(entry, found, context)
                 if refusal is not None:
-                    at = self._refuse(entry, found, context, refusal, final)
+                    at = self._refuse(entry, found, context, refusal)
                     if at < 0:
                         return self._wait_in_text(hit, passed)
                     hit = -1
@@ -556,10 +548,10 @@ class Parser(SectionReading):
                 self._sole_events, self._events = self._events, []
             if kind == "opener":
                 self._markup(hit, found.end())
-                self._section = entry
+                self._opener = entry
                 self._between = entry.section is not None and not entry.section.separated
                 self._mode = IN_SECTION
-                more = self._in_section(final)
+                more = self._in_section()
                 if self._mode != IN_TEXT:
                     return more
                 self._shown = passed = at = self._at
@@ -574,7 +566,7 @@ class Parser(SectionReading):
             return self._tag(entry, found, context)
         if entry.kind == "quoting":
             if context is None and self._channel == "content":
-                self._quote(self._base + found.end(), found["tag"], opens=found["closes"] is None)
+                self._contexts.quote(self._base + found.end(), found["tag"], opens=found["closes"] is None)
             return False
         return None
 
@@ -586,16 +578,14 @@ class Parser(SectionReading):
             return True
         return entry.salvage and not self._known(found)
 
-    def _refuse(
-        self, entry: Entry, found: re.Match[str], context: Context | None, refusal: Remark, final: bool
-    ) -> int:
+    def _refuse(self, entry: Entry, found: re.Match[str], context: Context | None, refusal: Remark) -> int:
         """Leave a marker as text and say why: return the index where to go on, -1 where more text must tell."""
         base, hit, end = self._base, found.start(), found.end()
         opener = entry.kind == "opener"
         if opener and context is not None:
             rest = self._buffer[end : end + BLANKS_LIMIT]
             behind = end + len(rest) - len(rest.lstrip(_BLANKS))
-            if behind == len(self._buffer) and not final and len(rest) < BLANKS_LIMIT:
+            if behind == len(self._buffer) and not self._finished and len(rest) < BLANKS_LIMIT:
                 self._show(hit)
                 return -1
             self._left, self._left_place = context, base + behind
@@ -639,7 +629,7 @@ class Parser(SectionReading):
             self._think(way, entry)
         self._markup(found.start(), found.end())
         self._contexts.reset()
-        self._quoted = self._mentioned = 0
+        self._mentioned = 0
         return True
 
     def _think(self, way: str, tag: Entry) -> None:
@@ -651,27 +641,17 @@ class Parser(SectionReading):
         self._channel = "reasoning" if thoughts else "content"
         self._guarded = self._nonce is not None or bool(thoughts)
 
-    def _looked_for_answer(self, hit: int, final: bool) -> bool:
+    def _looked_for_answer(self, hit: int) -> bool:
         """End the thoughts in which a marker stands if it begins an answer; return False where more text must tell."""
         for tag in self._plan.answers:
             found = tag.pattern.match(self._buffer, hit)
-            if found is None and not final and tag.pattern.may_match(self._buffer, hit):
+            if found is None and not self._finished and tag.pattern.may_match(self._buffer, hit):
                 return False
             if found is not None and found.lastgroup == "answers":
                 self._show(hit)
                 self._think("answers", tag)
                 break
         return True
-
-    def _quote(self, place: int, tag: str, *, opens: bool) -> None:
-        """A tag of HTML before position `place` opens or closes code: what it opens has an end, as it may stay open."""
-        if place >= self._quoted_end:
-            self._quoted = self._quoted_end = 0
-        self._quoted = max(0, self._quoted + (1 if opens else -1))
-        if opens:
-            self._quoted_end = max(self._quoted_end, place + _CODE_REACH[tag.lower()])
-        elif not self._quoted:
-            self._quoted_end = 0
 
     def _refusal(self, entry: Entry, found: re.Match[str], context: Context | None) -> Remark | None:
         """Return why a marker is left as text, None if it is read."""
@@ -693,17 +673,17 @@ class Parser(SectionReading):
 
     # Behind a call that must be alone in its fence.
 
-    def _in_sole(self, final: bool) -> bool:
+    def _in_sole(self) -> bool:
         at = self._at
         fence = re.escape(self._sole[0]) + f"{{{len(self._sole)},}}+"
         blank_lines = r"[ \t]{0,64}+\r?\n(?:[ \t]{0,64}+\r?\n){0,8}+ {0,3}+"
         closing = Pattern(rf"{blank_lines}{fence}[ \t]{{0,64}}+(?=\r?\n)")
         alone = closing.match(self._buffer, at) is not None
         if not alone:
-            if not final and closing.may_match(self._buffer, at):
+            if not self._finished and closing.may_match(self._buffer, at):
                 return False
             rest = self._buffer[at:]
-            alone = final and re.fullmatch(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+", rest) is not None
+            alone = self._finished and re.fullmatch(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+", rest) is not None
         kinds = [type(event) for event in self._events]
         if alone and kinds.count(Call) == 1 and Malformed not in kinds:
             self._events = self._sole_events + self._events

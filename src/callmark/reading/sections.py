@@ -28,7 +28,7 @@ from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
 from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
-from callmark.reading.options import Limits
+from callmark.reading.options import Limits, Tolerance
 from callmark.reading.patterns import RECOVERY_MARGIN, Pattern
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
@@ -61,8 +61,10 @@ class SectionReading(CallReading):
 
     __slots__ = ("_between", "_broke", "_clear", "_mended", "_solid")
 
-    def __init__(self, plan: Plan, tolerant: bool, tools: dict[str, Parameters] | None, limits: Limits) -> None:
-        super().__init__(plan, tolerant, tools, limits)
+    def __init__(
+        self, plan: Plan, tolerance: Tolerance, tools: dict[str, Parameters] | None, limits: Limits
+    ) -> None:
+        super().__init__(plan, tolerance, tools, limits)
         self._mended = ""  # code of the repair before the next call of the section, which is recorded on it
         self._between = False  # whether a separator or the section's closer comes next, not a call
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
@@ -71,8 +73,8 @@ class SectionReading(CallReading):
 
     # Between the calls of a section.
 
-    def _in_section(self, final: bool) -> bool:
-        entry = self._section
+    def _in_section(self) -> bool:
+        entry = self._opener
         if entry is None or entry.section is None:
             raise AssertionError("a section is being read")
         buffer = self._buffer
@@ -82,12 +84,12 @@ class SectionReading(CallReading):
             at = self._at
             if self._between:
                 between = section.next.match(buffer, at)
-                if (between is None or section.goes_on) and not final and section.next.may_match(buffer, at):
+                if (between is None or section.goes_on) and not self._finished and section.next.may_match(buffer, at):
                     return False
                 strict = between is not None
                 if between is None:
                     between = section.loose.match(buffer, at) if mends else None
-                    open_end = mends and not final and (between is None or section.goes_on)
+                    open_end = mends and not self._finished and (between is None or section.goes_on)
                     if open_end and section.loose.may_match(buffer, at):
                         return False
                 closes = between is not None and between["closer"] is not None
@@ -95,7 +97,7 @@ class SectionReading(CallReading):
                     fence = between.end() - len(between[0].lstrip(" \t\r\n"))
                     if entry.pattern.match(buffer, fence) is not None:
                         break
-                    if not final and entry.pattern.may_match(buffer, fence):
+                    if not self._finished and entry.pattern.may_match(buffer, fence):
                         return False
                 if between is None or not (closes or self._calls < self._limits.calls):
                     sound = between is None and mends and not self._broke
@@ -117,12 +119,12 @@ class SectionReading(CallReading):
                     break
                 self._mended = mended
                 self._between = False
-            begun = self._in_section_at_head(entry, final)
+            begun = self._in_section_at_head(entry)
             if begun is not None:
                 return begun
             if not self._between:
                 break
-        self._section = None
+        self._opener = None
         self._broke = False
         if self._sole:
             self._mode = IN_SOLE
@@ -130,7 +132,7 @@ class SectionReading(CallReading):
             self._look_behind(entry)
         return True
 
-    def _in_section_at_head(self, entry: Entry, final: bool) -> bool | None:
+    def _in_section_at_head(self, entry: Entry) -> bool | None:
         """Begin the next call of a section: return whether it did, None where it was read at once or none is there."""
         buffer, at = self._buffer, self._at
         for head in section_heads(entry):
@@ -147,25 +149,25 @@ class SectionReading(CallReading):
                     self._repairs = (Repair(self._mended, Span(self._start, self._start)), *self._repairs)
                     self._mended = ""
                 return True
-            if not final and head.pattern.may_match(buffer, at):
+            if not self._finished and head.pattern.may_match(buffer, at):
                 return False
         return None
 
     # Behind a call, or a section.
 
-    def _in_behind(self, final: bool) -> bool:
+    def _in_behind(self) -> bool:
         buffer, at = self._buffer, self._at
         stray = self._stray
         if stray is None:
             raise AssertionError("what is dropped behind a call is known")
         found = stray.pattern.match(buffer, at)
         if found is None:
-            if not final and stray.pattern.may_match(buffer, at):
+            if not self._finished and stray.pattern.may_match(buffer, at):
                 return False
             self._mode = IN_TEXT
             return True
         start, end = found.span("stray")
-        begins = self._marker_begins(start, final)
+        begins = self._marker_begins(start)
         if begins is None:
             return False
         if begins:
@@ -182,7 +184,7 @@ class SectionReading(CallReading):
 
         A line break does so only behind all the brackets that are open, and not in a string: code has such lines, too.
         """
-        section = self._section.section if self._section is not None else None
+        section = self._opener.section if self._opener is not None else None
         if section is None:
             return None
         if section.separated:
@@ -199,7 +201,7 @@ class SectionReading(CallReading):
             return _NOTHING
         return _value_and(reader.closers[: DEPTH + 1])
 
-    def _in_broken(self, final: bool) -> bool:
+    def _in_broken(self) -> bool:
         buffer, sound = self._buffer, self._at
         code, expected, position = self._error
         place = position - self._base
@@ -222,7 +224,7 @@ class SectionReading(CallReading):
                 tail, end = found.span()
                 sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
                 break
-        if not final:
+        if not self._finished:
             begin = self._search.next_cut(buffer, clear)
             cut = begin < hit and (end < 0 or begin < end) and begin <= limit
             if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
@@ -233,7 +235,7 @@ class SectionReading(CallReading):
                 self._clear = self._base + min(hit, begin, len(buffer))
                 return False
         if tail <= hit < end:
-            matched = self._search.entry_at(buffer, hit, final=final)
+            matched = self._search.entry_at(buffer, hit, final=self._finished)
             if matched is None:
                 return False
             if matched[0].kind == "tag":  # what closes a message closes the call, which is one
@@ -249,7 +251,7 @@ class SectionReading(CallReading):
         text, place = before + buffer, len(before) + place
         found_text = word_at(text, place, len(before) + max(end, error + 1), "the end of the text")
         self._malformed(end, code, expected, found_text, closed=closed)
-        self._broke = self._section is not None
+        self._broke = self._opener is not None
         self._solid = False
         self._leave(end)
         return True

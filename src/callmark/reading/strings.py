@@ -170,9 +170,8 @@ class StringReader:
         self._faults = faults
 
     def begin(
-        self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None = None,
-        python: bool = False, path: bool = False, key: bool = False, direct: bool = False, delimited: bool = False,
-        opened: str = "",
+        self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None,
+        python: bool, path: bool, key: bool, direct: bool, delimited: bool, opened: str,
     ) -> None:
         """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to stop.
 

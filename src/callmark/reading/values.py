@@ -11,7 +11,7 @@ joined, are one JSON text, and the value of the call is the value of that text.
 
 Invariants: nothing that was put into `out` is ever taken back; without `repairs`, the text read so far is a prefix of
 a text in the body language's grammar; `sound` is the start of the last token, because a token is known to be
-sound only when something legal follows it: after an error, reading resumes there (see `parser`).
+sound only when something legal follows it: after an error, reading resumes there (see `sections`).
 
 What cannot be mended, but leaves no doubt about where it ends, is one of the `faults`: reading goes on behind it. A
 call that holds one is refused where it ends, as a whole, so that what it quotes stays quoted (see `calls`); strict
@@ -537,10 +537,9 @@ class ValueReader:
             self._repair("python-literal", base + at, base + at + 1)
         if frame == "":
             new = self._outer if char == "{" else "A" if char == "[" and self._any_container else None
-        if new is None and frame:
-            return self._die("unexpected-text", "a value", at)
         if new is None:
-            return self._die("bad-arguments", "a JSON object", at)
+            code, expected = ("unexpected-text", "a value") if frame else ("bad-arguments", "a JSON object")
+            return self._die(code, expected, at)
         stop = self._open(new, char, frame, at, base)
         if new in "OA" and self._live and self.status == OPEN and base + at >= self._no_json:
             end = self._end_of_json(buffer, at, base)
