@@ -161,6 +161,7 @@ const operations = {
       await feed(Math.min(position + length, request.fed));
     }
     for (const length of request.pieces.slice(0, 4)) await feed(position + length);
+    const spent = processorSeconds() - start;
     const seconds = [];
     let total = 0;
     for (const length of request.pieces.slice(4)) {
@@ -170,7 +171,7 @@ const operations = {
     }
     await feed(points.length);
     await stream.finish();
-    return { seconds, spent: processorSeconds() - start, calls: sorted(stream.parts).calls };
+    return { seconds, spent, calls: sorted(stream.parts).calls };
   },
   many: async (request) => {
     const [protocol, task] = prepared({ ...request, pieces: undefined });

@@ -6,7 +6,7 @@
     {"op": "read", "key", "reader", "pieces"}          the calls that the reader finds; seconds of the one read
     {"op": "turn", "key", "reader", "pieces", "least"} seconds of one read, the mean of as many as fill `least` seconds
     {"op": "next", "key", "reader", "fed", "pieces"}   seconds of each of `pieces` fed after the first `fed` characters;
-                                                       the calls that are found when the rest has come; `spent` on all
+                                                       the calls that are found in the end; `spent` before them
     {"op": "many", "key", "reader", "together", "judged"} seconds of all its streams, one after the other or together: a
                                                        chunk of each in turn; where they are judged, their calls
     {"op": "batch", "key", "reader"}                   seconds of reading its texts one after the other; their calls;
@@ -247,6 +247,7 @@ class Server:
                 feed(min(position + length, fed))
         for length in request["pieces"][:4]:  # what big pieces left undone is caught up with here
             feed(position + length)
+        spent = process_time() - start
         seconds: list[float] = []
         for length in request["pieces"][4:]:
             seconds.append(feed(position + length))
@@ -254,7 +255,6 @@ class Server:
                 break
         feed(len(text))
         outputs.append(stream.finish())
-        spent = process_time() - start
         return {"seconds": seconds, "spent": spent, "calls": [_sent(call) for call in reader.gathered(outputs).calls]}
 
     def op_many(self, request: dict[str, Any]) -> dict[str, Any]:
