@@ -141,10 +141,7 @@ class Parts:
         for name, tasks in (("recovery", self._recovering), ("memory", self._held)):
             if name in names and name not in self._begun:
                 if self._pool is None:
-                    unblock = (signal.SIG_UNBLOCK, {signal.SIGTERM})
-                    self._pool = ProcessPoolExecutor(
-                        os.cpu_count(), get_context("spawn"), signal.pthread_sigmask, unblock
-                    )
+                    self._pool = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), _stand_back)
                 with _uninterrupted():
                     self._begun[name] = [(row, self._pool.submit(*task)) for row, task in tasks()]
 
@@ -430,6 +427,12 @@ def _uninterrupted() -> Iterator[None]:
             signal.signal(one, handler)
         for number in caught:
             signal.raise_signal(number)
+
+
+def _stand_back() -> None:
+    """Let others go first: what is being compiled takes one processor, and longest. And let a host end this one."""
+    os.nice(10)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _recovered(dialect: str, lengths: tuple[int, ...]) -> tuple[dict[str, list[corpus.Loss]], float]:
