@@ -18,7 +18,7 @@ from hypothesis.extra.lark import from_lark
 from callmark.dialects import Dialect, dialects
 from callmark.reading.grammar import _kind, flatten, load
 from callmark.reading.options import Limits
-from callmark.reading.rows import sample_texts
+from callmark.reading.row_checks import sample_texts
 from callmark.writing.calls import render_call
 
 NASTY = (

@@ -19,9 +19,9 @@ from callmark.languages import LANGUAGES, language_of
 from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import CODES
+from callmark.reading.corrections import correct_form, ending
 from callmark.reading.diagnosis import explain, message_parts, refused, unknown_tool
 from callmark.reading.feedback import _translated
-from callmark.reading.forms import correct_form, ending
 from callmark.reading.strings import _NO_ESCAPE
 from callmark.reading.values import _WRONG_WORDS
 

@@ -50,7 +50,7 @@ from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
-from callmark.reading.rows import check_row_alone, reach, sample_texts
+from callmark.reading.row_checks import check_row_alone, reach, sample_texts
 from callmark.reading.schemas import known_tools, scalar
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE
 from callmark.testing import in_chunks, joined

@@ -58,7 +58,7 @@ from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
 from callmark.reading.patterns import HOLD_LIMIT, Pattern, Remembered
 from callmark.reading.pieces import TOGETHER
-from callmark.reading.rows import reach
+from callmark.reading.row_checks import reach
 from callmark.reading.schemas import Parameters
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole

@@ -38,7 +38,7 @@ from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parameters import plain_value
 from callmark.reading.parser import Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
-from callmark.reading.rows import check_row_alone, sample_texts, section_text
+from callmark.reading.row_checks import check_row_alone, sample_texts, section_text
 from callmark.reading.sections import RECOVERY
 from callmark.writing.calls import render_call
 from callmark.writing.neutral import neutralize

@@ -20,7 +20,7 @@ from re import _constants as sre  # the parsed tree of a pattern has no public A
 from re import _parser
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from callmark.dialects.sources import one_character
+from callmark.dialects.parsed import inner, one_character
 
 _WAYS_LIMIT: Final = 1000  # two repeats side by side have 64 over `_LENGTH`, three some 2,000; callmark's own rows 3
 _LENGTH: Final = 64  # characters of a text
@@ -93,8 +93,7 @@ def _nodes(items: Any, flags: int, sources: dict[str, None], units: dict[_Rest, 
             nodes.append(_Node(("one", source)))
             continue
         within = (flags | value[1]) & ~value[2] if op is sre.SUBPATTERN else flags
-        parts = value[1] if op is sre.BRANCH else value if isinstance(value, tuple) else (value,)
-        inside = [_nodes(it, within, sources, units) for it in parts if isinstance(it, _parser.SubPattern)]
+        inside = [_nodes(it, within, sources, units) for it in inner(op, value)]
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             most = min(int(value[1]), int(value[0]) + _LENGTH)
             nodes.append(_Node(("times", int(value[0]), most, inside[0])))

@@ -13,7 +13,7 @@ import msgspec
 from callmark.dialects.backtracking import has_many_ways
 from callmark.dialects.model import ID_KEYS, Body, Dialect, Form
 from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand
-from callmark.dialects.sources import least_held, looks_outside, may_hold
+from callmark.dialects.parsed import least_held, looks_outside, may_hold
 from callmark.dialects.thoughts import TAG_GROUPS
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES

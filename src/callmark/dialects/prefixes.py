@@ -15,7 +15,7 @@ from re import _constants as sre  # the tree has no public API; a property pins 
 from re import _parser
 from typing import Any, NamedTuple
 
-from callmark.dialects.sources import member_source, one_character
+from callmark.dialects.parsed import member_source, one_character
 
 _SUFFIX = {sre.MAX_REPEAT: "", sre.MIN_REPEAT: "?", sre.POSSESSIVE_REPEAT: "+"}
 

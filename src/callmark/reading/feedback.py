@@ -1,7 +1,7 @@
 """Tells a model what was wrong with what it wrote: the words to send back, in its language.
 
-The words are data (`callmark.languages`), the correct form is read back before it is shown (`forms`), and where a call
-was cut, what would close it is shown only where it does. Nothing here runs or repairs anything.
+The words are data (`callmark.languages`), the correct form is read back before it is shown (`corrections`), and where a
+call was cut, what would close it is shown only where it does. Nothing here runs or repairs anything.
 
 All of that is imported when there is a problem to speak of: it takes 7 ms, a tenth of what `import callmark` takes.
 """
@@ -99,7 +99,7 @@ def _carried(raw: str, dialect: Dialect) -> str | None:
 def _on_notice(
     notice: Notice, dialect: str | Dialect | None, phrases: Mapping[str, str], nonce: str | None
 ) -> list[str]:
-    from callmark.reading.forms import correct_form
+    from callmark.reading.corrections import correct_form
 
     if notice.code == "unknown-tool":
         name, near = unknown_tool(notice.message)
@@ -120,7 +120,7 @@ def _on_malformed(
     carried: str | None,
 ) -> list[str]:
     from callmark.reading.begun import begun
-    from callmark.reading.forms import correct_form
+    from callmark.reading.corrections import correct_form
 
     phrases = words.feedback
 
@@ -205,7 +205,7 @@ def _filled(phrase: str, **values: str) -> str:
 
 def _closing(raw: str, dialect: Dialect, came: Begun, nonce: str | None) -> str:
     """Return what behind `raw` makes a call of it, "" where that is not known."""
-    from callmark.reading.forms import ending
+    from callmark.reading.corrections import ending
     from callmark.reading.options import EVERYWHERE
     from callmark.reading.whole import parse
 

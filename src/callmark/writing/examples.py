@@ -13,7 +13,7 @@ from re import _constants as sre  # as in `infixes`
 from re import _parser
 from typing import Any, Final
 
-from callmark.dialects.sources import one_character
+from callmark.dialects.parsed import one_character
 from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 
 _DEPTHS: Final = (6, 24)  # a schema may hold itself: the first way out is taken

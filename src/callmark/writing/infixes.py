@@ -14,8 +14,8 @@ from re import _constants as sre  # the parsed tree of a pattern has no public A
 from re import _parser
 from typing import Any
 
+from callmark.dialects.parsed import one_character
 from callmark.dialects.prefixes import may_begin_with, merged_ways
-from callmark.dialects.sources import one_character
 from callmark.errors import DialectError
 
 _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from re import _constants as sre  # as in `prefixes`: the tree of a pattern has no public interface
+from re import _constants as sre  # as in `dialects.parsed`: the tree of a pattern has no public interface
 from re import _parser
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.notation import anonymous, expand
+from callmark.dialects.parsed import inner
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
@@ -233,20 +234,13 @@ def _widths(items: Any) -> tuple[int, int]:
     """Return how many characters a parsed pattern matches at most, and how many it looks at."""
     width = looks = 0
     for op, value in items:
+        inside = inner(op, value)
         if op in (sre.ASSERT, sre.ASSERT_NOT):
-            inside, times = [value[1]], 0
+            times = 0
         elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
-            inside, times = [value[2]], int(value[1])
-        elif op is sre.SUBPATTERN:
-            inside, times = [value[3]], 1
-        elif op is sre.ATOMIC_GROUP:
-            inside, times = [value], 1
-        elif op is sre.BRANCH:
-            inside, times = value[1], 1
-        elif op is sre.GROUPREF_EXISTS:
-            inside, times = [way for way in value[1:] if way is not None], 1
+            times = int(value[1])
         else:
-            inside, times = [], int(op in (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY))
+            times = int(bool(inside) or op in (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY))
         found = [_widths(way) for way in inside] or [(1, 1)]
         widest, furthest = max(one for one, _ in found), max(other for _, other in found)
         if inside:

@@ -1,12 +1,13 @@
-"""Pieces of a parsed pattern that stand for one character, as the source of a pattern again.
+"""What the tree of a parsed pattern tells: of one piece, and of what a match of the whole depends on or holds.
 
-What derives a pattern from another one (what is left of an opener, what may still become one) shares them.
+Who derives a pattern from another one (what is left of an opener, what may still become one), or checks a row's
+patterns, goes through such a tree; `re` has no public interface for it.
 """
 
 from __future__ import annotations
 
 import re
-from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
+from re import _constants as sre  # a property pins what is used
 from re import _parser
 from typing import Any, Final
 
@@ -44,6 +45,12 @@ def member_source(member: tuple[Any, Any]) -> str:
     return _CATEGORIES[value]  # nothing else stands in a set
 
 
+def inner(op: Any, value: Any) -> list[Any]:
+    """Return the parsed pieces of which a piece consists: its branches, or what a group, a repeat or so holds."""
+    parts = value[1] if op is sre.BRANCH else value if isinstance(value, tuple) else (value,)
+    return [it for it in parts if isinstance(it, _parser.SubPattern)]
+
+
 def looks_outside(pattern: str) -> bool:
     r"""Return whether a match depends on what stands before it, or on where the text ends: on how the text is cut.
 
@@ -64,13 +71,7 @@ def _is_outside(item: tuple[Any, Any], before: int) -> bool:
         return not before or value not in (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY)
     if op in (sre.ASSERT, sre.ASSERT_NOT) and value[0] < 0:
         return bool(value[1].getwidth()[1] > before)
-    return any(_looks_outside(pieces, before) for pieces in _within(op, value))
-
-
-def _within(op: Any, value: Any) -> list[Any]:
-    """Return the parsed pieces of which a piece consists: its branches, or what a group, a repeat or so holds."""
-    inner = value if isinstance(value, tuple) else (value,)
-    return list(value[1]) if op is sre.BRANCH else [it for it in inner if isinstance(it, _parser.SubPattern)]
+    return any(_looks_outside(pieces, before) for pieces in inner(op, value))
 
 
 def least_held(pattern: str, group: str) -> int:
@@ -91,7 +92,7 @@ def _least_held(items: Any, number: int) -> int:
         optional = op in _REPEATS and not value[0]
         if optional or op in (sre.BRANCH, sre.ASSERT_NOT, sre.GROUPREF_EXISTS):  # no two branches have one group
             continue
-        held = max((_least_held(pieces, number) for pieces in _within(op, value)), default=-1)
+        held = max((_least_held(pieces, number) for pieces in inner(op, value)), default=-1)
         if held >= 0:
             return held
     return -1
@@ -114,7 +115,7 @@ def _may_hold(items: Any, number: int, characters: str, *, inside: bool) -> bool
             return True
         within = inside or (op is sre.SUBPATTERN and value[0] == number)
         looks = op in (sre.ASSERT, sre.ASSERT_NOT)
-        if not looks and any(_may_hold(it, number, characters, inside=within) for it in _within(op, value)):
+        if not looks and any(_may_hold(it, number, characters, inside=within) for it in inner(op, value)):
             return True
     return False
 
