@@ -12,7 +12,8 @@ from setuptools import setup
 
 ENGINE = (
     "arguments", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects", "pairs",
-    "parameters", "parser", "pieces", "plain", "runs", "scanner", "sections", "status", "strings", "values",
+    "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections", "status", "strings",
+    "values",
 )  # fmt: skip
 
 

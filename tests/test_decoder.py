@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from callmark.errors import ToolsError
 from callmark.reading.decoder import Undecodable, decode, decode_at
-from callmark.reading.schemas import NUMBER, Parameters, holdable, known_tools, scalar
+from callmark.reading.schemas import Parameters, known_tools
+from callmark.reading.words import NUMBER, holdable, scalar
 from callmark.toolshapes import Types, declared_types
 
 NESTING = 64

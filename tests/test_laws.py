@@ -48,11 +48,12 @@ from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Argumen
 from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
-from callmark.reading.parameters import plain_value
 from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
+from callmark.reading.raw_values import plain_value
 from callmark.reading.row_checks import check_row_alone, reach, sample_texts
-from callmark.reading.schemas import known_tools, scalar
+from callmark.reading.schemas import known_tools
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE
+from callmark.reading.words import scalar
 from callmark.testing import in_chunks, joined
 from feeding import by_characters, whole
 from strategies import (

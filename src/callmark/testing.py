@@ -35,9 +35,9 @@ from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, M
 from callmark.reading.decoder import Undecodable
 from callmark.reading.grammar import GrammarCall, Mismatch, Place, Start, load
 from callmark.reading.options import EVERYWHERE, Limits
-from callmark.reading.parameters import plain_value
 from callmark.reading.parser import Parser
 from callmark.reading.patterns import HOLD_LIMIT, Pattern
+from callmark.reading.raw_values import plain_value
 from callmark.reading.row_checks import check_row_alone, sample_texts, section_text
 from callmark.reading.sections import RECOVERY
 from callmark.writing.calls import render_call

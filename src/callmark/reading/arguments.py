@@ -28,10 +28,11 @@ from callmark.reading.lookahead import (
     follows,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.schemas import Parameters
 from callmark.reading.status import FIRST_KEY, NEXT, VALUE
 from callmark.reading.strings import CURLY, RAW_PREFIX
 from callmark.reading.values import IN_STRING, IN_STRUCTURE, KEY_LIMIT, ValueReader
+from callmark.reading.words import scalar
 from callmark.toolshapes import DIGITS_LIMIT, Types
 
 BARE_LIMIT: Final = DIGITS_LIMIT + 1

@@ -16,7 +16,9 @@ from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
-from callmark.reading.parameters import (
+from callmark.reading.patterns import DATA, Pattern, Patterns
+from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python, long_string
+from callmark.reading.raw_values import (
     declared,
     elements_in,
     empty_container,
@@ -26,10 +28,9 @@ from callmark.reading.parameters import (
     may_wrap,
     plain_value,
 )
-from callmark.reading.patterns import DATA, Pattern, Patterns
-from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python, long_string
-from callmark.reading.schemas import Parameters, scalar
+from callmark.reading.schemas import Parameters
 from callmark.reading.strings import lone_surrogate
+from callmark.reading.words import scalar
 
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""

@@ -19,9 +19,10 @@ from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.paths import may_begin_path
 from callmark.reading.patterns import Pattern
 from callmark.reading.plain import BARE
-from callmark.reading.schemas import PYTHON_LITERALS, Parameters, scalar
+from callmark.reading.schemas import Parameters
 from callmark.reading.status import DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE
 from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
+from callmark.reading.words import PYTHON_LITERALS, scalar
 
 _PAIR_HOLD: Final = 200  # characters that are waited for: a value and the next key
 

@@ -20,21 +20,29 @@ from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Final
 
-from callmark.dialects import Form
 from callmark.dialects.limits import PLAIN_LIMIT
-from callmark.events import JsonValue, Repair, Span
+from callmark.events import Repair, Span
 from callmark.reading.closers import DEPTH
-from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.decoder import Undecodable
 from callmark.reading.embedded import Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, DATA, ENTITY, HOLD_LIMIT, Pattern, ValuePatterns
-from callmark.reading.schemas import ARGUMENTS_KEYS, NUMBER, Parameters, scalar
+from callmark.reading.patterns import BLANKS_LIMIT, DATA, HOLD_LIMIT, Pattern, ValuePatterns
+from callmark.reading.raw_values import (
+    character,
+    declared,
+    elements_in,
+    empty_container,
+    inside_of,
+    is_long_json,
+    is_sloppy,
+    key_of,
+    may_wrap,
+    plain_value,
+)
+from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, HELD, OPEN, Fault
 from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
-from callmark.toolshapes import BRACKETS, Types
-
-CONTAINERS: Final = frozenset({"object", "array", "null"})
-"""Types of which a value that is longer is still read as JSON."""
+from callmark.toolshapes import Types
 
 _BETWEEN: Final = 0
 _BEGIN: Final = 1
@@ -44,11 +52,6 @@ _SEARCH_WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided
 _BLANKS: Final = " \t\r\n"
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANK_RUN: Final = re.compile(r"[ \t\r\n]{1,64}+")
-_TEXT: Final = Types({"string"})
-_ENTITY: Final = re.compile(ENTITY)
-_BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
-_NEEDS_DECODER: Final = frozenset('{["')
-_WORDS: Final = frozenset({"true", "false", "null"})
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
 
 
@@ -237,7 +240,12 @@ class ParametersReader:
             if self._wrapper is not None and not self._open:  # and here is another one
                 self.out += self._sink
                 self._sink, self._wrapper = self.out, None
-            elif not self._begun and not self._open and self._tolerant and self._may_wrap():
+            elif (
+                not self._begun
+                and not self._open
+                and self._tolerant
+                and may_wrap(self._key, self._patterns.form, self._parameters)
+            ):
                 self._wrapper, self._sink = Span(base + at, base + found.end()), []
             if self._open and self._open[-1][0] == "]":
                 self._sink.append("," if self._begun else "[")
@@ -256,9 +264,6 @@ class ParametersReader:
         self._trimmed = False
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
-
-    def _may_wrap(self) -> bool:
-        return may_wrap(self._key, self._patterns.form, self._parameters)
 
     def _unwrap(self, tag: Span) -> None:
         """All is read, and aside: hand over the one value instead, if that is what the tool wants."""
@@ -331,7 +336,7 @@ class ParametersReader:
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":
-            stopped = self._take(_character(found["entity"]), end)
+            stopped = self._take(character(found["entity"]), end)
             if self.status == DEAD:
                 return stopped
         else:
@@ -521,104 +526,3 @@ class ParametersReader:
         self.code = code
         self.expected = expected
         return at
-
-
-def key_of(found: re.Match[str], form: Form) -> str:
-    """Return the key in what opens a value, "" for an element of a list that has none."""
-    key: str = found["key"] if not form.member or "key" in found.re.groupindex else ""
-    if form.key_encoding == "raw" or "&" not in key:
-        return key
-    return _ENTITY.sub(lambda entity: _character(entity[0]), key)
-
-
-def may_wrap(key: str, form: Form, parameters: Parameters | None) -> bool:
-    """Whether the value of a parameter of this name may hold all arguments, as the tool declares none of this name."""
-    if parameters is None or (key not in form.arguments_keys and key not in ARGUMENTS_KEYS):
-        return False
-    return parameters.lacks(key)
-
-
-def inside_of(json: str, parameters: Parameters | None, depth_limit: int) -> str:
-    """Return the JSON of the one value in arguments, or in a string there, if the tool wants just that; else ""."""
-    inside = json[json.index(":") + 1 : -1]
-    try:
-        (value,) = decode(json, depth_limit).values()
-        if isinstance(value, str):
-            inside = value.strip(_BLANKS)
-            value = decode(inside, depth_limit)
-    except Undecodable:
-        return ""
-    wanted = isinstance(value, dict) and parameters is not None and parameters.takes(value, without=())
-    return inside if wanted else ""
-
-
-def elements_in(found: re.Match[str]) -> str:
-    """Return the bracket that ends a value of which the tag says that it holds elements, "" for another one."""
-    groups = found.re.groupindex
-    if "object" in groups and found["object"] is not None:
-        return "}"
-    return "]" if "array" in groups and found["array"] is not None else ""
-
-
-def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> tuple[Types | None, bool]:
-    """Return the types of a value, None for open ones, and whether its tag, which goes before a schema, says JSON."""
-    groups = found.re.groupindex
-    if "text" in groups and found["text"] is not None:
-        return _TEXT, False
-    if "json" in groups and found["json"] is not None:
-        return None, True
-    return parameters.declared(key) if parameters is not None else None, False
-
-
-def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
-    """Whether a value that begins with `text` and is too long to be held is read as JSON, as a container may be."""
-    if is_json:
-        return text[:PLAIN_LIMIT].lstrip(_BLANKS)[:1] in ("{", "[")
-    return types is not None and types <= CONTAINERS
-
-
-def empty_container(text: str, types: Types | None) -> str:
-    """Return the JSON of what a value without text or elements can only be: an empty list or object; else ""."""
-    containers = {"array": "[]", "object": "{}"}
-    if not types or not types <= CONTAINERS or text.strip(_BLANKS) or "" in types.members:
-        return ""
-    return next((json for name, json in containers.items() if types - {"null"} == {name}), "")
-
-
-def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
-    """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
-    kind = BRACKETS.get(text.lstrip(_BLANKS)[:1])
-    return kind is not None and (is_json or (types is not None and "string" not in types and kind in types))
-
-
-def _character(entity: str) -> str:
-    """Return the character that an entity of XML stands for; one that XML does not allow stands for itself."""
-    name = entity[1:-1]
-    if name[0] != "#":
-        return {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}[name]
-    code = int(name[2:], 16) if name[1] == "x" else int(name[1:])
-    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF else entity
-
-
-def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[str, JsonValue]:
-    """Return the JSON text of a whole raw value, and the value: see `schemas` for the rules on plain values.
-
-    A container of a declared type, a string being allowed or not, or without a schema any JSON value, is taken as the
-    JSON that it is; everything else is plain. Raises Undecodable where it names a key twice and need not be a string.
-    """
-    plain = text.strip(_BLANKS)
-    if not declared and (
-        not plain
-        or plain[0] not in _BEGINS_JSON
-        or (plain[0] not in _NEEDS_DECODER and plain not in _WORDS and NUMBER.fullmatch(plain) is None)
-    ):
-        return quoted(text), text
-    if not declared or BRACKETS.get(plain[:1]) in declared:
-        try:
-            return plain, decode(plain, depth_limit)
-        except Undecodable as error:
-            if error.code == "duplicate-key" and "string" not in (declared or ()):
-                raise
-    json = scalar(text, declared) if declared else quoted(text)
-    as_it_is = json.startswith('"') and not (declared and declared.members)  # else it may be a member, without blanks
-    return json, text if as_it_is else decode(json, depth_limit)

@@ -7,8 +7,8 @@ from codecs import escape_decode
 from typing import Final
 
 from callmark.reading.decoder import encode
-from callmark.reading.schemas import PYTHON_LITERALS
 from callmark.reading.strings import CURLY, to_double
+from callmark.reading.words import PYTHON_LITERALS
 
 _CONTROL: Final = r"\x00-\x1f"
 DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster

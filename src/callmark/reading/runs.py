@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from itertools import accumulate, repeat
-from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
 from callmark.events import Repair, Span
 from callmark.reading.paths import PATH_LIMIT, literal_path
-from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, holdable, loose_number
+from callmark.reading.words import loose_word
 
 Matcher = Callable[[str, int], re.Match[str] | None]
 OBJECT: Final = "O"  # frames, as in `values`
@@ -25,41 +23,6 @@ ARRAY: Final = "A"
 TUPLE: Final = "t"
 _FRAMES: Final = {"{": OBJECT, "[": ARRAY, "(": TUPLE}
 _CLOSERS: Final = {OBJECT: "}", ARRAY: "]", TUPLE: ")"}
-
-OPENING: Final = frozenset(["tool_calls"])
-"""Words, in lower case, that in brackets open a marker."""
-_NO_STRINGS: Final = OPENING | frozenset(
-    ["true", "tru", "false", "fals", "null", "nul", "none", "nil", "undefined", "nan", "inf", "infinity"]
-)
-"""Words that are no strings, in lower case: values of other languages, and what a typing error makes of them."""
-_OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_PART: Final = "(?:0|[1-9][0-9]{0,3}+)"
-_BARE_VALUE: Final = re.compile(  # `2d6` is a word, but not what may be meant as a number: `1e5x`, `0b12`, `10L`, `1O0`
-    r"[^\W\d][\w\-]{0,127}+|(?!0[BOXbox])[0-9]{1,8}+[A-DF-HJKMNP-TV-Za-df-hjkmnp-tv-z][0-9A-Za-z]{1,31}+"
-    r"|[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"  # a date
-    rf"|(?:{_OCTET}\.){{3}}{_OCTET}"  # an address
-    rf"|(?![0-9]{{1,3}}+(?:\.[0-9]{{3}}){{2,3}}\Z){_PART}(?:\.{_PART}){{2,3}}"  # a version; no `1.234.567`
-)
-
-
-def _is_bare_value(word: str) -> bool:
-    """Return whether a word may be meant as a string: one word, and no value's name, or what can be no number."""
-    return _BARE_VALUE.fullmatch(word) is not None and word.lower() not in _NO_STRINGS
-
-
-@lru_cache(maxsize=1024)
-def loose_word(word: str) -> tuple[str, str]:
-    """Return the JSON text of a word where a value is due, "" for none, and the code of the repair, "" for none.
-
-    >>> [loose_word(word) for word in ("7", "None", "+7", "sea", "nan")]
-    [('7', ''), ('null', 'python-literal'), ('7', 'python-literal'), ('"sea"', 'bare-value'), ('', '')]
-    """
-    if word in ("true", "false", "null") or NUMBER.fullmatch(word):
-        return (word if word[-1] == "l" or word[-1] == "e" or holdable(word) else ""), ""
-    text = PYTHON_LITERALS.get(word) or loose_number(word)
-    if text:
-        return text, "python-literal"
-    return (quoted(word), "bare-value") if _is_bare_value(word) else ("", "")
 
 
 class Runs:

@@ -1,38 +1,19 @@
-"""What the reader knows of the caller's tools: their names, their parameters in order, and how a plain word is typed.
+"""What the reader knows of the caller's tools: their names, and their parameters in order with the types they declare.
 
-One written rule set decides what a *plain* value means, that is one without quotes or structure: a bare word of
-`key=value`, or the text of an XML-ish parameter.
-
-Without a schema: what is a JSON scalar (or Python's True, False, None in an argument list) is that value, exactly;
-everything else is a string of itself (`007`, `1e400`, `NaN`, `Oslo`).
-
-With a schema, the declared types decide, in this order:
-1. `null` where null is allowed; the text of a parameter that is a JSON object or array, where such a one is allowed
-   (no word holds brackets);
-2. where `enum` or `const` lists what is allowed, the member that is written so: `1` is a number in `[1, "auto"]`;
-3. where a string is allowed, the text as it is: nothing is lost, `"123"` stays a string (beside an integer too);
-4. `true`, `false` and `null` in whatever case, and Python's words for them; then an integer (leading zeros and a plus
-   sign are read), then a number as JSON, Python or JavaScript has it (`.5`, `+1.5`, `1_000`, `0x1F`), where it reads
-   as one;
-5. otherwise the value that it is without a schema: checking it is for others, and nothing is guessed.
 A member of a list declares its own type. Unions allow what any branch does; `allOf` and references narrow down.
 Parameters that `properties` does not name are declared by `additionalProperties`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from json.encoder import encode_basestring as quoted
-from math import isfinite
 from typing import Any, Final
 
 from callmark.errors import ToolsError
 from callmark.events import JsonValue
-from callmark.reading.patterns import Remembered
 from callmark.toolshapes import (
-    DIGITS_LIMIT,
     MAPPING,
     Types,
     branches,
@@ -45,79 +26,6 @@ from callmark.toolshapes import (
 
 ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
-PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
-_LITERALS: Final = {"true": "true", "false": "false", "null": "null", **PYTHON_LITERALS}
-_LOOSE_NUMBER = re.compile(
-    r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]{1,64}+)"
-    r"|(?P<whole>0|[1-9][0-9]{0,2}+(?:_[0-9]{3}){1,16}+|[1-9][0-9]*+)?"
-    r"(?:\.(?P<fraction>[0-9]*+))?(?P<exponent>[eE][+-]?[0-9]++)?)"
-)
-_ANY_INTEGER = re.compile(r"([+-]?)([0-9]++)")
-
-
-def holdable(number: str) -> bool:
-    """Return whether a JSON number has a value: finite, and at most 4,300 digits."""
-    if "e" in number or "E" in number or "." in number:
-        return isfinite(float(number))
-    return len(number) <= DIGITS_LIMIT + number.startswith("-")
-
-
-def loose_number(word: str) -> str:
-    """Return the JSON text of a number that JSON does not know, but Python and JavaScript do; "" for anything else.
-
-    >>> [loose_number(word) for word in (".5", "+1", "1.", "-0x1F", "1_000", "007", ".", "1_0")]
-    ['0.5', '1', '1.0', '-31', '1000', '', '', '']
-    """
-    found = _LOOSE_NUMBER.fullmatch(word)
-    if found is None:
-        return ""
-    sign = found["sign"].rstrip("+")
-    if found["hex"]:
-        return f"{sign}{int(found['hex'], 16)}"
-    whole, fraction = found["whole"], found["fraction"]
-    if not (whole or fraction):
-        return ""
-    point = "" if fraction is None else f".{fraction or 0}"
-    number = f"{sign}{(whole or '0').replace('_', '')}{point}{found['exponent'] or ''}"
-    return number if holdable(number) else ""
-
-
-def _read_undeclared(word: str) -> str:
-    literal = _LITERALS.get(word)
-    if literal is not None:
-        return literal
-    return word if NUMBER.fullmatch(word) and holdable(word) else quoted(word)
-
-
-_undeclared: Final = Remembered(_read_undeclared)
-
-
-def scalar(word: str, declared: Types | None) -> str:
-    """Return the JSON text of a plain word, typed by the declared JSON Schema types (None: no schema)."""
-    if not declared:
-        return _undeclared[word]
-    stripped = word.strip()
-    literal = _LITERALS.get(stripped) or _LITERALS.get(stripped.lower())
-    if literal == "null" and "null" in declared:
-        return literal
-    if declared.members:
-        member = declared.members.get(word) or declared.members.get(stripped)
-        if member is not None:
-            return member
-    if "string" in declared:
-        return quoted(word)
-    if literal is not None:
-        return literal
-    if "integer" in declared or "number" in declared:
-        plain = word.strip(" \t\r\n")
-        whole = _ANY_INTEGER.fullmatch(plain)
-        if whole and len(whole[2]) <= DIGITS_LIMIT:
-            return whole[1].rstrip("+") + (whole[2].lstrip("0") or "0")
-        number = loose_number(plain)
-        if number and ("number" in declared or number.removeprefix("-").isdecimal()):
-            return number
-    return word if NUMBER.fullmatch(word) and holdable(word) else quoted(word)
 
 
 class Parameters:

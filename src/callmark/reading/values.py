@@ -47,8 +47,7 @@ from callmark.reading.lookahead import (
     lookahead,
 )
 from callmark.reading.patterns import Pattern
-from callmark.reading.runs import OPENING, loose_word
-from callmark.reading.schemas import NUMBER, PYTHON_LITERALS, Parameters, holdable
+from callmark.reading.schemas import Parameters
 from callmark.reading.status import (
     COLON,
     DEAD,
@@ -64,6 +63,7 @@ from callmark.reading.status import (
     Fault,
 )
 from callmark.reading.strings import CURLY, RAW_PREFIX, TRIPLE, StringReader
+from callmark.reading.words import NUMBER, OPENING, PYTHON_LITERALS, holdable, loose_word
 
 IN_STRUCTURE: Final = 0  # mode
 IN_STRING: Final = 1
