@@ -13,7 +13,7 @@ from setuptools import setup
 ENGINE = (
     "arguments", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects", "pairs",
     "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections", "status", "strings",
-    "values",
+    "values", "words",
 )  # fmt: skip
 
 

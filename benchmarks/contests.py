@@ -9,10 +9,12 @@ needs longer than the limit says so.
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -299,14 +301,27 @@ class Arena:
             for place in places:
                 done[place] = do(entrants[place])
 
-        with ThreadPoolExecutor(max(1, len(places))) as pool:
+        with ThreadPoolExecutor(max(1, len(places))) as pool, self._patient():
             try:
-                list(pool.map(do_some, places.values()))  # raises what one of them raised
+                for one in as_completed([pool.submit(do_some, some) for some in places.values()]):
+                    one.result()  # raises what it raised
             except BaseException:  # ended from outside, say: nobody is waited for
                 for worker in self.workers.values():
                     worker.stop()
                 raise
         return [done[place] for place in range(len(entrants))]
+
+    @contextmanager
+    def _patient(self) -> Iterator[None]:
+        """Give all processes the time that they take from each other: a limit is of the wall's clock."""
+        workers = [*self.workers.values()]
+        for worker in workers:
+            worker.patience = max(1, len(workers) / (os.cpu_count() or 1))
+        try:
+            yield
+        finally:
+            for worker in workers:
+                worker.patience = 1
 
     def contest(
         self, workload: Workload, entrants: Sequence[Entrant], pieces: Sequence[str] | None = None, **columns: Any
@@ -456,10 +471,13 @@ class Arena:
                 rows = self._streamed(workload, [entrant for entrant in peers if entrant.label not in lost])
                 rows += [self._left_out(workload, *one) for one in sorted(lost.items())]
                 for row in rows:
-                    before = taken.setdefault(row["reader"], [])
+                    label = row["reader"]
+                    before = taken.setdefault(label, [])
                     before.extend(filter(None, [row.get("median seconds")]))
-                    if outlook := lost.get(row["reader"]) or self._outlook(row, before):
-                        lost[row["reader"]] = outlook
+                    if label in lost:  # ten times a text that would have taken so long
+                        lost[label] = f"> {scale.longest_seconds:g} s"
+                    elif not label.startswith(CALLMARK) and (outlook := self._outlook(row, before)):
+                        lost[label] = outlook
                 yield rows
 
     def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
@@ -532,8 +550,11 @@ class Arena:
                     if runs:
                         row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
                         taken.setdefault(row["reader"], []).append(row.pop("spent"))
-                    if outlook := slow.get(row["reader"]) or self._outlook(row, taken.get(row["reader"], ())):
-                        slow[row["reader"]] = outlook
+                    label = row["reader"]
+                    if label in slow:  # ten times a text that would have taken so long
+                        slow[label] = f"> {scale.longest_seconds:g} s"
+                    elif not label.startswith(CALLMARK) and (outlook := self._outlook(row, taken.get(label, ()))):
+                        slow[label] = outlook
                 self.forget()
                 yield _beside_callmark([row for row in rows if row["verdict"] != "cannot"], "us/chunk")
 

@@ -157,7 +157,8 @@ def readme(rows: list[Row]) -> str:
         peers += [
             "",
             "*italic*: read wrongly (calls lost, arguments changed), so not counted as fast. †: the calls are right, "
-            "but not all of the text around them is shown, or more than it. A part of a peer's time "
+            "but not all of the text around them is shown, or more than it. `> 20 s` and `≈ 13 s` are seconds: it took "
+            "longer, or would take about so long as it grows, and was not run. A part of a peer's time "
             "goes into its result objects (pydantic models, JSON text of the arguments), a part of ours into spans and "
             "repairs.",
         ]

@@ -1,6 +1,7 @@
 """The parts that are ours alone: recovery, growth, attacks, memory, import. Peers are in `contests.py`.
 
-Each measures its promise in this process and returns its rows, every figure beside its floor and its target.
+Each measures its promise, in this process where it is timed, and returns its rows, every figure beside its floor and
+its target.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import active_children, get_context
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from benchmarks.floors import Emitting, find_and_decode
 from benchmarks.measure import (
     Contestant,
     Feeder,
+    TooSlowError,
     best_by_size,
     exponent,
     last_exponent,
@@ -59,7 +61,7 @@ OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}
 GROWTH_EXPONENT = 1.05
 ATTACK_EXPONENT = 1.1
 ATTACK_NS = 3000
-ATTACK_SLOW = 3  # times as long a text may take that a longer one is tried
+ATTACK_SLOW = 3  # a longer text is tried only where the one before took at most so many times the target
 STDIO_US = 150
 SHOWN_LOSSES = 40
 PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 characters included
@@ -83,7 +85,7 @@ class Scale(NamedTuple):
     marker_memory: tuple[int, ...]
     import_runs: int
     stdio_calls: int
-    growth_seconds: float  # for extra turns; a size of which one turn takes twice as long is the last one
+    growth_seconds: float  # for extra turns; a size that takes twice as long is the last (of attacks: `ATTACK_SLOW`)
 
 
 def quick(seed: int) -> Scale:
@@ -125,7 +127,7 @@ def full(seed: int) -> Scale:
 class Parts:
     """One run: rows are kept for the report, what is wrong for the exit code.
 
-    What is not timed, recovery and memory, runs in processes beside this one, which draws the progress, in memory too:
+    What is not timed, recovery and memory, runs in processes beside this one, whose progress bar would count as memory:
     from `begin` on, or when it is asked for.
     """
 
@@ -450,8 +452,9 @@ def _recovered(dialect: str, lengths: tuple[int, ...]) -> tuple[dict[str, list[c
 
 def _warm(text: str, options: dict[str, Any]) -> None:
     """Read a text both ways: what is made when it is first needed, patterns say, is no cost of a text."""
-    parse(text, **options)
-    stream(_parser(options), chunks(text))()
+    with suppress(TooSlowError), limited():  # else its turns will tell
+        parse(text, **options)
+        stream(_parser(options), chunks(text))()
 
 
 def _parser(options: dict[str, Any]) -> Callable[[], Feeder]:

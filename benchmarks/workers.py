@@ -8,6 +8,7 @@ import selectors
 import subprocess
 import tempfile
 from contextlib import suppress
+from threading import Event
 from time import monotonic
 from typing import IO, Any
 
@@ -39,7 +40,8 @@ class Worker:
     def __init__(self, name: str, launch: Launch, longest_seconds: float = LONGEST_SECONDS) -> None:
         self.name, self.launch, self.longest_seconds = name, launch, longest_seconds
         self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
+        self._stopped = Event()
+        self.patience = 1.0  # times as long as said is waited
         self._greeted = False  # whether it has imported what it needs
         self._complaints: IO[bytes] | None = None
         self._texts: dict[str, dict[str, Any]] = {}
@@ -91,9 +93,9 @@ class Worker:
 
     def stop(self) -> None:
         """End the process for good, in the middle of a request that another thread has made, which fails."""
-        self._stopped = True
-        if self._process is not None:
-            self._process.kill()
+        self._stopped.set()
+        if (process := self._process) is not None:  # the other thread may close it meanwhile, or start one
+            process.kill()
 
     def _last_words(self) -> str:
         """Return the last line that the process wrote to its standard error."""
@@ -106,7 +108,7 @@ class Worker:
         """Start the process if there is none; return without waiting for it."""
         if self._process is not None:
             return
-        if self._stopped:
+        if self._stopped.is_set():
             raise RuntimeError(f"{self.name} was stopped")
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
@@ -115,6 +117,8 @@ class Worker:
             env={**{k: v for k, v in os.environ.items() if not k.startswith(("COVERAGE", "PYTHON"))},
                  "PYTHONHASHSEED": "0", "NODE_ENV": "production", "MALLOC_TOP_PAD_": _SPARE, **self.launch.environment},
         )  # fmt: skip
+        if self._stopped.is_set():
+            self._process.kill()
 
     def _ask(self, request: dict[str, Any], limit: float) -> Answer:
         process = self._process
@@ -126,7 +130,7 @@ class Worker:
             process.stdin.flush()
         except BrokenPipeError:
             pass  # its standard error says why; reading finds the end
-        deadline = monotonic() + limit
+        deadline = monotonic() + limit * self.patience
         pieces = [self._rest]
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)

@@ -515,6 +515,22 @@ def test_a_stream_that_grows_too_fast_is_not_tried_on_ten_times_the_text():
     assert arena._outlook({"verdict": "> 20 s"}, []) == "> 20 s"
 
 
+def test_a_text_ten_times_as_long_as_one_that_was_not_run_takes_too_long(fakes, monkeypatch):
+    monkeypatch.setattr(contests, "READ_BY", {"hermes": (Entrant("Right", "fake", "Right"),)})
+    arena = Arena(TINY._replace(fed=(1000, 10_000, 100_000, 1_000_000)), {OURS: ours(), "fake": fakes})
+
+    def taken(workload, key, fed, entrant, row):
+        row |= {"spent": 0.05 if fed == 1000 else 0.8, "verdict": "right"}
+        return [1e-6]
+
+    monkeypatch.setattr(arena, "_next", taken)
+    rows = [row for some in arena.next() for row in some if row["spelling"] == "hermes"]
+    said = {name: [row["verdict"] for row in rows if row["reader"] == name] for name in ("Right", CALLMARK)}
+    assert said == {
+        "Right": ["right", "right", "not run: about 13 s, as it grows", "> 20 s"], CALLMARK: ["right"] * 4,
+    }  # fmt: skip
+
+
 def test_an_attack_that_growth_says_to_take_long_is_not_run_and_its_row_says_so(fakes, monkeypatch):
     monkeypatch.setattr(contests, "READ_BY", {"hermes": (Entrant("Right", "fake", "Right"),)})
     arena = Arena(TINY._replace(hostile=(1000, 2000, 4000, 8000), hostile_seconds=1), {OURS: ours(), "fake": fakes})
@@ -627,6 +643,7 @@ def test_where_one_fails_at_what_is_not_timed_the_others_are_not_waited_for(fake
     def do(entrant: Entrant) -> None:
         if entrant.peer == OURS:
             begun.wait()
+            assert arena.workers["fake"].patience >= 1
             raise KeyError(entrant.label)
         arena.workers["fake"].start()
         begun.wait()
@@ -635,7 +652,7 @@ def test_where_one_fails_at_what_is_not_timed_the_others_are_not_waited_for(fake
 
     began = monotonic()
     with pytest.raises(KeyError, match="ours"):
-        arena.apart([Entrant("ours", OURS, "x"), Entrant("slow", "fake", "Slow")], do)
+        arena.apart([Entrant("slow", "fake", "Slow"), Entrant("ours", OURS, "x")], do)
     assert monotonic() - began < TINY.longest_seconds
     with pytest.raises(RuntimeError, match="fake was stopped"):
         arena.workers["fake"].start()

@@ -1,7 +1,7 @@
 """JSON values in the body languages of the dialects: the counterpart of what reading does with them.
 
 What is written is read as the very value, with the limits that reading has by default. Where a language cannot say a
-value, `Unwritable` is raised, and nothing is written. The rules on plain words are those of `reading.schemas` seen
+value, `Unwritable` is raised, and nothing is written. The rules on plain words are those of `reading.words` seen
 from the other side, but stricter: what might be read as something else is refused.
 """
 

@@ -43,25 +43,25 @@ _ANEW: Final = "\n"  # what no line holds: a call stands before, behind which an
 class Contexts:
     """Tracks the context of the place that was reached: hand over what was read, and ask `here`.
 
-    kept     text that was passed over and not read; who is in a hurry appends short pieces himself, and calls `read`
-    quoted   tags of code in HTML that are open, and `quoted_end`, the position up to which they count: see `quote`
+    kept        text that was passed over and not read; who is in a hurry appends short pieces himself, and calls `read`
+    code_tags   tags of code in HTML that are open, and `code_tags_end`, the position up to which they count
     """
 
     __slots__ = (
-        "_code", "_fence", "_indent", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "kept", "quoted",
-        "quoted_end",
+        "_code", "_fence", "_indent", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "code_tags",
+        "code_tags_end", "kept",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.kept: list[str] = []
         self._kept_size = 0
-        self.quoted_end = 0
+        self.code_tags_end = 0
         self.reset()
 
     def reset(self) -> None:
         """Forget everything: a new line begins, outside of every context."""
         self.kept.clear()
-        self._kept_size = self.quoted = 0
+        self._kept_size = self.code_tags = 0
         self._special = False  # whether the short way of `look` must not be taken
         self._fence = ""  # the run that opened the fence we are in
         self._indent = 0  # the column at which that run stands
@@ -146,15 +146,15 @@ class Contexts:
             indent = max(indent, BEHIND_CALL)
         return len(line) <= indent and not line.strip(" ")
 
-    def quote(self, place: int, tag: str, *, opens: bool) -> None:
+    def pass_code_tag(self, place: int, tag: str, *, opens: bool) -> None:
         """A tag of HTML before position `place` opens or closes code: what it opens has an end, as it may stay open."""
-        if place >= self.quoted_end:
-            self.quoted = self.quoted_end = 0
-        self.quoted = max(0, self.quoted + (1 if opens else -1))
+        if place >= self.code_tags_end:
+            self.code_tags = self.code_tags_end = 0
+        self.code_tags = max(0, self.code_tags + (1 if opens else -1))
         if opens:
-            self.quoted_end = max(self.quoted_end, place + _CODE_REACH[tag.lower()])
-        elif not self.quoted:
-            self.quoted_end = 0
+            self.code_tags_end = max(self.code_tags_end, place + _CODE_REACH[tag.lower()])
+        elif not self.code_tags:
+            self.code_tags_end = 0
 
     @property
     def sole_fence(self) -> str:

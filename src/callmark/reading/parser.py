@@ -500,7 +500,7 @@ class Parser(SectionReading):
                         break
                     entry, found = matched
             kind = entry.kind
-            if contexts.quoted and context is None and kind != "quoting" and base + hit < contexts.quoted_end:
+            if contexts.code_tags and context is None and kind != "quoting" and base + hit < contexts.code_tags_end:
                 context = "code"
             if context is None and base + hit == self._left_place:  # the marker goes on on another line
                 context = self._left
@@ -566,7 +566,7 @@ class Parser(SectionReading):
             return self._tag(entry, found, context)
         if entry.kind == "quoting":
             if context is None and self._channel == "content":
-                self._contexts.quote(self._base + found.end(), found["tag"], opens=found["closes"] is None)
+                self._contexts.pass_code_tag(self._base + found.end(), found["tag"], opens=found["closes"] is None)
             return False
         return None
 

@@ -56,8 +56,6 @@ _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
 _QWEN_BEHIND = (  # a call whose own closer is missing
     rf"(?:{{ws}}(?:</(?:seed:)?tool_call>|<tool_call>{{ws}}<function=)|\r?\n<function={ANY_NAME}>\r?\n)"
 )
-
-
 QWEN_XML = Dialect(
     name="qwen_xml",
     title="<tool_call><function=f><parameter=key>value</parameter></function></tool_call>",

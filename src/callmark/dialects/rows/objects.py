@@ -111,8 +111,6 @@ _K2_CALL = (
     r"(?P<name>[^\W\d][\w./\-]{0,127}+(?::(?![0-9]{1,9}+{ws}<)[\w./\-]{1,127}+){0,3}+)"
     r"(?::[0-9]{1,9}+)?){ws}<\|tool_call_argument_begin\|>{ws}"
 )
-
-
 KIMI_K2 = Dialect(
     name="kimi_k2",
     title="<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{...}<|tool_call_end|>",

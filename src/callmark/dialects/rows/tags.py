@@ -96,8 +96,7 @@ HUNYUAN = Dialect(
             body="parameters",
             parameter=(
                 rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
-                rf"(?:<ifm\|arg_type>{TYPE}"
-                rf"</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
+                rf"(?:<ifm\|arg_type>{TYPE}</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
             ),
             loose_parameters=(
                 rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{ws}}{KEY}{{ws}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
