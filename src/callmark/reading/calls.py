@@ -453,8 +453,7 @@ class CallReading:
         if ending.more:
             if self._calls >= self._limits.calls:
                 place = base + ending.stop
-                if told := self._over_limit():
-                    self._events.append(Notice(Span(place, place + 1), *told))
+                self._events.append(Notice(Span(place, place + 1), *self._told_limit()))
                 return True
             entry = further(self._entry)
             found = entry.pattern.match(buffer, ending.stop)
@@ -552,8 +551,10 @@ class CallReading:
 
     def _over_limit(self) -> Remark:
         """Return the Notice that says that the limit of calls is reached; () where it was said."""
-        if self._limit_told:
-            return ()
+        return () if self._limit_told else self._told_limit()
+
+    def _told_limit(self) -> tuple[str, str]:
+        """Return that Notice, which is thereby said."""
         self._limit_told = True
         return "too-many-calls", f"the limit of {self._limits.calls} calls is reached: later markers are text"
 
@@ -723,3 +724,5 @@ class CallReading:
         self._events.append(Text(span, raw, self._channel))
         self._index -= sum(isinstance(event, CallStart) for event in events)
         self._calls -= sum(isinstance(event, Call) for event in events)
+        dropped = [event.code for event in events if isinstance(event, Notice)]
+        self._limit_told = self._limit_told and "too-many-calls" not in dropped
