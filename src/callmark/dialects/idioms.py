@@ -43,6 +43,12 @@ TYPE: Final = "(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|
 EMPTY: Final = r"<tool_call>[ \t]{0,16}+\r?\n{ws}</tool_call>"
 """Tags with nothing in them; on one line they are spoken of."""
 
+COMMAND_TAGS: Final = (
+    r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
+    r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
+)
+"""The tags around thoughts and answers of Cohere's Command models, whose calls are of two rows."""
+
 BARE: Final[dict[str, Any]] = {"line_start": True, "repairs": ("missing-opener", "missing-closer"), "salvage": True}
 """Fields of a variant around which nothing stands."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from callmark.dialects.idioms import (
     ANY_NAME,
     ANY_QUOTED_KEY,
+    COMMAND_TAGS,
     EMPTY,
     KEY,
     KEY_BEHIND,
@@ -387,10 +388,7 @@ COHERE = Dialect(
             ),
         ),
     ),
-    tags=(
-        r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
-        r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
-    ),
+    tags=COMMAND_TAGS,
     writing=Writing(
         form=1,
         opener="<cofl:tool_calls>",

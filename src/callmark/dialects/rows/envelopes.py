@@ -9,6 +9,7 @@ from callmark.dialects.idioms import (
     ANY_NAME,
     BARE,
     BARE_CALLS,
+    COMMAND_TAGS,
     EMPTY,
     SOURCE,
     calls_of,
@@ -160,8 +161,7 @@ LISTED = Dialect(
         list_of(_BARE_LIST, r"{ws}\]", begins="[", **BARE),
     ),
     tags=(
-        r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
-        r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
+        *COMMAND_TAGS,
         r"\[(?:BEGIN(?P<closes>)|END) FINAL RESPONSE\]",
         r"<\|START_ACTION\|>{ws}\[{ws}\]{ws}<\|END_ACTION\|>",
         r"<(?:tool_calls|TOOLCALL)>{ws}\[{ws}\]{ws}</(?:tool_calls|TOOLCALL)>",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.fences import INDENT
-from callmark.dialects.idioms import ANY_NAME, MARKED_NAME, SOURCE, twice, without_brackets
+from callmark.dialects.idioms import ANY_NAME, MARKED_NAME, SOURCE, list_of, twice, without_brackets
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.thoughts import THOUGHT_TAGS
 
@@ -17,15 +17,7 @@ MISTRAL = Dialect(
     models="Mistral 7B v0.3 to Mistral Small 3.1, Magistral, Devstral",
     source=SOURCE + ": mistral",
     forms=(
-        Form(
-            begins="[",
-            opener=r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)",
-            head=r"(?=\{)",
-            body="envelope",
-            separator=r"{ws},{ws}",
-            closer=r"{ws}\]",
-            alone=False,
-        ),
+        list_of(r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)", r"{ws}\]", begins="["),
         Form(
             head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}{{object}}", body="json", begins="["
         ),
@@ -183,6 +175,10 @@ APERTUS = Dialect(
 )
 
 
+_SOLAR_CALL = (
+    r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
+    r"<\|tool_call:args\|>{ws}"
+)
 SOLAR_OPEN = Dialect(
     name="solar_open",
     title="<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{...}<|tool_call:end|>",
@@ -191,15 +187,9 @@ SOLAR_OPEN = Dialect(
     forms=(
         Form(
             opener=r"<\|tool_calls\|>{ws}(?=<\|tool_call:begin\|>)",
-            head=(
-                r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
-                r"<\|tool_call:args\|>{ws}{object}"
-            ),
+            head=_SOLAR_CALL + "{object}",
             body="json",
-            loose_heads=(
-                r"<\|tool_call:begin\|>{ws}(?:(?P<id>[\w.:/\-]{1,160}+){ws})?<\|tool_call:name\|>{ws}{name}{ws}"
-                r"<\|tool_call:args\|>{ws}(?P<missing>)(?P<empty><\|tool_call:end\|>)",
-            ),
+            loose_heads=(_SOLAR_CALL + r"(?P<missing>)(?P<empty><\|tool_call:end\|>)",),
             tail=r"{ws}<\|tool_call:end\|>",
             loose_tail=r"(?={ws}<\|calls\|>)",
             closer=r"<\|calls\|>",
