@@ -471,18 +471,25 @@ class Arena:
                 rows = self._streamed(workload, [entrant for entrant in peers if entrant.label not in lost])
                 rows += [self._left_out(workload, *one) for one in sorted(lost.items())]
                 for row in rows:
-                    label = row["reader"]
-                    before = taken.setdefault(label, [])
+                    before = taken.setdefault(row["reader"], [])
                     before.extend(filter(None, [row.get("median seconds")]))
-                    if label in lost:  # ten times a text that would have taken so long
-                        lost[label] = f"> {scale.longest_seconds:g} s"
-                    elif not label.startswith(CALLMARK) and (outlook := self._outlook(row, before)):
-                        lost[label] = outlook
+                    self._foresee(lost, row, before)
                 yield rows
 
     def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
         entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, _COMPILED, *peers)
         return self.contest(workload, entrants, chunks(workload.text, whole_markers=True), chunk=str(CHUNK))
+
+    def _foresee(self, left_out: dict[str, str], row: Row, taken: Sequence[float]) -> None:
+        """Add the reader of `row` to those that are not tried on ten times its text, with the verdict, where it is not.
+
+        callmark always is.
+        """
+        label = row["reader"]
+        if label in left_out:  # ten times a text that would have taken so long
+            left_out[label] = f"> {self.scale.longest_seconds:g} s"
+        elif not label.startswith(CALLMARK) and (outlook := self._outlook(row, taken)):
+            left_out[label] = outlook
 
     def _outlook(self, row: Row, taken: Sequence[float]) -> str:
         """Return the verdict on a text ten times as long as that of `row`, which its reader is not tried on, or "".
@@ -503,9 +510,8 @@ class Arena:
             "reader": label,
             "chunk": str(CHUNK),
             "characters": len(workload.text),
-            "verdict": verdict,
-            **({"note": _NO_DOUBT} if verdict.startswith(">") else {}),
             "seconds": [],
+            **_not_tried(verdict),
         }
 
     def sizes(self) -> Iterator[list[Row]]:
@@ -540,7 +546,7 @@ class Arena:
                     row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": "", "seconds": []}
                     rows.append(row)
                     if verdict := slow.get(entrant.label):
-                        row |= {"verdict": verdict, **({"note": _NO_DOUBT} if verdict.startswith(">") else {})}
+                        row |= _not_tried(verdict)
                     else:
                         running.append((entrant, row))
                 self._take_turns(running, 5, partial(self._next, workload, key, fed))
@@ -550,11 +556,7 @@ class Arena:
                     if runs:
                         row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
                         taken.setdefault(row["reader"], []).append(row.pop("spent"))
-                    label = row["reader"]
-                    if label in slow:  # ten times a text that would have taken so long
-                        slow[label] = f"> {scale.longest_seconds:g} s"
-                    elif not label.startswith(CALLMARK) and (outlook := self._outlook(row, taken.get(label, ()))):
-                        slow[label] = outlook
+                    self._foresee(slow, row, taken.get(row["reader"], ()))
                 self.forget()
                 yield _beside_callmark([row for row in rows if row["verdict"] != "cannot"], "us/chunk")
 
@@ -756,6 +758,10 @@ class Arena:
 def _expected(taken: Sequence[float]) -> float:
     """Return the seconds that the next of some sizes will take, growing as it did before."""
     return taken[-1] * max(1.0, taken[-1] / taken[-2]) if len(taken) > 1 else 0.0
+
+
+def _not_tried(verdict: str) -> Row:
+    return {"verdict": verdict, **({"note": _NO_DOUBT} if verdict.startswith(">") else {})}
 
 
 def _as_it_grows(expected: float) -> str:
