@@ -479,13 +479,9 @@ def test_a_limit_that_was_reached_in_a_fence_which_is_text_is_told_of_where_it_i
         "tolerance": "salvage", "tools": ["f", "g"], "contexts": {"fence": "sole"}, "limits": Limits(calls=1),
     }  # fmt: skip
     text = "```\n[CALL: f(), g()]\nand more\n```\n\n[CALL: f(), g()] and [CALL: g()]\n"
-    for size in (1, 3, len(text)):
-        parser = Parser(**options)
-        events = [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
-        events += parser.finish()
-        assert [event.name for event in events if isinstance(event, Call)] == ["f"]
-        codes = [event.code for event in events if isinstance(event, Notice)]
-        assert codes == ["marker-in-fence", "too-many-calls"]
+    for events in (whole(text, **options), by_characters(text, **options)):
+        assert [call.name for call in calls_of(events)] == ["f"]
+        assert codes_of(events) == ["marker-in-fence", "too-many-calls"]
 
 
 @pytest.mark.parametrize(
