@@ -53,7 +53,7 @@ from benchmarks.workloads import (
 )
 from benchmarks.writing import timed
 from callmark import Limits, Parser, parse
-from callmark.reading.patterns import Remembered
+from callmark.reading.matching import Remembered
 
 # A message may hold 64 calls; a workload holds thousands. All else is at its default.
 OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}

@@ -48,7 +48,8 @@ from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Argumen
 from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
-from callmark.reading.patterns import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, patterns, prefix, section
+from callmark.reading.matching import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, prefix
+from callmark.reading.patterns import patterns, section
 from callmark.reading.raw_values import plain_value
 from callmark.reading.row_checks import check_row_alone, reach, sample_texts
 from callmark.reading.schemas import known_tools

@@ -56,7 +56,7 @@ from callmark.reading.contexts import Contexts
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Remembered
+from callmark.reading.matching import HOLD_LIMIT, Pattern, Remembered
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.row_checks import reach
 from callmark.reading.schemas import Parameters

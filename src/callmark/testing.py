@@ -34,9 +34,9 @@ from callmark.errors import DialectError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.decoder import Undecodable
 from callmark.reading.grammar import GrammarCall, Mismatch, Place, Start, load
+from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parser import Parser
-from callmark.reading.patterns import HOLD_LIMIT, Pattern
 from callmark.reading.raw_values import plain_value
 from callmark.reading.row_checks import check_row_alone, sample_texts, section_text
 from callmark.reading.sections import RECOVERY

@@ -1,4 +1,4 @@
-"""Bounds on what a call holds, for both sides: what is written must be read."""
+"""Bounds on what a call holds and on its nonce, for both sides: what is written must be read."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from callmark.reading.lookahead import (
     WIDE_OPENING,
     follows,
 )
-from callmark.reading.patterns import Pattern
+from callmark.reading.matching import Pattern
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import FIRST_KEY, NEXT, VALUE
 from callmark.reading.strings import CURLY, RAW_PREFIX

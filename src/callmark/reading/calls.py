@@ -35,11 +35,11 @@ from callmark.reading.decoder import COUNTED, Undecodable, decode
 from callmark.reading.diagnosis import explain, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
+from callmark.reading.matching import Pattern
 from callmark.reading.objects import ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits, Remark, Tolerance
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
-from callmark.reading.patterns import Pattern
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters

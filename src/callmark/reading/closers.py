@@ -18,10 +18,11 @@ from callmark.dialects import Form, derived
 from callmark.dialects.notation import anonymous, expand
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import envelope_begun
-from callmark.reading.patterns import Pattern, Section
+from callmark.reading.matching import Pattern
+from callmark.reading.patterns import Section
 
 DEPTH: Final = 8
-"""Open brackets up to which closers are repaired: with the blanks between them they fit into patterns.HOLD_LIMIT."""
+"""Open brackets up to which closers are repaired: with the blanks between them they fit into HOLD_LIMIT."""
 
 _WS: Final = expand("{ws}")
 _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from callmark.dialects.notation import expand
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
-from callmark.reading.patterns import Pattern
+from callmark.reading.matching import Pattern
 from callmark.reading.status import DEAD, DONE, OPEN
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from callmark.dialects.notation import anonymous, compile_pattern, expand, respe
 from callmark.dialects.prefixes import first_characters
 from callmark.errors import DialectError
 from callmark.events import Repair, Span
-from callmark.reading.patterns import Pattern, Patterns, Section, patterns
+from callmark.reading.matching import Pattern
+from callmark.reading.patterns import Patterns, Section, patterns
 
 _tag_follows: Final = re.compile(expand(r"{ws}(?:[<\[]|\Z)")).match
 _bracket_follows: Final = re.compile(r"\)|\Z").match

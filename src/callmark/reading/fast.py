@@ -16,7 +16,8 @@ from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
-from callmark.reading.patterns import DATA, Pattern, Patterns
+from callmark.reading.matching import DATA, Pattern
+from callmark.reading.patterns import Patterns
 from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python, long_string
 from callmark.reading.raw_values import (
     declared,

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from callmark.dialects import Dialect, Form, dialects
 from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import literals, merged
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, begins
+from callmark.reading.matching import HOLD_LIMIT, Pattern, begins
 from callmark.reading.runs import Runs
 
 ODD_BLANKS: Final = frozenset("\u00a0\u1680\u180e\u202f\u205f\u2060\u3000\ufeff").union(map(chr, range(0x2000, 0x200C)))

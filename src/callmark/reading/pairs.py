@@ -16,8 +16,8 @@ from typing import Final
 from callmark.dialects.notation import expand
 from callmark.events import Repair
 from callmark.reading.lookahead import KEY_PATTERN
+from callmark.reading.matching import Pattern
 from callmark.reading.paths import may_begin_path
-from callmark.reading.patterns import Pattern
 from callmark.reading.plain import BARE
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE

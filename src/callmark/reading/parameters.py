@@ -25,7 +25,8 @@ from callmark.events import Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable
 from callmark.reading.embedded import Embedded
-from callmark.reading.patterns import BLANKS_LIMIT, DATA, HOLD_LIMIT, Pattern, ValuePatterns
+from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
+from callmark.reading.patterns import BLANKS_LIMIT, ValuePatterns
 from callmark.reading.raw_values import (
     character,
     declared,

@@ -41,6 +41,7 @@ from callmark.reading.contexts import Context
 from callmark.reading.diagnosis import unclosed_string, word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.envelope import EnvelopeReader
+from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.objects import ObjectReader
 from callmark.reading.options import (
     DEFAULT_LIMITS,
@@ -53,7 +54,7 @@ from callmark.reading.options import (
     checked_limits,
     checked_policies,
 )
-from callmark.reading.patterns import BLANKS_LIMIT, HOLD_LIMIT, Pattern
+from callmark.reading.patterns import BLANKS_LIMIT
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import TOLD_BY, plan
 from callmark.reading.schemas import known_tools
@@ -474,8 +475,8 @@ class Parser(SectionReading):
                         begin = size if final else search.next_cut(buffer, at)
                         if begin < hit or hit >= size:
                             return self._wait_in_text(min(begin, size), passed)
-                    row = search.row
-                    entry, found = row.entry, row.match
+                    cursor = search.cursor
+                    entry, found = cursor.entry, cursor.match
                 else:
                     sign = self._plan.any(buffer, at)
                     hit, cut = (size, True) if sign is None else self._plan.first_in(buffer, sign.start())

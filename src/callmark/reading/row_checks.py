@@ -22,8 +22,9 @@ from callmark.events import Malformed
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.entries import beginnings, check_row, in_words
 from callmark.reading.grammar import load
+from callmark.reading.matching import HOLD_LIMIT, Pattern, Stop
 from callmark.reading.options import EVERYWHERE
-from callmark.reading.patterns import HOLD_LIMIT, Pattern, Stop, patterns
+from callmark.reading.patterns import patterns
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {

@@ -23,16 +23,9 @@ from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
 from callmark.reading.entries import Entry, check_row, lead_form, tag_form
+from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Pattern, Remembered
 from callmark.reading.options import Tolerance
-from callmark.reading.patterns import (
-    HOLD_LIMIT,
-    REMEMBERED_LENGTH,
-    AnyOf,
-    Pattern,
-    Remembered,
-    patterns,
-    section,
-)
+from callmark.reading.patterns import patterns, section
 
 _NOWHERE: Final = sys.maxsize
 TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
@@ -247,10 +240,10 @@ class _Beginnings:
         return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agree(pattern.prefix, begin)]
 
 
-class _Row:
+class _Cursor:
     """The next entry that begins with one character: its index, and its match if it is the first of the plan.
 
-    Before `clear` there is none from where it was last looked for: a row is not searched beyond the entries of others.
+    Before `clear` there is none from where it was last looked for: it does not search beyond the entries of others.
     """
 
     __slots__ = ("_char", "_first", "_start", "clear", "entry", "index", "match")
@@ -288,53 +281,53 @@ class Search:
     Indexes are remembered while the buffer stands; `reset` when it is another one. Reading again after an error keeps
     them valid: it goes back behind the head from which they were searched, never before it.
 
-    row   of the entry that `next_entry` found last
+    cursor   the one at the entry that `next_entry` found last
     """
 
-    __slots__ = ("_cut", "_literals", "_rows", "plan", "row")
-    row: _Row
+    __slots__ = ("_cursors", "_cut", "_literals", "cursor", "plan")
+    cursor: _Cursor
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._rows: list[_Row] | None = None  # for each character that begins entries: the next of them
+        self._cursors: list[_Cursor] | None = None  # for each character that begins entries: the next of them
         self._literals: dict[str, int] = {}  # the next of each closing literal
         self._cut = -1  # the first entry that the buffer's end may cut
 
     def reset(self) -> None:
         """Forget what was found: the buffer is another one."""
-        self._rows = None
+        self._cursors = None
         if self._literals:
             self._literals = {}
         self._cut = -1
 
     def next_entry(self, buffer: str, at: int) -> int:
         """Return the index of the next entry from `at`; beyond the buffer for none."""
-        rows = self._rows
-        if rows is None:
+        cursors = self._cursors
+        if cursors is None:
             plan = self.plan
             searched = plan.searched_in_ascii if buffer.isascii() else plan.searched
             places = [(place, it) for it in searched if (place := buffer.find(it[0], at)) >= 0]
             if len(places) > 1:
                 places.sort(key=itemgetter(0))
-            self._rows = rows = [_Row(*it) for _, it in places]
+            self._cursors = cursors = [_Cursor(*it) for _, it in places]
         best = len(buffer)
         first = None
-        for row in rows:
-            index = row.index
+        for cursor in cursors:
+            index = cursor.index
             if index < at:
-                clear = row.clear
+                clear = cursor.clear
                 if clear >= best:
                     continue
-                index = row.find(buffer, at if clear < at else clear, best)
+                index = cursor.find(buffer, at if clear < at else clear, best)
             if index < best:
                 best = index
-                first = row
+                first = cursor
         if first is None:
             return _NOWHERE
-        if first is not rows[0]:  # likely it is the next one's row too: then the others are not searched beyond that
-            rows.remove(first)
-            rows.insert(0, first)
-        self.row = first
+        if first is not cursors[0]:  # likely it finds the next one too: then the others do not search beyond that
+            cursors.remove(first)
+            cursors.insert(0, first)
+        self.cursor = first
         return best
 
     def entry_at(

@@ -28,8 +28,9 @@ from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
 from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
+from callmark.reading.matching import Pattern
 from callmark.reading.options import Limits, Tolerance
-from callmark.reading.patterns import RECOVERY_MARGIN, Pattern
+from callmark.reading.patterns import RECOVERY_MARGIN
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader

@@ -16,8 +16,8 @@ from typing import Final
 
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
+from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
-from callmark.reading.patterns import HOLD_LIMIT, Pattern
 from callmark.reading.status import DEAD, DONE, OPEN, Fault
 
 _X: Final = "[0-9a-fA-F]"

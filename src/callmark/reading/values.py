@@ -46,7 +46,7 @@ from callmark.reading.lookahead import (
     follows,
     lookahead,
 )
-from callmark.reading.patterns import Pattern
+from callmark.reading.matching import Pattern
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import (
     COLON,

@@ -25,7 +25,7 @@ from json.encoder import encode_basestring as quoted
 from math import isfinite
 from typing import Final
 
-from callmark.reading.patterns import Remembered
+from callmark.reading.matching import Remembered
 from callmark.toolshapes import DIGITS_LIMIT, Types
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")

@@ -1,0 +1,283 @@
+"""Patterns in a text that goes on: whether one matches at a place, and whether it may once more text has come.
+
+A match is decided by the stdlib's `re` (a few hundred nanoseconds). Where a chunk ends inside a possible match, the
+question arises whether more text could complete it: a pattern derived from the first answers that (see `prefixes`), and
+for patterns from which none can be derived (a user's look-behind, say) the `regex` module does, with `partial=True`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from callmark.dialects.notation import anonymous
+from callmark.dialects.prefixes import (
+    UnsupportedPatternError,
+    apart,
+    first_characters,
+    merged,
+    unfinished,
+)
+
+if TYPE_CHECKING:
+    import regex
+
+HOLD_LIMIT: Final = 1024
+"""Characters: the longest stretch in which a pattern may still become a match. The longest heads, with a name of 128
+characters and blanks at all of their gaps, take some 900; what is longer is no marker."""
+
+_APART_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
+
+REMEMBERED_LENGTH: Final = 64
+"""Characters of a text about which an answer is remembered."""
+_REMEMBERED: Final = 256  # answers; where there are so many, all are forgotten
+_Answer = TypeVar("_Answer")
+
+
+class Remembered(dict[str, _Answer]):
+    """Answers about texts, by text, where short ones come again and again: what a chunk ends with, beginning at a sign.
+
+    A model writes the same tags all the time. Whoever writes others has them asked about, as the memory is bounded.
+    """
+
+    def __init__(self, ask: Callable[[str], _Answer]) -> None:
+        """Take what answers."""
+        self.ask = ask
+
+    def __missing__(self, text: str) -> _Answer:
+        answer = self.ask(text)
+        if len(text) <= REMEMBERED_LENGTH:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[text] = answer
+        return answer
+
+
+class Pattern:
+    """One pattern: `match` at a place, and `may_match` for a place near the end of a text that goes on.
+
+    It is compiled when it is first used: most of the forms that are listened for never come up.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Take `text`, whose abbreviations are written out already."""
+        self.text = text
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.text)
+
+    @cached_property
+    def match(self) -> Callable[..., re.Match[str] | None]:
+        """Match at a place: `re.Pattern.match`."""
+        return self._compiled.match
+
+    @cached_property
+    def search(self) -> Callable[..., re.Match[str] | None]:
+        """Search from a place: `re.Pattern.search`."""
+        return self._compiled.search
+
+    @cached_property
+    def fullmatch(self) -> Callable[..., re.Match[str] | None]:
+        """Match a whole text: `re.Pattern.fullmatch`."""
+        return self._compiled.fullmatch
+
+    @cached_property
+    def unfinished(self) -> str | None:
+        """The pattern of what more text could make a match, None where none can be derived."""
+        try:
+            return unfinished(self.text)
+        except UnsupportedPatternError:
+            return None
+
+    @cached_property
+    def _unfinished(self) -> Callable[..., object] | None:
+        return None if self.unfinished is None else re.compile(self.unfinished).match
+
+    @cached_property
+    def _partial(self) -> regex.Pattern[str]:
+        import regex  # 20 ms, and only patterns of an unusual kind need it
+
+        return regex.compile(self.text, regex.VERSION0)
+
+    @cached_property
+    def waits(self) -> Callable[[str], object]:
+        """Tells of a text whether the pattern does not match it, but may once more has come; None for no."""
+        return _waits(self, self)
+
+    @cached_property
+    def prefix(self) -> str:
+        """The text with which every match begins, as far as it is plain to see."""
+        return prefix(self.text)
+
+    def may_match(self, buffer: str, at: int) -> bool:
+        """Return whether more text behind `buffer` could make the pattern match at index `at`."""
+        size = len(buffer) - at
+        if size > HOLD_LIMIT:
+            return False
+        prefix = self.prefix
+        if prefix:
+            if size < len(prefix):
+                return prefix.startswith(buffer[at:])
+            if not buffer.startswith(prefix, at):
+                return False
+        unfinished = self._unfinished
+        if unfinished is not None:
+            return unfinished(buffer, at) is not None
+        found = self._partial.match(buffer, at, partial=True)
+        return found is not None and found.partial
+
+
+def _waits(decided: Pattern, pattern: Pattern) -> Callable[[str], object]:
+    return Remembered(lambda text: (decided.match(text) is None and pattern.may_match(text, 0)) or None).__getitem__
+
+
+def literal(pattern: str) -> str:
+    r"""Return the text that the pattern stands for, "" where it stands for several, or that is not plain to see.
+
+    >>> literal(r"\[/arg\]"), literal(r"\n</arg>")
+    ('[/arg]', '')
+    """
+    several = re.search(r"\\\w|[{(\[*+?|.^$]", re.sub(r"\\\W", "", pattern))
+    return "" if several else re.sub(r"\\(.)", r"\1", pattern)
+
+
+def prefix(pattern: str) -> str:
+    r"""Return a text with which every match of `pattern` begins, "" where that is not plain to see.
+
+    >>> prefix(r"\[CALL: *\(x")
+    '[CALL:'
+    """
+    seen = re.match(r"(?:\\[^\w\s]|[^\\.^$*+?{}\[\]|()])*+", pattern)
+    plain = seen[0] if seen is not None else ""
+    rest = pattern[len(plain) :]
+    if rest[:1] in ("*", "?", "{", "|"):
+        plain = re.sub(r"\\?.\Z", "", plain, flags=re.DOTALL)
+    around = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "", rest, flags=re.DOTALL)
+    while "|" in around and "(" in around and around != (inner := re.sub(r"\([^()]*\)", "", around)):
+        around = inner
+    return "" if "|" in around else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
+
+
+def begins(pattern: str) -> set[str]:
+    r"""Return the characters with which a match of `pattern` may begin: of ASCII, and those that it names.
+
+    >>> begins(r"\[/arg\]"), sorted(begins(r"\r?\n|;"))
+    ({'['}, ['\n', '\r', ';'])
+    """
+    plain = prefix(pattern)
+    if plain:
+        return {plain[0]}
+    first = first_characters(pattern)
+    if first is not None:
+        return {*first}
+    tried = Pattern(pattern)
+    chars = {*map(chr, range(128)), *pattern}
+    return {char for char in chars if tried.match(char, 0) is not None or tried.may_match(char, 0)}
+
+
+class AnyOf(Pattern):
+    """The pattern that matches where any of the patterns `texts` does. They are put together when it is first used."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Take the patterns."""
+        self._texts = texts
+
+    @cached_property
+    def text(self) -> str:  # type: ignore[override]  # made late
+        """The pattern."""
+        try:
+            return merged(self._texts)
+        except (UnsupportedPatternError, re.error):
+            return "|".join(map(anonymous, self._texts))
+
+
+DATA: Final = frozenset({"kept", "foreign"})
+"""What looks like the end of a value, and is none of it: the two groups of the last alternative of a `Stop`."""
+
+
+class Stop:
+    """A pattern of several alternatives that is searched in long values: first where any matches, then which does.
+
+    Where the last of them matches, another may still match in its place once more text has come. `waits` is as that of
+    a Pattern, of a text that begins where it may match; `may_begin` tells of a short text whether it matches or may.
+    """
+
+    def __init__(self, alternatives: Sequence[str], begins: str) -> None:
+        """Take the alternatives, and for a class of characters those with which they begin."""
+        self.alternatives: Final = alternatives
+        self._begins = re.compile(f"[{begins}]").search
+        self._held = Remembered(self._held_in)
+        self._any = AnyOf(alternatives)
+        self._which = Pattern("|".join(alternatives))
+        self.waits: Final = _waits(Pattern("|".join(alternatives[:-1])), self._which)
+        self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
+        self.may_begin: Final = Remembered(self._may_begin).__getitem__
+
+    def _may_begin(self, begin: str) -> bool:
+        return self.match(begin, 0) is not None or self.may_match(begin, 0)
+
+    @cached_property
+    def _apart(self) -> list[tuple[str, Callable[[str, int, int], re.Match[str] | None]]]:
+        """Patterns, each with the character that its matches begin with: `find` skips to it five times faster."""
+        try:
+            texts = apart(self.alternatives)
+        except UnsupportedPatternError:
+            return [("", self._any.search)]
+        return [("".join(begins(text)) if len(begins(text)) == 1 else "", re.compile(text).search) for text in texts]
+
+    def match(self, buffer: str, at: int) -> re.Match[str] | None:
+        """Match at index `at`: `re.Pattern.match`."""
+        return self._which.match(buffer, at)
+
+    def next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+        """Return the first match from index `at`, and where it is; None where only more text tells, or there is none.
+
+        Up to the index nothing is a stop, nor may it become one.
+        """
+        sign = self._begins(buffer, at)
+        if sign is None:
+            return None, len(buffer)
+        at = sign.start()
+        if len(buffer) - at <= REMEMBERED_LENGTH:
+            held = self._held[buffer[at:]]
+            return (self.match(buffer, at + ~held), at + ~held) if held < 0 else (None, at + held)
+        return self._next(buffer, at)
+
+    def _held_in(self, text: str) -> int:
+        found, end = self._next(text, 0)
+        return end if found is None else ~end
+
+    def _next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+        begins = self._begins
+        found = self.search(buffer, at)
+        end = found.start() if found is not None else len(buffer)
+        before = end + (found is not None and found.lastgroup in DATA)  # that is a stop, if the right text comes
+        place = begins(buffer, max(at, len(buffer) - HOLD_LIMIT), before) if at < before else None
+        while place is not None:
+            if self.may_match(buffer, place.start()):
+                return None, place.start()
+            place = begins(buffer, place.start() + 1, before)
+        return found, end
+
+    def search(self, buffer: str, at: int) -> re.Match[str] | None:
+        """Search from index `at`: `re.Pattern.search`. Linear in the distance of what is found."""
+        if len(buffer) - at <= _APART_FROM:
+            found = self._any.search(buffer, at)
+            return None if found is None else self._which.match(buffer, found.start())
+        size = len(buffer)
+        end = at
+        while end < size:
+            # None is searched for far beyond another's hit.
+            begin, end = end, min(size, end + max(_APART_FROM, end - at))
+            hit = end
+            for char, search in self._apart:
+                place = buffer.find(char, begin, hit)
+                found = search(buffer, place, hit + HOLD_LIMIT) if place >= 0 else None
+                if found is not None:
+                    hit = min(hit, found.start())
+            if hit < end:
+                return self._which.match(buffer, hit)
+        return None
