@@ -1382,6 +1382,31 @@ def test_a_marker_of_a_row_of_ones_own_is_seen_there_too(quoted):
         assert [type(problem) for problem in parsed.problems] == [Malformed]
 
 
+@pytest.mark.parametrize("explicit", [True, False])
+@pytest.mark.parametrize("text", ['>>> f(to="Al" x)\nHm.\n>>> g(a="z")', '>>> f(a="x" y)\n>>> g(a="z")'])
+@pytest.mark.parametrize("tolerance", ["strict", "lenient"])
+def test_a_form_sees_its_own_beginning_in_a_string_however_it_is_asked_for(explicit, text, tolerance):
+    form = Form(head=r">>>{ws}{name}\(", body="arguments", begins=">", line_start=True, explicit=explicit)
+    row = Dialect(name="prompt", title="", models="", source="", forms=(form,))
+    check_chunking(text, dialects=row, tolerance=tolerance)
+    parsed = callmark.parse(text, dialects=row, tolerance=tolerance)
+    assert [problem.name for problem in parsed.problems] == ["f"]
+    assert [call.name for call in parsed.calls] == ["g"]
+
+
+@pytest.mark.parametrize("head", [r"@do[ ]{name}\(", r"%%{ws}{name}{ws}(?=\{)"])
+def test_a_registered_form_is_seen_there_whose_words_are_short(monkeypatch, head):
+    """Those of three letters and more tell a marker, misspelt or not; without them the whole beginning does."""
+    row = Dialect(name="short", title="", models="", source="", forms=(Form(head=head, body="json", begins=head[0]),))
+    monkeypatch.setattr(lookahead_patterns, "dialects", lambda: (*dialects(), row))
+    monkeypatch.setattr(lookahead_patterns, "_signs", lookahead_patterns._signs.__wrapped__)
+    seen = re.compile(lookahead_patterns.openers.__wrapped__()).match
+    assert seen("@do f(" if head[0] == "@" else "%% f {")
+    assert not seen("@done")
+    assert not seen("%% of all")
+    assert seen("<tool_call")
+
+
 @pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
 def test_nothing_is_looked_ahead_for_that_is_longer_than_what_is_held(dialect):
     ways = [lookahead(form) for form in (*dialect.forms, *dialect.variants)]

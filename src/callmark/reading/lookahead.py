@@ -136,23 +136,26 @@ def _signs() -> str:
 def openers() -> str:
     """Return the pattern of what begins the markers of the registered dialects: a sign, and the words behind it.
 
-    Whether a marker follows is not asked, as it may be misspelt. Made when it is first wanted: it takes 50 ms.
+    Whether a marker follows is not asked, as it may be misspelt; of a form that has no words it is the whole beginning.
+    Made when it is first wanted: it takes 50 ms.
     """
-    found = set()
+    signs = re.escape(_signs())
+    found, wordless = set(), []
     for dialect in dialects():
         for form in (form for form in (*dialect.forms, *dialect.variants) if not form.salvage):
             patterns = [form.opener, *form.loose_openers, *([form.head, *form.loose_heads] if form.alone else ())]
-            for text in (text for pattern in patterns for text in literals(expand(pattern), _GAP)):
-                words = re.match(rf"[{re.escape(_signs())}]{_GAP}?[^{_GAP}]*[^\W\d]{{3}}\w*", text)
-                if words is not None:
-                    found.add(words[0])
+            texts = [text for pattern in patterns for text in literals(expand(pattern), _GAP)]
+            begun = [re.match(rf"[{signs}]{_GAP}?[^{_GAP}]*[^\W\d]{{3}}\w*", text) for text in texts]
+            found.update(words[0] for words in begun if words is not None)
+            if not any(begun) and form.explicit and not (form.repairs or form.text_start):
+                wordless.append(expand(_begin(form)))
     least = sorted(text for text in found if not any(text != other and text.startswith(other) for other in found))
-    return merged([re.escape(text).replace(re.escape(_GAP), _FEW) for text in least])
+    return merged([*(re.escape(text).replace(re.escape(_GAP), _FEW) for text in least), *filter(None, wordless)])
 
 
 def _begin(form: Form) -> str:
-    """Return the pattern with which a marker of `form` begins, "" where it is one only if it is asked for by name."""
-    return form.opener or (form.head if form.explicit and form.alone else "")
+    """Return the pattern with which a marker of `form` begins if it is listened for, "" where another leads to it."""
+    return form.opener or (form.head if form.alone else "")
 
 
 def _shut(form: Form) -> str:

@@ -99,7 +99,7 @@ _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is t
 _COMMENT_END: Final = Pattern(r"\*/")
 _LINE_END: Final = Pattern(r"[\r\n]")
 _LOOSE_WORD: Final = Pattern(r"[\w+\-.]++")
-JSON: Final = Form(head="{name}", body="json", explicit=False)
+JSON: Final = Form(head="{name}", body="json", alone=False)
 
 
 class ValueReader:
