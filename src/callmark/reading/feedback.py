@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, select, selected
 from callmark.dialects.rendering import hidden
-from callmark.errors import UsageError
+from callmark.errors import UnknownDialectError, UsageError
 from callmark.events import RAW_KEY, Malformed, Notice
 from callmark.reading.diagnosis import message_parts, unknown_tool
 
@@ -58,9 +58,9 @@ def feedback(
     dialect     the one that the model shall write, default: that of the problem, or none for a Notice; a problem of a
                 dialect of one's own wants that Dialect
     language    "en", "zh-Hans", "zh-Hant", or what `load_language` gives
-    nonce       the one that the text was read with. The correct form has a place for it, and asterisks stand there and
-                wherever the model's text is quoted with it: who learns what was told cannot call. The model was told
-                the nonce by the prompt
+    nonce       the one that the text was read with, default: that of the broken marker. The correct form has a place
+                for it, and asterisks stand there and wherever the model's text is quoted with it: who learns what was
+                told cannot call. The model was told the nonce by the prompt
 
     A cut call is told how to go on. A Malformed without text is a call that a server sent in fragments: no form is
     shown. Cost: a few milliseconds; it reads the broken marker once more. Raises UsageError for another language or
@@ -76,12 +76,22 @@ def feedback(
         raise UsageError(f"problem: expected a Malformed or a Notice, found {type(problem).__name__}")
     if not problem.raw:
         return "\n".join([_broken(problem, phrases), phrases[problem.code], phrases["anew"]])
-    own = isinstance(dialect, Dialect) and dialect.name == problem.dialect
-    written = select(dialect if own else problem.dialect)[0]
+    written = _dialect_of(problem, dialect)
     wanted = written if dialect is None else selected(dialect)
-    carried = nonce or _carried(problem.raw, written)
-    told = hidden("\n".join(_on_malformed(problem, written, wanted, words, nonce, carried)), carried)
+    nonce = nonce or _carried(problem.raw, written)
+    told = hidden("\n".join(_on_malformed(problem, written, wanted, words, nonce)), nonce)
     return told.encode("utf-8", "backslashreplace").decode()  # half a character could not be sent
+
+
+def _dialect_of(problem: Malformed, dialect: str | Dialect | None) -> Dialect:
+    """Return the dialect that the problem is of. Raises UnknownDialectError where only its name is known."""
+    if isinstance(dialect, Dialect) and dialect.name == problem.dialect:
+        return select(dialect)[0]
+    try:
+        return select(problem.dialect)[0]
+    except UnknownDialectError:
+        own = f"the Dialect {problem.dialect!r}, of which the problem is and which is not registered"
+        raise UnknownDialectError(f"dialect: expected {own}, found {dialect!r:.80}") from None
 
 
 def _shown(form: str, phrases: Mapping[str, str], nonce: str | None) -> list[str]:
@@ -117,7 +127,6 @@ def _on_malformed(
     wanted: Dialect,
     words: Language,
     nonce: str | None,
-    carried: str | None,
 ) -> list[str]:
     from callmark.reading.begun import begun
     from callmark.reading.corrections import correct_form
@@ -128,14 +137,14 @@ def _on_malformed(
     cut = problem.code == "unclosed-marker"
     lines = [_broken(problem, phrases)]
     if cut:
-        lines += [phrases["continue"], hidden(problem.raw, carried)[-TAIL:]]
+        lines += [phrases["continue"], hidden(problem.raw, nonce)[-TAIL:]]
         closing = _closing(problem.raw, written, came, nonce)
         if closing:
             lines += [phrases["close"], closing]
     else:
         lines.append(phrases[problem.code])
         if problem.code in _PLACED:
-            lines[-1] += _place(problem, words, carried)
+            lines[-1] += _place(problem, words, nonce)
     if problem.code not in _FINAL:
         known = {key: value for key, value in came.arguments.items() if key != RAW_KEY}
         form = correct_form(wanted, problem.name, known or _PLACEHOLDER, nonce)
