@@ -140,7 +140,8 @@ def openers() -> str:
     Made when it is first wanted: it takes 50 ms.
     """
     signs = re.escape(_signs())
-    found, wordless = set(), []
+    found: set[str] = set()
+    wordless = []
     for dialect in dialects():
         for form in (form for form in (*dialect.forms, *dialect.variants) if not form.salvage):
             patterns = [form.opener, *form.loose_openers, *([form.head, *form.loose_heads] if form.alone else ())]
