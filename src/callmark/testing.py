@@ -40,6 +40,7 @@ from callmark.reading.parser import Parser
 from callmark.reading.raw_values import plain_value
 from callmark.reading.row_checks import check_row_alone, sample_texts, section_text
 from callmark.reading.sections import RECOVERY
+from callmark.reading.whole import parse
 from callmark.writing.calls import render_call
 from callmark.writing.neutral import neutralize
 
@@ -128,6 +129,7 @@ def _of_length(text: str, length: int) -> list[str]:
 
 def _ways(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield ways to cut a text, each with its name."""
+    yield "in one chunk", [text]
     for length in _CHUNK_LENGTHS:
         yield f"in chunks of {length}", _of_length(text, length)
     if len(text) <= _CUT_EVERYWHERE:
@@ -154,12 +156,12 @@ def check_all(text: str, **options: Any) -> None:
 
 
 def check_chunking(text: str, cuts: Iterable[int] | None = None, **options: Any) -> None:
-    """Check law 1: the events of `text` whole and in chunks are equal once neighbouring pieces are joined.
+    """Check law 1: the events of `parse` and of `text` in chunks are equal once neighbouring pieces are joined.
 
-    cuts    places at which to cut, 0 to the length; by default several ways are tried: equal chunks of 1 to 64
-            characters, and texts of up to 300 characters in two chunks cut at every place
+    cuts    places at which to cut, 0 to the length; by default several ways are tried: one chunk, equal chunks of 1 to
+            64 characters, and texts of up to 300 characters in two chunks cut at every place
     """
-    whole = joined(in_chunks([text], **options))
+    whole = joined(parse(text, **options).events)
     ways = _ways(text) if cuts is None else [(f"cut at {(places := list(cuts))}", _cut(text, places))]
     for name, chunks in ways:
         pieces = joined(in_chunks(chunks, **options))
@@ -191,9 +193,9 @@ def check_nothing_is_lost(text: str, **options: Any) -> None:
 def check_never_raises(text: str, **options: Any) -> None:
     """Check law 3: reading `text`, cut in any way, raises nothing. What is wrong with the options raises UsageError."""
     Parser(**options)
-    for name, chunks in (("whole", [text]), *_ways(text)):
+    for name, chunks in (("whole", None), *_ways(text)):
         try:
-            in_chunks(chunks, **options)
+            parse(text, **options) if chunks is None else in_chunks(chunks, **options)
         except Exception as error:
             law = f"law 3, model text never raises: {name}"
             raise AssertionError(f"{law}: expected events, found {error!r}\ntext: {text!r}") from error

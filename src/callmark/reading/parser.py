@@ -381,14 +381,15 @@ class Parser(SectionReading):
     def _is_cut_in_its_head(self) -> bool:
         """Whether the text ends within the head of a call that a shorter head seems to begin, and is wrong there."""
         start = self._start - self._base
-        if start < 0 or len(self._buffer) - start > HOLD_LIMIT:
+        if len(self._buffer) - start > HOLD_LIMIT:
             return False
+        raw = self._pieces.text() + self._buffer if start < 0 else self._buffer[start:]
         heads: Sequence[Entry] = ()
         if self._opener is not None:
             heads = section_heads(self._opener)
-        elif self._buffer[start] in self._plan.entries:
-            heads = self._plan.entries_at(self._buffer[start : start + TOLD_BY])
-        return any(head.kind != "refused" and head.pattern.may_match(self._buffer, start) for head in heads)
+        elif raw[0] in self._plan.entries:
+            heads = self._plan.entries_at(raw[:TOLD_BY])
+        return any(head.kind != "refused" and head.pattern.may_match(raw, 0) for head in heads)
 
     def _cut(self) -> None:
         """The text is over inside a marker, which is thereby unclosed."""
@@ -453,6 +454,7 @@ class Parser(SectionReading):
             return False
         elif behind == len(buffer) and not self._finished:
             self._show(behind)
+            self._contexts.pass_text(buffer[at:])
             self._at = behind
             return False
         self._mode = IN_TEXT
