@@ -61,6 +61,7 @@ from callmark.reading.pieces import TOGETHER
 from callmark.reading.row_checks import reach
 from callmark.reading.schemas import Parameters
 from callmark.testing import check_chunking, check_inverse, check_nothing_is_lost, check_previews
+from callmark.writing.calls import WrittenCall, render_calls
 from feeding import MISUSE, by_characters, every_single_cut, in_chunks, joined, whole
 from test_cases import CASES
 
@@ -380,6 +381,17 @@ def test_the_call_over_the_limit_is_text_and_said_once():
 
 def test_no_calls_at_all_can_be_asked_for():
     assert codes_of(whole("[CALL: f()]", limits=Limits(calls=0))) == ["too-many-calls"]
+
+
+@pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
+def test_the_limit_of_calls_is_told_once_wherever_it_is_reached(dialect):
+    text = render_calls([WrittenCall("f", {"a": n}) for n in range(4)], dialect) + "\n" + render_call("g", {}, dialect)
+    for calls in (0, 1, 2, 3):
+        options = {"dialects": dialect, "limits": Limits(calls=calls)}
+        check_chunking(text, **options)
+        parsed = parse(text, **options)
+        assert len(parsed.calls) == calls
+        assert [problem.code for problem in parsed.problems] == ["too-many-calls"]
 
 
 def test_a_section_ends_where_the_limit_of_calls_is_reached():

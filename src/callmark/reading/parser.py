@@ -592,7 +592,7 @@ class Parser(SectionReading):
                 self._show(hit)
                 return -1
             self._left, self._left_place = context, base + behind
-        if refusal and not (opener and entry.form.alone):  # else the call behind it is told of
+        if refusal and not _is_told_of_behind(entry):
             self._show(hit)
             self._events.append(Notice(Span(base + hit, base + max(end, hit + 1)), *refusal))
         return end if opener else hit + 1
@@ -671,7 +671,7 @@ class Parser(SectionReading):
                 return NOTICES[context]
         if self._calls >= self._limits.calls:
             self._sole = ""
-            return self._over_limit()
+            return () if _is_told_of_behind(entry) else self._over_limit()
         return None
 
     # Behind a call that must be alone in its fence.
@@ -703,3 +703,8 @@ class Parser(SectionReading):
         else:
             events, self._events = self._events, []
         return events
+
+
+def _is_told_of_behind(entry: Entry) -> bool:
+    """Whether the call behind an entry that is left as text is told of: such calls may stand alone, too."""
+    return entry.kind == "opener" and entry.form.alone
