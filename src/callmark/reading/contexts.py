@@ -126,13 +126,16 @@ class Contexts:
             return "fence"
         if ">" in self._line and QUOTE.match(self._line):
             return "quote"
-        if self._ticks:
-            return None if self._ticks == self._code else "code"
-        if "~" in self._line:
+        if "~" in self._line and not self._ticks:
             fence = FENCE.match(self._line)
             if fence is not None and fence["run"][0] == "~":
                 return "fence"
-        return "code" if self._code else None
+        return "code" if self.in_code else None
+
+    @property
+    def in_code(self) -> bool:
+        """Whether the place is in inline code, also where that stands in a quote."""
+        return self._ticks != self._code if self._ticks else self._code > 0
 
     def at_line_start(self, indent: int) -> bool:
         """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it.

@@ -669,6 +669,8 @@ class Parser(SectionReading):
                 self._sole = self._contexts.sole_fence
             elif policy != "allow":
                 return NOTICES[context]
+            elif context == "quote" and self._contexts.in_code and self._policies.get("code") != "allow":
+                return NOTICES["code"]
         if self._calls >= self._limits.calls:
             self._sole = ""
             return () if _is_told_of_behind(entry) else self._over_limit()
