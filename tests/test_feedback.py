@@ -244,6 +244,16 @@ def test_misuse_raises(arguments, told):
         feedback(*arguments)
 
 
+def test_a_problem_that_names_no_dialect_is_of_the_one_that_is_wanted():
+    """As one is that somebody else made, by the fields of the design."""
+    text = '<tool_call>{"name": "f", "arguments": {"a" 1}}</tool_call>'
+    found = problem(text)
+    bare = Malformed(found.span, found.raw, found.code, found.message, found.index, found.name)
+    assert bare.dialect == ""
+    assert feedback(bare, "hermes") == feedback(found)
+    assert "[CALL: " in feedback(bare)
+
+
 def test_a_dialect_that_is_not_registered_raises():
     with pytest.raises(callmark.UnknownDialectError, match="found 'nope'"):
         feedback(problem("[CALL: f("), "nope")
@@ -466,7 +476,7 @@ def test_a_nonce_is_quoted_nowhere_not_even_half():
 
 @each_language
 def test_a_native_call_that_is_broken_is_told_without_a_form(language):
-    broken = Malformed(Span(3, 3), "", "bad-arguments", "expected a tool call", "openai", 0, "save")
+    broken = Malformed(Span(3, 3), "", "bad-arguments", "expected a tool call", 0, "save", "openai")
     phrases = PHRASES[language]
     told = [phrases["broken"].format(name="save"), phrases["bad-arguments"], phrases["anew"]]
     assert feedback(broken, "call", language).split("\n") == told

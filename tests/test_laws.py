@@ -1316,7 +1316,7 @@ def called(raw: str = "[CALL: f()]", index: int = 0, arguments: Any = None, **fi
 
 
 def broken(name: str | None = "f", index: int | None = 0) -> Malformed:
-    return Malformed(Span(0, 1), "x", "unexpected-text", "wrong", "call", index, name)
+    return Malformed(Span(0, 1), "x", "unexpected-text", "wrong", index, name, "call")
 
 
 START = CallStart(0, "f", "call")
@@ -1342,7 +1342,7 @@ def test_law_1_is_told_with_both_sides(scripted):
         lambda text: [text_at(0, text), text_at(0, text)],
         lambda text: [text_at(0, text), text_at(len(text), "")],
         lambda text: [text_at(0, "y" * len(text))],
-        lambda text: [Malformed(Span(0, 9), text, "", "", "")],
+        lambda text: [Malformed(Span(0, 9), text, "", "")],
     ],
 )
 def test_law_2_is_told(scripted, script):

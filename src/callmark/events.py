@@ -179,17 +179,17 @@ class Call(_Event, frozen=True, gc=False, tag="call"):
 class Malformed(_Event, frozen=True, gc=False, tag="malformed"):
     """A marker that could not be read. `code` is one of `MALFORMED_CODES`; only `unclosed-marker` means incomplete.
 
-    `index` and `name` are those of the call that was begun, where there was one. `message` says what was expected,
-    what was found, and where.
+    `message` says what was expected, what was found, and where. `index` and `name` are those of the call that was
+    begun, where there was one; `dialect` is that of the marker, and "" only in one that somebody else made.
     """
 
     span: Span
     raw: str
     code: str
     message: str
-    dialect: str
     index: int | None = None
     name: str | None = None
+    dialect: str = ""
 
 
 class Markup(_Event, frozen=True, gc=False, tag="markup"):

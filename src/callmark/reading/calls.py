@@ -650,7 +650,7 @@ class CallReading:
             index = self._index
             self._index += 1
         whole = Span(self._start, self._start + len(raw))
-        self._events.append(Malformed(whole, raw, code, message, dialect.name, index, self._name))
+        self._events.append(Malformed(whole, raw, code, message, index, self._name, dialect.name))
         behind = len(raw) if closed else self._entry.patterns.swallowed(raw)
         self._contexts.pass_marker(raw[:behind])
         self._contexts.pass_text(raw[behind:])

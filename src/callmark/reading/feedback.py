@@ -88,7 +88,7 @@ def _dialect_of(problem: Malformed, dialect: str | Dialect | None) -> Dialect:
     if isinstance(dialect, Dialect) and dialect.name == problem.dialect:
         return select(dialect)[0]
     try:
-        return select(problem.dialect)[0]
+        return select(problem.dialect or dialect or "call")[0]
     except UnknownDialectError:
         own = f"the Dialect {problem.dialect!r}, of which the problem is and which is not registered"
         raise UnknownDialectError(f"dialect: expected {own}, found {dialect!r:.80}") from None

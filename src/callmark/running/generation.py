@@ -116,7 +116,7 @@ class Generation:
             return None
         span, message = Span(self._told, self._length), "expected the rest of a call, found the end of the text"
         row = selected(self._settings.dialect)
-        return Malformed(span, withheld, "unclosed-marker", message, row.name, None, None)
+        return Malformed(span, withheld, "unclosed-marker", message, dialect=row.name)
 
     def _as_taught(self, spelling: Spelling) -> Iterator[str]:
         """Yield how calls of a tool begin, without blanks; none where the dialect has no way to write its name."""

@@ -171,7 +171,7 @@ class Assembler:
             self._end(key, made, whole=whole)
         if self._dropped and not any(isinstance(event, Malformed) for event in made):
             message = "expected a tool call, found one that its server could not read"
-            made.append(Malformed(self._here(), "", "bad-arguments", message, self._dialect, self._begun, None))
+            made.append(Malformed(self._here(), "", "bad-arguments", message, self._begun, None, self._dialect))
             self._begun += 1
         self._dropped = False
         return made
@@ -456,7 +456,7 @@ class Assembler:
         code = code if code in _REASONS else "bad-arguments"
         reason = _REASONS[code]
         message = f"expected a tool call, found {reason}"
-        made.append(Malformed(self._here(), "", code, message, self._dialect, call.index, name))
+        made.append(Malformed(self._here(), "", code, message, call.index, name, self._dialect))
 
     def _here(self) -> Span:
         return Span(self.position, self.position)
