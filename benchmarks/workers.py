@@ -44,6 +44,7 @@ class Worker:
         self.patience = 1.0  # times as long as said is waited
         self._greeted = False  # whether it has imported what it needs
         self._complaints: IO[bytes] | None = None
+        self.warm: set[str] = set()  # what its engine has compiled, by what it was made to read
         self._texts: dict[str, dict[str, Any]] = {}
         self._loaded: set[str] = set()
         self._rest = b""
@@ -88,6 +89,7 @@ class Worker:
             self._complaints.close()
             self._complaints = None
         self._loaded.clear()
+        self.warm.clear()
         self._greeted = False
         self._rest = b""
 

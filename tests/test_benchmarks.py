@@ -303,6 +303,31 @@ def test_readers_take_turns_while_they_have_time(monkeypatch):
     assert "median seconds" not in rows[3]
 
 
+def test_an_engine_that_compiles_while_it_runs_is_warmed_until_its_turns_agree(monkeypatch):
+    arena = Arena(TINY._replace(warm_seconds=60, budget_seconds=9), {OURS: ours(), "ai-sdk": ours()})  # not started
+    workload = dense(SPELLINGS["hermes"], 500)
+    taken = {"ai-sdk": [], OURS: []}
+
+    def asked(entrant, op, key, **request):
+        turns = taken[entrant.peer]
+        turns.append(max(0.1, 0.9 * 0.8 ** len(turns)))
+        return {"seconds": turns[-1], "calls": workload.calls, "content": workload.prose}
+
+    monkeypatch.setattr(arena, "_ask", asked)
+    entrants = [Entrant("node", "ai-sdk", "hermes"), Entrant("python", OURS, "x")]
+    rows = arena.contest(workload, entrants)
+    assert rows[0]["seconds"] == [0.1]  # at its 11th read it was as fast as it becomes
+    assert (len(taken["ai-sdk"]), len(taken[OURS])) == (17, 3)
+    arena.contest(workload, entrants)  # what was compiled is there
+    assert (len(taken["ai-sdk"]), len(taken[OURS])) == (20, 6)
+    arena.workers["ai-sdk"].close()
+    arena.contest(workload, entrants, chunks(workload.text))
+    assert len(taken["ai-sdk"]) == 29
+    arena.scale = arena.scale._replace(warm_seconds=0)
+    arena.contest(workload._replace(name="another"), entrants)
+    assert len(taken["ai-sdk"]) == 32
+
+
 def test_many_streams_are_fed_in_turn_and_one_after_the_other(monkeypatch):
     class Logs:
         fed = ""
