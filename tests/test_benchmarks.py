@@ -6,6 +6,7 @@ import gc
 import json
 import math
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -1048,6 +1049,40 @@ def test_a_worker_says_what_went_wrong(fakes):
         assert worker.ask("read", key="k", reader="Right")["calls"] == []
     finally:
         worker.close()
+
+
+TAKES = """
+import resource
+from benchmarks.peers.worker import Answer, Server, serve
+
+class Takes:
+    def __init__(self, task):
+        pass
+    def whole(self):
+        return self.read
+    def read(self, text):
+        bytearray(4_000_000)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        bytearray(4_000_000)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    def answer(self, faults):
+        return Answer([("pages", faults)])
+
+serve(Server({"takes": Takes}, {}))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have rules of their own")
+def test_a_worker_keeps_the_memory_that_a_big_text_has_taken(tmp_path):
+    program = tmp_path / "takes.py"
+    program.write_text(TAKES, encoding="utf-8")
+    worker = Worker("takes", Launch((sys.executable, str(program)), {"PYTHONPATH": str(ROOT)}))
+    worker.load("k", text="x")
+    try:
+        [[_, pages]] = worker.ask("read", key="k", reader="takes")["calls"]
+    finally:
+        worker.close()
+    assert pages < 100  # of a thousand, where they are mapped anew
 
 
 def test_a_vocabulary_holds_the_marker_tokens_of_its_own_models_and_no_others():
