@@ -25,7 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from benchmarks import contests, figures
 from benchmarks.contests import QUICK, Arena, Scale
 from benchmarks.correctness import correctness
-from benchmarks.environments import PEERS
+from benchmarks.environments import PEERS, UnavailableError
 from benchmarks.parts import Parts, full, quick
 from benchmarks.report import ROOT, Lines, Row, conditions, load_now, read_lines, table
 from benchmarks.workloads import SPELLINGS
@@ -150,7 +150,8 @@ def run(
         arena = None
         try:
             own.begin(chosen)
-            arena = Arena(scale, tell=prepare, wanted=_wanted(set(chosen), peers, no_peers))
+            with _available():
+                arena = Arena(scale, tell=prepare, wanted=_wanted(set(chosen), peers, no_peers))
             versions = arena.versions()
             heading = conditions(seed, is_quick, versions, arena.unavailable, load)
             heading["command"] = _command(parts, is_quick, seed, characters, rounds, peers, no_peers)
@@ -201,6 +202,15 @@ def run(
     parts_spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
     console.print(f"{perf_counter() - start:.0f} s ({parts_spent})", markup=False)
     sys.exit(1 if wrong else 0)
+
+
+@contextmanager
+def _available() -> Iterator[None]:
+    """Tell in a line that callmark itself cannot be run as what it is called."""
+    try:
+        yield
+    except UnavailableError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _command(
@@ -348,7 +358,8 @@ def profile(spelling: str, way: str | None, peer: str | None, seed: int, charact
         raise click.BadParameter(
             f"{peer!r} begins none of those in Python: {'; '.join(sampled_peers)}", param_hint="--peer"
         )
-    arena = Arena(Scale(seed=seed), tell=lambda line: click.echo(line, err=True), wanted=wanted)
+    with _available():
+        arena = Arena(Scale(seed=seed), tell=lambda line: click.echo(line, err=True), wanted=wanted)
     try:
         arena.versions()
         for name, why in arena.unavailable.items():

@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.environments import ROOT, ours
+from benchmarks.environments import BUILT, ROOT, ours
 from benchmarks.instructions import counting
 from benchmarks.report import Row, table
 from benchmarks.workers import FailedError, TooSlowError, Worker
@@ -84,8 +84,8 @@ def _check_out(revision: str, folder: Path, into: Path) -> None:
 
 
 def _lay_out(tree: Path, into: Path) -> None:
-    """Copy the package as an installed one looks: the grammars are in it."""
-    leave = shutil.ignore_patterns("__pycache__")
+    """Copy the package as an installed one looks: the grammars are in it. What was compiled beside a source is not."""
+    leave = shutil.ignore_patterns("__pycache__", *BUILT)
     shutil.copytree(tree / "src" / "callmark", into / "callmark", ignore=leave)
     shutil.copytree(tree / "grammars", into / "callmark" / "grammars", ignore=leave)
 

@@ -26,6 +26,7 @@ from threading import Lock
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+BUILT = ("*.so", "*.pyd")  # modules that were compiled: Python imports them rather than the sources beside them
 
 
 class UnavailableError(Exception):
@@ -118,7 +119,16 @@ def launch(peer: Peer, tell: Callable[[str], None] = lambda line: None) -> Launc
 
 
 def ours(source: str | None = None) -> Launch:
-    """Return how the process that serves callmark itself is started; `source` is a folder with another callmark."""
+    """Return how the process that serves callmark itself is started; `source` is a folder with another callmark.
+
+    Raises UnavailableError where the working tree holds compiled modules: they would be timed as its sources.
+    """
+    built = [] if source else sorted(path for what in BUILT for path in (ROOT / "src").rglob(what))
+    if built:
+        raise UnavailableError(
+            f"{len(built)} compiled modules lie beside the sources ({built[0].relative_to(ROOT)}), and would run in "
+            "their place: remove them"
+        )
     path = os.pathsep.join(filter(None, (source, str(ROOT))))
     return Launch((sys.executable, "-m", "benchmarks.peers.worker", "ours"), {"PYTHONPATH": path})
 
@@ -144,7 +154,7 @@ def compiled(tell: Callable[[str], None] = lambda line: None) -> Launch:
         ):
             # setuptools builds in the folder that it is given
             copy = Path(temporary) / "callmark"
-            shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "results", "build", "*.so"))
+            shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "results", "build", *BUILT))
             _run([*_installer(), "--no-deps", "--target", str(part), str(copy)], CALLMARK_COMPILED="1")
     return ours(str(folder))
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.peers.ours import engine
+
 ROOT = Path(__file__).resolve().parent.parent
 
 Row = dict[str, Any]
@@ -33,6 +35,7 @@ def conditions(
         "part": "conditions",
         "commit": _commit(),
         "callmark": version("callmark"),
+        "engine": engine(),
         "msgspec": version("msgspec"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "machine": f"{_processor()}, {os.cpu_count()} processors, {platform.system()}",

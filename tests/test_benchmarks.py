@@ -26,11 +26,12 @@ from benchmarks.instructions import counting
 from benchmarks.measure import best_by_size, exponent
 from benchmarks.measure import whole as timed
 from benchmarks.parts import Parts
+from benchmarks.peers import ours as served_ours
 from benchmarks.peers import worker as served
 from benchmarks.peers.ours import READERS
 from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
-from benchmarks.report import Lines, read_lines, table
+from benchmarks.report import Lines, conditions, read_lines, table
 from benchmarks.workers import FailedError, TooSlowError, Worker
 from benchmarks.workloads import (
     ATTACKS,
@@ -1518,6 +1519,29 @@ def test_another_callmark_can_be_laid_out_beside_this_one(tmp_path):
     where = subprocess.run([sys.executable, "-c", "import callmark; print(callmark.__file__)"], text=True,
                            capture_output=True, check=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})  # fmt: skip
     assert Path(where.stdout.strip()).is_relative_to(tmp_path)
+
+
+def test_what_was_compiled_beside_the_sources_is_not_timed_as_callmark(monkeypatch, tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / "grammars", tree / "grammars")
+    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    tree.joinpath("src", "callmark", "reading", "parser.cpython-312-x86_64-linux-gnu.so").touch()
+    tree.joinpath("src", "callmark", "reading", "scanner.pyd").touch()
+    compare._lay_out(tree, tmp_path / "laid")
+    laid = {path.suffix for path in (tmp_path / "laid").rglob("*.*")}
+    assert {".py", ".lark"} <= laid
+    assert not laid & {".so", ".pyd"}
+    assert ours().environment["PYTHONPATH"] == str(ROOT)
+    monkeypatch.setattr(environments, "ROOT", tree)
+    for words in (["batch", "--quick", "--no-peers", "--out", str(tmp_path / "x")], ["profile"]):
+        done = CliRunner().invoke(main, words)
+        assert (done.exit_code, "2 compiled modules lie beside the sources" in done.output) == (1, True)
+
+
+def test_the_conditions_say_which_engine_callmark_is(monkeypatch):
+    assert conditions()["engine"] == served_ours.versions()["engine"] == "Python"
+    monkeypatch.setattr(served_ours.parser, "__file__", "/x/parser.so")
+    assert conditions()["engine"] == "compiled"
 
 
 def test_peers_are_pinned_and_known(monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 import callmark
 from benchmarks.floors import Emitting, Silent, find_and_decode, find_decode_and_tell
 from benchmarks.peers.worker import Answer, Reader, Task
+from callmark.reading import parser
 
 _LIMITS = callmark.Limits(calls=10**9)  # a message may hold 64 calls, a workload holds thousands; all else by default
 
@@ -137,8 +138,13 @@ READERS: dict[str, type[Reader]] = {
 }
 
 
+def engine() -> str:
+    """Return what the engine of the callmark that runs here is: "Python", or "compiled"."""
+    return "Python" if str(parser.__file__).endswith(".py") else "compiled"
+
+
 def versions() -> dict[str, str]:
-    found = {"implementation": platform.python_implementation()}
+    found = {"implementation": platform.python_implementation(), "engine": engine()}
     for name in ("callmark", "msgspec", "regex", "lark"):
         try:
             found[name] = version(name)
