@@ -282,6 +282,15 @@ def test_a_wrong_peer_is_marked_wrong_and_a_slow_one_times_out(fakes):
     assert (row["verdict"], rest) == ("not available: needs something", [])
 
 
+def test_a_busy_machine_does_not_say_of_callmark_that_it_reads_wrongly(fakes):
+    scale = contests.QUICK._replace(longest_seconds=0.05)
+    arena = Arena(scale, {OURS: fakes, contests.COMPILED: fakes, "fake": fakes})
+    limits = {name: worker.longest_seconds for name, worker in arena.workers.items()}
+    assert limits == {OURS: 20, contests.COMPILED: 20, "fake": 0.05}
+    said = {name: arena._excuse(Entrant("x", name, "x"), TooSlowError()) for name in limits}
+    assert said == {OURS: "> 20 s", contests.COMPILED: "> 20 s", "fake": "> 0.05 s"}
+
+
 def test_readers_take_turns_while_they_have_time(monkeypatch):
     arena = Arena(TINY._replace(rounds=3, budget_seconds=1), {OURS: ours()})  # it is not started
     workload = dense(SPELLINGS["hermes"], 500)
@@ -1389,17 +1398,21 @@ def test_each_measure_of_recorded_outputs_counts_what_it_says(reads, scored):
     class Reader:
         def load(self, key, **task): ...
 
-        def ask(self, op, *, pieces, **request):
+        def ask(self, op, *, pieces, limit, **request):
+            limits.append(limit)
             try:
                 return {"calls": reads(pieces, meant), "content": ""}
             except ZeroDivisionError as error:
                 raise FailedError(str(error)) from None
 
     arena = Arena(TINY, {OURS: ours()})
-    arena.workers = {"x": Reader()}
-    score = correctness._Score("hermes (Qwen 3)", "hermes", "x")
-    score.take(arena, Entrant("x", "x", "x"), fixture, load_families()[fixture.family])
-    assert tuple(score.right.values()) == scored
+    arena.workers = {"x": Reader(), OURS: Reader()}
+    for peer, limit in (("x", 5), (OURS, None)):  # what ours has is its process's own
+        limits: list[float | None] = []
+        score = correctness._Score("hermes (Qwen 3)", "hermes", "x")
+        score.take(arena, Entrant("x", peer, "x"), fixture, load_families()[fixture.family])
+        assert tuple(score.right.values()) == scored
+        assert set(limits) == {limit}
 
 
 def test_a_profile_tells_functions_their_lines_and_packages():
