@@ -757,7 +757,8 @@ class Arena:
             text[text.index('"arguments": ') + 13 : text.rindex("}")] for text in broken.text.split("</tool_call>")[:-1]
         ]
         spoiled = broken._replace(name="arguments to repair", json_texts=tuple(bodies))
-        yield self.contest(spoiled, DECODERS, way="whole")
+        # markers are not read here: speed is that of what is decoded
+        yield self.contest(spoiled, DECODERS, way="whole", characters=sum(map(len, bodies)))
 
     def memory(self) -> Iterator[list[Row]]:
         """What Python allocates at most while a big call is read, whole and streamed."""

@@ -411,6 +411,20 @@ def test_a_call_behind_a_text_made_to_be_slow_is_found_or_lost(fakes, monkeypatc
     }  # fmt: skip
 
 
+def test_the_speed_of_a_decoder_is_of_what_it_decodes(monkeypatch):
+    decoder = Entrant("decoder", OURS, "floor")
+    monkeypatch.setattr(contests, "DECODERS", (decoder,))
+    arena = Arena(TINY, {OURS: ours()})
+    given = []
+    monkeypatch.setattr(arena, "load", lambda workload: given.append(workload) or "k")
+    monkeypatch.setattr(arena, "_ask", lambda entrant, op, key, **request: {
+        "seconds": 0.001, "calls": given[-1].calls, "content": None})  # fmt: skip
+    spoiled = [row for some in arena.arguments() for row in some][-1]
+    assert (spoiled["workload"], spoiled["calls"]) == ("arguments to repair", len(given[-1].json_texts))
+    assert spoiled["MB/s"] == pytest.approx(sum(map(len, given[-1].json_texts)) / 1000)
+    assert spoiled["characters"] < len(given[-1].text)
+
+
 def test_every_part_has_callmark_right():
     arena = Arena(TINY, {OURS: ours()})
     versions = arena.versions()
