@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from benchmarks import contests, figures
 from benchmarks.contests import QUICK, Arena, Scale
-from benchmarks.correctness import correctness
+from benchmarks.correctness import FORMATS, correctness
 from benchmarks.environments import PEERS, UnavailableError
 from benchmarks.parts import Parts, full, quick
 from benchmarks.report import ROOT, Lines, Row, conditions, load_now, read_lines, table
@@ -61,6 +61,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], int]] = {
 }  # fmt: skip
 _ALONE = {"recovery", "growth", "attacks", "writing", "import", "stdio"}
 _WITH_COMPILED = {"whole", "stream", "sizes"}
+_HEEDED = {  # by which parts
+    "--seed": {"whole", "stream", "sizes", "next", "many", "batch", "arguments", "memory", "growth", "writing"},
+    "--characters": {"whole", "stream"},
+    "--rounds": {"whole", "stream", "sizes", "many", "batch", "arguments"},
+}
 
 
 class _Parts(click.Group):
@@ -116,6 +121,8 @@ def run(
         if not any(name.startswith(peer) for name in (*PEERS, contests.COMPILED)):
             raise click.BadParameter(f"{peer!r} begins none of {'; '.join(PEERS)}", param_hint="--peer")
     chosen = [name for name in PARTS if not parts or name in parts]
+    for line in _without_effect(chosen, {"--seed": seed, "--characters": characters, "--rounds": rounds}, peers):
+        click.echo(line, err=True)
     try:
         lines = Lines(out or ROOT / "results" / ("parts.jsonl" if parts else "run.jsonl"))
     except OSError as error:
@@ -232,6 +239,34 @@ def _wanted(parts: set[str], peers: Sequence[str], no_peers: bool) -> list[str]:
         return []
     names = (*([contests.COMPILED] if parts & _WITH_COMPILED else []), *PEERS)
     return [name for name in names if not peers or name.startswith(tuple(peers))]
+
+
+def _read_in(part: str) -> set[str]:
+    """Return the names of the processes, beside our own, whose readers a part asks."""
+    if part in _ALONE:
+        return set()
+    if part == "arguments":
+        return {entrant.peer for entrant in contests.DECODERS}
+    if part == "correctness":
+        return {entrant.peer for *_, entrants in FORMATS for entrant in entrants}
+    hermes = {entrant.peer for entrant in contests.READ_BY["hermes"]}  # all who read another dialect read it, too
+    if part == "memory":
+        return hermes - {name for name, peer in PEERS.items() if peer.npm}
+    return hermes | ({contests.COMPILED} if part in _WITH_COMPILED else set())
+
+
+def _without_effect(parts: Sequence[str], options: dict[str, int | None], peers: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each option that no part heeds. Raises UsageError where nobody of those asked for would run."""
+    several = ", ".join(parts)
+    for option, value in options.items():
+        if value and not _HEEDED[option] & set(parts):
+            yield f"{option} has no effect on {several}"
+    asked = set().union(*map(_read_in, parts))
+    idle = [peer for peer in peers if not any(name.startswith(peer) for name in asked)]
+    if peers and len(idle) == len(peers):
+        raise click.UsageError(f"none of --peer {', '.join(peers)} reads in {several}")
+    for peer in idle:
+        yield f"--peer {peer} has no effect on {several}"
 
 
 def _lacking(part: str) -> str:

@@ -17,8 +17,9 @@ from threading import Barrier
 from time import monotonic, sleep
 
 import pytest
+from benchmarks import __main__ as command_line
 from benchmarks import compare, contests, correctness, environments, figures, load, measure, parts, profiling
-from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _wanted, main
+from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _read_in, _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same, share_shown
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.floors import find_and_decode, find_decode_and_tell
@@ -613,6 +614,38 @@ def test_only_what_a_part_takes_is_made():
     assert _wanted({"whole"}, ["sgl", "vllm"], False) == ["sglang", "vllm"]
 
 
+@pytest.mark.parametrize("part", [name for name in PARTS if name not in _ALONE and name != "correctness"])
+def test_who_reads_in_a_part_is_known_before(part, monkeypatch):
+    arena = Arena(TINY, dict.fromkeys([OURS, contests.COMPILED, *PEERS], ours()))  # none is started
+    asked = set()
+
+    def fails(entrant, op, key, **request):
+        asked.add(entrant.peer)
+        raise FailedError("no")
+
+    monkeypatch.setattr(arena, "_ask", fails)
+    list(getattr(arena, part)())
+    assert asked - {OURS} == _read_in(part)
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ("growth --characters 5", ["--characters has no effect on growth"]),
+    ("next arguments --characters 5 --seed 2", ["--characters has no effect on next, arguments"]),
+    ("import stdio --seed 3 --rounds 2", ["--seed has no effect on import, stdio",
+                                          "--rounds has no effect on import, stdio"]),
+    ("arguments --peer jiter --peer vllm", ["--peer vllm has no effect on arguments"]),
+    ("whole import --characters 5 --rounds 2 --peer callmark", []), ("--seed 3 --characters 5 --peer jiter", []),
+])  # fmt: skip
+def test_an_option_without_effect_is_told_of(monkeypatch, tmp_path, words, said):
+    def ends(*_, **__):
+        raise UnavailableError("enough")
+
+    monkeypatch.setattr(command_line, "Arena", ends)
+    monkeypatch.setattr(Parts, "begin", lambda self, names: None)
+    done = CliRunner().invoke(main, [*words.split(), "--quick", "--out", str(tmp_path / "x")])
+    assert done.stderr.splitlines() == [*said, "Error: enough"]
+
+
 def test_a_size_has_more_turns_where_they_are_short_or_growth_looks_bad():
     turns: list[int] = []
 
@@ -821,6 +854,8 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch, tmp_path):
     (["compare", "no-such-revision"], "no-such-revision"), (["compare", "HEAD", "--rounds", "2"], "x>=9"),
     (["whole", "--rounds", "0"], "x>=1"), (["whole", "--peer", "nobody"], "nobody"), (["whoel"], "whoel"),
     (["compare", "--", "-f"], "object name: -f"), (["whole", "--no-peers", "--peer", "sglang"], "contradict"),
+    (["whole", "--peer", "jiter"], "none of --peer jiter reads in whole"), (["growth", "--peer", "vllm"], "in growth"),
+    (["memory", "--peer", "ai-sdk"], "reads in memory"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_in_a_line(words, said, tmp_path):
     done = CliRunner().invoke(main, words if words[0] == "compare" else [*words, "--out", str(tmp_path / "x" / "y")])
@@ -922,10 +957,10 @@ def test_a_log_says_what_is_made_and_what_could_not_be(monkeypatch, tmp_path):
         raise UnavailableError("no network")
 
     monkeypatch.setattr(contests, "launch", unmade)
-    done = CliRunner().invoke(main, ["batch", "--quick", "--peer", "jiter", "--no-plots", "--out", str(tmp_path / "x")])
+    done = CliRunner().invoke(main, ["batch", "--quick", "--peer", "forge", "--no-plots", "--out", str(tmp_path / "x")])
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("making jiter\n")
-    assert "jiter (no network)" in done.output
+    assert done.output.startswith("making forge-guardrails\n")
+    assert "forge-guardrails (no network)" in done.output
 
 
 def test_environments_are_made_at_the_same_time(monkeypatch):
