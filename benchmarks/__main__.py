@@ -14,6 +14,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -313,7 +314,7 @@ def _draw(path: Path) -> list[Path]:
     except ImportError:
         Console(stderr=True).print("no plots: they need matplotlib (pip install -e '.\\[bench]')")
         return []
-    return draw(_read(path), path.with_suffix(""))
+    return draw(_read(path), path.with_name(path.name.removesuffix(".jsonl")))  # of `run.1` all of it
 
 
 def _read(path: Path) -> list[Row]:
@@ -338,10 +339,15 @@ def _undamaged(path: Path) -> Iterator[None]:
 @main.command()
 @click.argument("path", metavar="RESULTS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def plot(path: Path) -> None:
-    """Draw the plots of a results file beside it."""
+    """Draw the plots of a results file beside it. The exit code is 1 where there are none."""
+    if find_spec("matplotlib") is None:
+        raise click.ClickException("plots need matplotlib (pip install -e '.[bench]')")
     with _undamaged(path):
-        for drawn in _draw(path):
-            click.echo(drawn)
+        drawn = _draw(path)
+    if not drawn:
+        raise click.ClickException(f"{path} holds nothing to draw")
+    for one in drawn:
+        click.echo(one)
 
 
 @main.command()

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from benchmarks.contests import COMPILED, OWN
+from benchmarks.correctness import MEASURES
 from benchmarks.figures import of
 from benchmarks.report import Row
 
@@ -37,13 +38,15 @@ _STYLE: Any = {
 
 
 def draw(rows: list[Row], stem: Path) -> list[Path]:
-    """Draw what the rows hold; return the files, `<stem>-<plot>.png`."""
+    """Draw what the rows hold; return the files, `<stem>-<plot>.png`. Older ones of that name, of other rows, go."""
     drawn = []
     with mpl.rc_context(_STYLE):
         for name, plot in _PLOTS.items():
             figure = plot(rows)
-            if figure is not None:
-                path = stem.with_name(f"{stem.name}-{name}.png")
+            path = stem.with_name(f"{stem.name}-{name}.png")
+            if figure is None:
+                path.unlink(missing_ok=True)
+            else:
                 figure.savefig(path, bbox_inches="tight")
                 plt.close(figure)
                 drawn.append(path)
@@ -60,8 +63,14 @@ def _short(reader: str) -> str:
 
 def _source(figure: Figure, rows: list[Row], note: str, y: float = -0.005) -> None:
     about = next((row for row in rows if row.get("part") == "conditions"), {})
-    text = f"{note}\ncommit {about.get('commit')}, {about.get('python')}, {about.get('machine')}"
+    text = f"{note}\n{_taken(about)}"
     figure.text(0.005, y, text, fontsize=7.5, color=_FAINT, va="top")
+
+
+def _taken(about: Row) -> str:
+    """Say how the rows were taken: a quick run's figures, or those of another seed, are others."""
+    words = [f"commit {about.get('commit')}", f"seed {about.get('seed')}", *(["--quick"] if about.get("quick") else [])]
+    return ", ".join([*words, str(about.get("python")), str(about.get("machine"))])
 
 
 def _bars(rows: list[Row], part: str, column: str, label: str, title: str, note: str) -> Any:
@@ -240,6 +249,8 @@ def correctness(rows: list[Row]) -> Any:
         return None
     formats = list(dict.fromkeys(row["format"] for row in chosen))
     readers = list(dict.fromkeys(row["reader"] for row in chosen))
+    asked = {name: max(_asked(row[measure]) for row in of(chosen, "correctness", format=name) for measure in MEASURES)
+             for name in formats}  # fmt: skip
     panels = {"calls": "calls exactly right", "stream": "streams equal the whole", "splits": "streams equal each other",
               "clean": "no marker leaks"}  # fmt: skip
     # from brown to blue: a red and a green of one brightness are one colour to many
@@ -255,21 +266,29 @@ def correctness(rows: list[Row]) -> Any:
                 continue
             x, y = readers.index(row["reader"]), formats.index(row["format"])
             axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, color=shades(share**2), lw=0))
-            axes.text(x, y, f"{share:.0%}".rstrip("%"), ha="center", va="center", fontsize=7.5,
-                      color="white" if share < 0.35 or share > 0.93 else _INK)  # fmt: skip
+            of_them = _asked(row[measure])
+            fewer = f"\nof {of_them}" if of_them != asked[row["format"]] else ""
+            axes.text(x, y, f"{share:.0%}".rstrip("%") + fewer, ha="center", va="center", fontsize=6 if fewer else 7.5,
+                      linespacing=0.9, color="white" if share < 0.35 or share > 0.93 else _INK)  # fmt: skip
         axes.set_xlim(-0.6, len(readers) - 0.4)
         axes.set_ylim(len(formats) - 0.4, -0.6)
         axes.set_xticks(range(len(readers)), readers, rotation=40, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(formats)), formats)
+        axes.set_yticks(range(len(formats)), [f"{name}, n = {asked[name]}" for name in formats])
         axes.tick_params(length=0, colors=_INK)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.set_title(title)
     figure.suptitle("Recorded outputs of models, % of fixtures", x=0.005, ha="left", fontsize=13, fontweight="bold")
     _source(
-        figure, rows, "fixtures and the last three checks are canitoolcall's; blank: no parser for it, or no streaming"
+        figure, rows, "n: so many fixtures, or the fewer that a field says (what broken outputs should give is "
+        "not known); they and the last three checks are canitoolcall's; blank: no parser for it, or no streaming",
     )
     return figure
+
+
+def _asked(counted: str) -> int:
+    """Return of how many a share is: 5 of "4/5"."""
+    return int(counted.partition("/")[2] or 0)
 
 
 def sizes(rows: list[Row]) -> Any:

@@ -1412,6 +1412,37 @@ def test_plots_are_drawn_of_what_there_is(tmp_path, monkeypatch):
         "whole", "stream", "chunk-lengths", "next-chunk", "attacks", "memory", "correctness")]  # fmt: skip
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 1500 for path in drawn)
     assert draw(rows()[:1], tmp_path / "none") == []
+    tmp_path.joinpath("run-notes.png").touch()
+    draw([one for one in rows() if one["part"] != "whole"], tmp_path / "run")  # what is not in new results goes
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {path.name for path in drawn} - {"run-whole.png"} | {"run-notes.png"}
+
+
+def test_a_plot_says_how_its_rows_were_taken_and_of_how_many_texts(monkeypatch):
+    from benchmarks import plots
+
+    about = rows()[0] | {"seed": 3}
+    assert plots._taken(about) == "commit abc, seed 3, CPython 3, one"
+    assert plots._taken(about | {"quick": True}) == "commit abc, seed 3, --quick, CPython 3, one"
+    score = rows()[-1] | {"splits": "1/2", "splits share": 0.5}
+    figure = plots.correctness([about, score])
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["hermes, n = 3"]
+    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [["100"], [], ["50\nof 2"], ["50"]]
+    plots.plt.close(figure)
+
+
+def test_the_plots_of_two_results_are_other_files_and_none_is_an_error(monkeypatch, tmp_path):
+    from benchmarks.plots import _STYLE
+
+    monkeypatch.setitem(_STYLE, "savefig.dpi", 40)
+    for name in ("run.1", "run.2.jsonl"):
+        Lines(tmp_path / name).add([rows()[0], rows()[13]])
+        done = CliRunner().invoke(main, ["plot", str(tmp_path / name)])
+        assert done.exit_code == 0, done.output
+    assert {path.name for path in tmp_path.glob("*.png")} == {"run.1-memory.png", "run.2-memory.png"}
+    Lines(tmp_path / "run").add(rows()[:1])
+    done = CliRunner().invoke(main, ["plot", str(tmp_path / "run")])
+    assert (done.exit_code, "holds nothing to draw" in done.output) == (1, True)
 
 
 def test_recorded_outputs_are_scored():
