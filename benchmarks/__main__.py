@@ -358,7 +358,10 @@ def readme(path: Path, write: bool) -> None:
     with _undamaged(path):
         text = figures.readme(_read(path))
     if write:
-        figures.write(text)
+        try:
+            figures.write(text)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
     else:
         click.echo(text)
 

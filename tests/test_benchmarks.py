@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 from time import monotonic, sleep
@@ -1382,7 +1383,7 @@ def test_where_callmark_is_wrong_it_has_no_speed_there():
     assert figures.readme(wrong).count("| dense | `hermes` | *8.0* | *6.0* |") == 1
 
 
-def test_the_readme_block_is_made_from_results(tmp_path):
+def test_the_readme_block_is_made_from_results(tmp_path, monkeypatch):
     file = Lines(tmp_path / "deep" / "run.jsonl")
     file.add([*rows(), {"part": "recovery", "found": "1/1", "": "ok"}])
     assert read_lines(file.path)[-1]["verdict"] == "ok"
@@ -1401,6 +1402,9 @@ def test_the_readme_block_is_made_from_results(tmp_path):
     page.write_text("nothing", encoding="utf-8")
     with pytest.raises(ValueError, match="0 places"):
         figures.write(text, page)
+    monkeypatch.setattr(figures, "write", partial(figures.write, path=page))
+    done = CliRunner().invoke(main, ["readme", str(file.path), "--write"])
+    assert (done.exit_code, "Error: README.md has 0 places for figures" in done.output) == (1, True)
 
 
 def test_plots_are_drawn_of_what_there_is(tmp_path, monkeypatch):
