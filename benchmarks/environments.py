@@ -1,7 +1,8 @@
 """The peers with their pinned versions, and how the environment of each is made, outside of the checkout.
 
 An environment is a folder of the cache (`~/.cache/callmark-benchmarks`, or `$CALLMARK_BENCHMARKS_CACHE`), named after
-the peer and all that decides what is in it: a changed pin makes a new folder. It is made once, by `venv` and `pip` or
+the peer and its pins: a changed one makes a new folder. Pinned is what is named here; what that depends on is what the
+registry gives when the folder is made, and stays so. An environment is made once, by `venv` and `pip` or
 `npm`, and nothing of it is ever imported into our process. A peer that cannot be made says why, and its rows say so.
 """
 

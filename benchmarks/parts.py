@@ -1,7 +1,7 @@
 """The parts that are ours alone: recovery, growth, attacks, memory, import. Peers are in `contests.py`.
 
-Each measures its promise, in this process where it is timed, and returns its rows, every figure beside its floor and
-its target.
+Each measures its promise, in this process where it is timed, shows its table and adds its rows to those of the run,
+every figure beside its floor and its target.
 """
 
 from __future__ import annotations

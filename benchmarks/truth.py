@@ -18,7 +18,7 @@ class WrongTruthError(Exception):
 
 
 def check_truth(workload: Workload, options: dict[str, Any]) -> None:
-    """Raise WrongTruthError unless `workload` is read as written: whole, in tokens, and in chunks of 1000."""
+    """Raise WrongTruthError unless `workload` is read as written: whole, in chunks of 4, and of 1000."""
     wanted = [(name, msgspec.json.encode(arguments)) for name, arguments in workload.calls]
     ways: tuple[tuple[str, Callable[[], list[Event]]], ...] = (
         ("whole", lambda: list(parse(workload.text, **options).events)),

@@ -208,9 +208,6 @@ const operations = {
     if (failures.length === task.options.texts.length) throw failures[0];
     return { ...made, failed: failures.map(told) };
   },
-  peak: async () => {
-    throw new Error("cannot: tracemalloc is Python's");
-  },
 };
 
 const prepared = (request) => {
