@@ -10,7 +10,7 @@ import subprocess
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ def conditions(
         "callmark": version("callmark"),
         "engine": engine(),
         "msgspec": version("msgspec"),
+        "canitoolcall": _version_of_fixtures(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "machine": f"{_processor()}, {os.cpu_count()} processors, {platform.system()}",
         "load": load_now() if load is None else load,
@@ -52,6 +53,13 @@ def conditions(
 def load_now() -> list[float]:
     """Return the machine's load, empty where the system does not tell."""
     return [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else []
+
+
+def _version_of_fixtures() -> str:
+    try:
+        return version("canitoolcall")
+    except PackageNotFoundError:  # an extra: without it, `correctness` is left out
+        return "none"
 
 
 def _commit() -> str:

@@ -13,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Barrier
 from time import monotonic, sleep
 
 import pytest
 from benchmarks import __main__ as command_line
-from benchmarks import compare, contests, correctness, environments, figures, load, measure, parts, profiling
+from benchmarks import compare, contests, correctness, environments, figures, load, measure, parts, profiling, report
 from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _read_in, _wanted, main
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same, share_shown
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
@@ -1633,6 +1634,18 @@ def test_what_was_compiled_beside_the_sources_is_not_timed_as_callmark(monkeypat
     for words in (["batch", "--quick", "--no-peers", "--out", str(tmp_path / "x")], ["profile"]):
         done = CliRunner().invoke(main, words)
         assert (done.exit_code, "2 compiled modules lie beside the sources" in done.output) == (1, True)
+
+
+def test_the_conditions_say_which_recorded_outputs_there_are(monkeypatch):
+    assert conditions()["canitoolcall"] == version("canitoolcall")
+
+    def none(name):
+        if name == "canitoolcall":
+            raise PackageNotFoundError
+        return "1"
+
+    monkeypatch.setattr(report, "version", none)
+    assert conditions()["canitoolcall"] == "none"
 
 
 def test_the_conditions_say_which_engine_callmark_is(monkeypatch):
