@@ -488,6 +488,23 @@ def test_what_a_batch_compiles_is_not_timed():
     assert Cold.read == 4
 
 
+def test_what_the_clock_takes_itself_is_not_part_of_a_batch(monkeypatch):
+    class Costly(Clock):
+        def answer(self, result):
+            return Answer([])
+
+    def clock():
+        Clock.now += 0.001
+        return Clock.now
+
+    monkeypatch.setattr(Clock, "now", 0.0)  # and what it was, afterwards
+    monkeypatch.setattr(served, "process_time", clock)
+    server = Server({"costly": Costly}, {})
+    server.handle({"op": "load", "key": "k", "text": "", "options": {"texts": ["a", "b", "c"]}})
+    answer = server.handle({"op": "batch", "key": "k", "reader": "costly"})
+    assert answer["seconds"] == pytest.approx(3 * 0.0005)
+
+
 @pytest.mark.parametrize(("feared", "said"), [
     ("no text", "wrong: failed at 2 of 6 texts"),
     (messages(SPELLINGS["hermes"], 6)[1][0][-60:], "wrong: 3 of 4 calls, failed at 3 of 6 texts"),
