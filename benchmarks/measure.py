@@ -12,13 +12,14 @@ import math
 import signal
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from time import perf_counter, thread_time
+from contextlib import contextmanager, suppress
+from time import thread_time
 from types import FrameType
 from typing import Protocol
 
 SHORTEST_SECONDS = 0.002  # a turn lasts at least so long: the clock and a cold cache must not be what is measured
 LONGEST_SECONDS = 20.0  # one turn; beyond this a figure would be of no use to anyone
+MORE_TURNS = 8  # of a size
 LONG_SECONDS = 0.03  # what a first run does for later ones (filling caches, say) is lost in one that lasts so long
 
 Contestant = Callable[[], float]  # one turn; returns the seconds of one run
@@ -110,13 +111,14 @@ def _out_of_the_collectors_sight() -> Iterator[None]:
 
 @_out_of_the_collectors_sight()
 def best_by_size(
-    contestants: dict[int, dict[str, Contestant]], goal: float, most_seconds: float, longest: float | None = None
+    contestants: dict[int, dict[str, Contestant]], most_seconds: float, longest: float | None = None
 ) -> dict[str, dict[int, float]]:
     """Let the contestants take turns; return the best time of each at each size, smallest size first.
 
-    Stops before a size where the one before took longer than `longest` (twice `most_seconds`). Sizes that took less
-    than a fourth of `most_seconds` take two more turns, and while an exponent looks worse than `goal` all take still
-    more, for so long: what disturbs a measurement only ever adds time, so the best of more turns is truer.
+    Stops before a size where the one before took longer than `longest` (twice `most_seconds`). Then each size has more
+    turns: as many as its first says to fit into half of `most_seconds`, one at least, and no more than `MORE_TURNS`.
+    What disturbs a measurement only ever adds time, so the best of more turns is truer; how many they are is not up to
+    what they show, or it would be measured until it pleases.
     """
     longest = 2 * most_seconds if longest is None else longest
     best: dict[str, dict[int, float]] = {}
@@ -140,15 +142,13 @@ def best_by_size(
                 times.pop(size, None)
             break
         sizes.append(size)
-    start = perf_counter()
-    short = [size for size in sizes if max(times[size] for times in best.values()) < most_seconds / 4]
-    for extra in range(8):
-        looks_worse = any(exponent(list(times), list(times.values())) > goal for times in best.values())
-        due = sizes if looks_worse else short if extra < 2 else []
-        if not due or perf_counter() - start > most_seconds:
-            break
-        for size in due:
-            turn(size)
+    first = {size: max(times[size] for times in best.values()) for size in sizes}
+    more = {size: max(1, min(MORE_TURNS, int(most_seconds / 2 / max(first[size], 1e-9)))) for size in sizes}
+    for extra in range(MORE_TURNS):
+        for size in sizes:
+            if extra < more[size]:
+                with suppress(TooSlowError):  # it has a time already
+                    turn(size)
     return best
 
 

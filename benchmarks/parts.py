@@ -244,7 +244,7 @@ class Parts:
                     floor = partial(find_and_decode, one, "\0[CALL:", None, jsons)
                     pair = whole(partial(parse, one, **OPTIONS)), whole(floor)
                 contestants[len(one)] = dict(zip(("ours", "floor"), pair, strict=True))
-            best = best_by_size(contestants, GROWTH_EXPONENT, self.scale.growth_seconds)
+            best = best_by_size(contestants, self.scale.growth_seconds)
             yield _growth_row(of, name, read, best, complete=len(best["ours"]) == len(contestants))
 
     def _chunked(self, name: str, text: str) -> Row:
@@ -253,7 +253,7 @@ class Parts:
             if length * 2 <= len(text):
                 pieces = chunks(text, length)
                 contestants[length] = {"ours": stream(_parser(OPTIONS), pieces), "floor": stream(Emitting, pieces)}
-        best = best_by_size(contestants, GROWTH_EXPONENT, 4 * self.scale.growth_seconds)  # chunks of 1 are slow
+        best = best_by_size(contestants, 4 * self.scale.growth_seconds)  # chunks of 1 are slow
         per_chunk = {
             who: {length: seconds * length / len(text) for length, seconds in times.items()}
             for who, times in best.items()
@@ -290,7 +290,7 @@ class Parts:
                     else {"ours": whole(partial(parse, text))}
                 )
             longest = ATTACK_SLOW * ATTACK_NS * 1e-9 * self.scale.attack_lengths[-2] / CHUNK
-            best = best_by_size(contestants, ATTACK_EXPONENT, self.scale.growth_seconds / 2, longest)
+            best = best_by_size(contestants, self.scale.growth_seconds / 2, longest)
             times = best.get("ours", {})
             if len(times) > 1:
                 length = max(times)

@@ -665,7 +665,7 @@ def test_an_option_without_effect_is_told_of(monkeypatch, tmp_path, words, said)
     assert done.stderr.splitlines() == [*said, "Error: enough"]
 
 
-def test_a_size_has_more_turns_where_they_are_short_or_growth_looks_bad():
+def test_a_size_has_more_turns_where_they_are_short_whatever_growth_they_show():
     turns: list[int] = []
 
     def takes(size: int, seconds: float):
@@ -673,12 +673,12 @@ def test_a_size_has_more_turns_where_they_are_short_or_growth_looks_bad():
 
     def best(seconds: dict[int, float]) -> list[int]:
         turns.clear()
-        best_by_size({size: {"ours": takes(size, time)} for size, time in seconds.items()}, 1.05, 1.0)
+        best_by_size({size: {"ours": takes(size, time)} for size, time in seconds.items()}, 1.0)
         return [turns.count(size) for size in seconds]
 
-    assert best({1: 0.1, 2: 0.2, 4: 0.4}) == [3, 3, 1]
-    assert best({1: 0.1, 2: 0.4, 4: 1.6}) == [9, 9, 9]
-    assert best({1: 0.1, 2: 2.1, 4: 9.9}) == [9, 9, 0]
+    assert best({1: 0.01, 2: 0.2, 4: 0.4}) == [9, 3, 2]
+    assert best({1: 0.01, 2: 0.2, 4: 1.6}) == [9, 3, 2]
+    assert best({1: 0.01, 2: 2.1, 4: 9.9}) == [9, 2, 0]
 
 
 def test_a_first_run_counts_where_it_is_long():
@@ -1311,7 +1311,7 @@ def test_a_turn_lasts_as_long_as_one_read_of_those_that_fill_it(monkeypatch):
 
 def test_of_turns_at_a_size_the_best_counts_and_late_growth_is_that_of_the_last_sizes():
     turns = iter([3.0, 1.0, 2.0])
-    assert best_by_size({10: {"a": lambda: next(turns)}}, 1.0, 100.0) == {"a": {10: 1.0}}
+    assert best_by_size({10: {"a": lambda: next(turns)}}, 14.0) == {"a": {10: 1.0}}
     assert measure.last_exponent([1, 16, 256], [1, 1, 16]) == pytest.approx(1)
 
 
