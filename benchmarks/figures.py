@@ -86,16 +86,30 @@ def targets(rows: list[Row]) -> Iterator[Row]:
         for peer in of(rows, "stream", workload=workload, spelling=spelling, reader=reader):
             yield row(f"stream, {workload}, {spelling}: times as fast", peer.get("x callmark"), goal, least=True,
                       of_whom=reader)  # fmt: skip
+    stopped = [one for one in of(rows, "growth") if "stopped" in str(one.get("verdict", one.get("")))]
     for column, title in (("exponent", "the worst exponent"), ("last 16x", "the worst over the last factor of 16")):
         grown = [one for one in of(rows, "growth") if not math.isnan(one.get(column) or math.nan)]
-        if grown:
-            worst = max(grown, key=lambda one: float(one[column]))
-            yield row(f"growth: {title}", worst[column], 1.05, of_whom=f"{worst['workload']}, {worst['read']}")
+        if grown or stopped:
+            worst = max(grown, key=lambda one: float(one[column]), default=None)
+            figure = None if worst is None else worst[column]
+            whose = [] if worst is None else [f"{worst['workload']}, {worst['read']}"]
+            made = row(f"growth: {title}", figure, 1.05, of_whom="; ".join(whose + _ends(stopped)))
+            # of what was not measured up to the end nothing is known there
+            yield made | ({"": "MISS: it was stopped"} if stopped and made[""] != "MISS" else {})
     found = of(rows, "recovery")
     if found:
         counted = [str(one["found"]).split("/") for one in found if "found" in one]
         share = sum(int(good) for good, _ in counted) / sum(int(all_) for _, all_ in counted)
         yield row("recovery: share found", share, 1, least=True)
+
+
+def _ends(stopped: list[Row]) -> list[str]:
+    """Say up to where rows were measured that were stopped before their last size: the shortest, and how many."""
+    if not stopped:
+        return []
+    least = min(stopped, key=lambda one: int(one["to"] or 0))
+    more = f", and {len(stopped) - 1} more" if len(stopped) > 1 else ""
+    return [f"stopped at {least['to'] or 0:,}: {least['workload']}, {least['read']}{more}"]
 
 
 def _of_text(rows: list[Row], part: str, workload: str, spelling: str, *readers: str) -> list[Row]:
@@ -109,7 +123,7 @@ def summary(rows: list[Row]) -> Iterator[tuple[str, str]]:
     made = list(targets(rows))
     if made:
         met = sum(row[""] == "ok" for row in made)
-        missed = sum(row[""] == "MISS" for row in made)
+        missed = sum(row[""].startswith("MISS") for row in made)
         yield f"Goals: {met} met, {missed} missed", table("", ("goal", "measured", "asked", "against", ""), made)
 
 

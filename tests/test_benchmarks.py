@@ -1744,6 +1744,26 @@ def test_a_cost_that_begins_late_misses_the_goal():
     assert parts._growth_row("text", "prose", "whole", best, complete=False)[""] == "MISS: it was stopped"
 
 
+def test_growth_that_was_not_measured_up_to_the_end_meets_no_goal(tmp_path):
+    sizes = {1024: 1.0, 4096: 4.0, 16_384: 16.0}
+    best = {"ours": sizes, "floor": sizes}
+    made = [{"part": "growth", **parts._growth_row("text", name, "whole", best, complete=complete)}
+            for name, complete in (("prose", True), ("dense", False))]  # fmt: skip
+    lines = Lines(tmp_path / "run.jsonl")
+    lines.add(made)
+    for grown in (made, read_lines(lines.path)):  # as they were measured, and as they are read again
+        for goal in figures.targets(grown):
+            assert goal["measured"] == pytest.approx(1)
+            assert goal[""] == "MISS: it was stopped"
+            assert goal["against"].endswith("; stopped at 16,384: dense, whole")
+        assert next(figures.summary(grown))[0] == "Goals: 0 met, 2 missed"
+        assert {goal[""] for goal in figures.targets(grown[:1])} == {"ok"}
+    one = {"ours": {1024: 1.0}, "floor": {1024: 1.0}}
+    row = {"part": "growth", **parts._growth_row("text", "slow", "whole", one, complete=False)}
+    assert [goal[""] for goal in figures.targets([row, row])] == ["MISS: it was stopped"] * 2
+    assert next(figures.targets([row, row]))["against"] == "stopped at 1,024: slow, whole, and 1 more"
+
+
 def test_old_results_stay_until_there_are_new_ones(tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_text('{"part": "old"}\n', encoding="utf-8")
