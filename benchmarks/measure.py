@@ -19,7 +19,7 @@ from typing import Protocol
 
 SHORTEST_SECONDS = 0.002  # a turn lasts at least so long: the clock and a cold cache must not be what is measured
 LONGEST_SECONDS = 20.0  # one turn; beyond this a figure would be of no use to anyone
-MORE_TURNS = 8  # of a size
+MORE_TURNS = 4  # of a size
 LONG_SECONDS = 0.03  # what a first run does for later ones (filling caches, say) is lost in one that lasts so long
 
 Contestant = Callable[[], float]  # one turn; returns the seconds of one run

@@ -676,9 +676,9 @@ def test_a_size_has_more_turns_where_they_are_short_whatever_growth_they_show():
         best_by_size({size: {"ours": takes(size, time)} for size, time in seconds.items()}, 1.0)
         return [turns.count(size) for size in seconds]
 
-    assert best({1: 0.01, 2: 0.2, 4: 0.4}) == [9, 3, 2]
-    assert best({1: 0.01, 2: 0.2, 4: 1.6}) == [9, 3, 2]
-    assert best({1: 0.01, 2: 2.1, 4: 9.9}) == [9, 2, 0]
+    assert best({1: 0.01, 2: 0.2, 4: 0.4}) == [5, 3, 2]
+    assert best({1: 0.01, 2: 0.2, 4: 1.6}) == [5, 3, 2]
+    assert best({1: 0.01, 2: 2.1, 4: 9.9}) == [5, 2, 0]
 
 
 def test_a_first_run_counts_where_it_is_long():
