@@ -14,7 +14,7 @@ _ROLE = r"<\|start\|>[ ]?+assistant{ws}"  # LLM-jp writes a blank behind each to
 _VIA = r"<\|channel\|>[ ]?+"
 _ANSWER_HEADER = r"{ws}(?:<\|constrain\|>{ws}[A-Za-z]{1,16}+{ws})?<\|message\|>"
 _TO_TOOL = rf"{_ROLE}to={ANY_NAME}{{ws}}"  # whose type is not said: no tool of the caller's
-_AGAIN = rf"(?:{_VIA}(?:(?:analysis|commentary|final){{ws}}(?:to=assistant{{ws}})?)?)?"  # before the channel that counts
+_AGAIN = rf"(?:{_VIA}(?:(?:analysis|commentary|final){{ws}}(?:to=assistant{{ws}})?)?)?"  # before the one that counts
 _CHANNELS = (
     rf"(?:{_TO_TOOL}|(?:{_ROLE})?{_AGAIN}){_VIA}analysis(?P<opens>){{ws}}<\|message\|>",
     r"<\|end(?P<closes>)\|>",
