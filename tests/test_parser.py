@@ -1394,6 +1394,25 @@ def test_a_marker_of_a_row_of_ones_own_is_seen_there_too(quoted):
         assert [type(problem) for problem in parsed.problems] == [Malformed]
 
 
+@pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("reasoning", ["text", "allow"])
+def test_blanks_before_a_thought_that_the_prompt_has_begun_are_part_of_their_line(dialect, reasoning):
+    """Where a chunk ends in them, too: they indent a marker or a fence, or make a quote too far in to be one."""
+    options = {"dialects": ["call", dialect], "starts_in_reasoning": True, "contexts": {"reasoning": reasoning}}
+    marker = render_call("f", {"a": 1}, dialect)
+    for blanks in (" ", "    ", "\t", "\n  ", "\r\n "):
+        for text in (marker, f"```\n{marker}\n```\n", f"> {marker}"):
+            check_chunking(blanks + text, **options)
+
+
+@pytest.mark.parametrize("head", ["<function=f>", "<tool_call><function=f>", "x ‹｜DSML｜invoke name=\"f\">"])
+@pytest.mark.parametrize("cut", ['"', '\n"', '" ', '"\n', '"x', '"{'])
+@pytest.mark.parametrize("tolerance", ["strict", "lenient"])
+def test_a_head_that_the_end_of_the_text_cuts_is_the_same_in_chunks(head, cut, tolerance):
+    """Where a shorter head was taken before: `parse` sees all of it at once, and a stream has read on."""
+    check_chunking(head + cut, tolerance=tolerance)
+
+
 @pytest.mark.parametrize("explicit", [True, False])
 @pytest.mark.parametrize("text", ['>>> f(to="Al" x)\nHm.\n>>> g(a="z")', '>>> f(a="x" y)\n>>> g(a="z")'])
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
@@ -1406,16 +1425,17 @@ def test_a_form_sees_its_own_beginning_in_a_string_however_it_is_asked_for(expli
     assert [call.name for call in parsed.calls] == ["g"]
 
 
-@pytest.mark.parametrize("head", [r"@do[ ]{name}\(", r"%%{ws}{name}{ws}(?=\{)"])
-def test_a_registered_form_is_seen_there_whose_words_are_short(monkeypatch, head):
+@pytest.mark.parametrize(("head", "begun", "prose"), [
+    (r"@do[ ]{name}\(", "@do f(", "@done f("), (r"%%{ws}{name}{ws}(?=\{)", "%% f {", "%% of all")
+])  # fmt: skip
+def test_a_registered_form_is_seen_there_whose_words_are_short(monkeypatch, head, begun, prose):
     """Those of three letters and more tell a marker, misspelt or not; without them the whole beginning does."""
     row = Dialect(name="short", title="", models="", source="", forms=(Form(head=head, body="json", begins=head[0]),))
     monkeypatch.setattr(lookahead_patterns, "dialects", lambda: (*dialects(), row))
     monkeypatch.setattr(lookahead_patterns, "_signs", lookahead_patterns._signs.__wrapped__)
     seen = re.compile(lookahead_patterns.openers.__wrapped__()).match
-    assert seen("@do f(" if head[0] == "@" else "%% f {")
-    assert not seen("@done")
-    assert not seen("%% of all")
+    assert seen(begun)
+    assert not seen(prose)
     assert seen("<tool_call")
 
 
