@@ -87,8 +87,10 @@ def _dialect_of(problem: Malformed, dialect: str | Dialect | None) -> Dialect:
     """Return the dialect that the problem is of. Raises UnknownDialectError where only its name is known."""
     if isinstance(dialect, Dialect) and dialect.name == problem.dialect:
         return select(dialect)[0]
+    if not problem.dialect:
+        return selected(dialect or "call")
     try:
-        return select(problem.dialect or dialect or "call")[0]
+        return select(problem.dialect)[0]
     except UnknownDialectError:
         own = f"the Dialect {problem.dialect!r}, of which the problem is and which is not registered"
         raise UnknownDialectError(f"dialect: expected {own}, found {dialect!r:.80}") from None
