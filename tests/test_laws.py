@@ -57,6 +57,7 @@ from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE
 from callmark.reading.words import scalar
 from callmark.testing import in_chunks, joined
 from feeding import by_characters, whole
+from sampling import LooseTags
 from strategies import (
     HOSTILE,
     MARKERS,
@@ -431,11 +432,22 @@ def test_soup_of_a_dialects_tokens_is_a_call_exactly_where_the_grammar_says_so(d
     laws.check_grammar(dialect, data.draw(soup(dialect.name)))
 
 
-@pytest.mark.parametrize("dialect", [row for row in DIALECTS if any(form.parameter for form in row.values[0].forms)])
+WITH_TAGS = [row for row in DIALECTS if any(form.parameter for form in row.values[0].forms)]
+
+
+@pytest.mark.parametrize("dialect", WITH_TAGS)
 @given(st.data())
 def test_a_value_that_quotes_tags_is_what_the_grammar_says(dialect, data):
     for text in data.draw(quoting(dialect)):
         laws.check_grammar(dialect, text)
+
+
+@pytest.mark.parametrize("dialect", WITH_TAGS)
+@given(st.integers(0, 2**32))
+def test_loosely_spelled_tags_are_what_the_grammar_says(dialect, seed):
+    made = LooseTags(dialect, seed)
+    for _ in range(10):
+        laws.check_grammar(dialect, made.marker())
 
 
 FOUND: tuple[tuple[str, dict[str, Any]], ...] = (
