@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+import tracemalloc
 from functools import cache, partial
 
 import pytest
@@ -18,7 +19,7 @@ from benchmarks.instructions import counting
 from benchmarks.parts import peak
 from benchmarks.workloads import SPELLINGS, dense, huge, prose, sparse
 
-from callmark import Parser, parse, render_history
+from callmark import Call, Parser, parse, render_history
 from callmark.dialects import select
 from callmark.reading import arguments, patterns
 from callmark.reading.lookahead import lookahead
@@ -280,6 +281,35 @@ def test_a_value_that_dies_at_once_does_not_cost_the_rest_of_the_text(name, ende
 def test_a_long_call_takes_at_most_four_times_its_text_in_memory(spelling, length):
     text = huge(spelling, 200_000).text
     assert peak(text, length) <= 4 * sys.getsizeof(text)
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer takes memory of its own")
+@pytest.mark.parametrize("length", [4, 16, 1000])
+@pytest.mark.parametrize(
+    "call",
+    [
+        ('<tool_call>{"arguments": {"a": [', ']}, "name": "f"}</tool_call>'),
+        ('<tool_call>{"name": "f", "params": {"a": [', "]}}</tool_call>"),
+        ('<tool_call>f<arg_key>arguments</arg_key><arg_value>{"a": [', "]}</arg_value></tool_call>"),
+        ("<tool_call>f<arg_key>a</arg_key><arg_value>[", "]</arg_value></tool_call>"),
+    ],
+    ids=["before the name", "under another key", "perhaps all arguments", "of an unknown type"],
+)
+def test_arguments_that_nobody_sees_yet_are_kept_in_few_pieces(call, length):
+    begun, ended = call
+    items = "[1,22,333]," * 9_000
+    parser = Parser(tools={"f": {"properties": {"a": {}}}})
+    for char in begun + items[:99]:  # what all parsers share is there, too
+        parser.feed(char)
+    tracemalloc.start()
+    try:
+        for start in range(99, len(items), length):
+            parser.feed(items[start : start + length])
+        assert tracemalloc.get_traced_memory()[0] <= 4 * len(items)
+    finally:
+        tracemalloc.stop()
+    (found,) = (event for event in parser.feed("1" + ended) if isinstance(event, Call))
+    assert found.name == "f"
 
 
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer takes memory of its own")

@@ -20,6 +20,7 @@ from callmark.dialects.model import ID_KEYS
 from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
+from callmark.reading.pieces import fold
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
 from callmark.reading.status import KEY
 from callmark.reading.values import JSON, ValueReader
@@ -108,6 +109,8 @@ class EnvelopeReader(ValueReader):
         if self._aside is not None:
             self.out = self._aside
         at = super().feed(buffer, at, base)
+        if self.name is None or self._aside is not None:  # nobody takes what comes out
+            fold(self.out)
         if self._aside is not None:
             self.out = self._visible
         return at

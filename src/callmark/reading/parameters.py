@@ -27,6 +27,7 @@ from callmark.reading.decoder import Undecodable
 from callmark.reading.embedded import Embedded
 from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
 from callmark.reading.patterns import BLANKS_LIMIT, ValuePatterns
+from callmark.reading.pieces import fold
 from callmark.reading.raw_values import (
     character,
     declared,
@@ -140,8 +141,10 @@ class ParametersReader:
     def _hold(self, chunk: str) -> object:
         if self._breaks(chunk) is not None or self._held_size + len(chunk) > PLAIN_LIMIT:
             return chunk
-        self._held.append(chunk)
+        held = self._held
+        held.append(chunk)
         self._held_size += len(chunk)
+        fold(held)
         return HELD
 
     def feed(self, buffer: str, at: int, base: int) -> int:
@@ -159,6 +162,8 @@ class ParametersReader:
             piece, self._tail = self._tail + buffer, ""  # most chunks of most values: nothing in it needs a closer look
             if self._is_string:
                 self._sink.append(quoted(piece)[1:-1])
+                if self._wrapper is not None:
+                    fold(self._sink)
                 return size
             if self._hold(piece) is HELD:
                 return size
@@ -182,6 +187,8 @@ class ParametersReader:
                 at = self._read_cdata(buffer, at)
             if at == before and state == self._state:
                 break
+        if self._wrapper is not None:
+            fold(self._sink)
         return at
 
     def _read_between(self, buffer: str, at: int, base: int) -> int:

@@ -45,3 +45,9 @@ class Pieces:
         text = self.text()
         self._segments.clear()
         return text
+
+
+def fold(pieces: list[str]) -> None:
+    """Join pieces in their list, where nobody takes them; only now and then, so that each costs the same in all."""
+    if len(pieces) > TOGETHER and len(pieces) > len(pieces[0]) // 64:
+        pieces[:] = ["".join(pieces)]
