@@ -544,6 +544,12 @@ def test_allow_takes_calls_in_a_context() -> None:
     assert names(run("parse", "--allow", "code", "--allow", "reasoning", text=text).stdout) == ["c", "r"]
 
 
+def test_allow_takes_calls_in_fences_that_hold_nothing_else() -> None:
+    text = "```\n[CALL: f()]\n```\n\n```\nas in [CALL: g()]\n```\n"
+    assert names(run("parse", "--allow", "sole-fence", text=text).stdout) == ["f"]
+    assert names(run("parse", "--allow", "sole-fence", "--allow", "fence", text=text).stdout) == ["f", "g"]
+
+
 def test_nonce_is_asked_for() -> None:
     assert names(run("parse", "--nonce", "7f3a", text="[CALL: a()] [CALL#7f3a: b()]").stdout) == ["b"]
 

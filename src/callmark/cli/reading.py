@@ -30,12 +30,19 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option(
         "--allow",
         multiple=True,
-        type=click.Choice(["fence", "code", "quote", "reasoning"]),
-        help="Take calls in code fences, inline code, block quotes or reasoning. Repeatable.",
+        type=click.Choice(["fence", "sole-fence", "code", "quote", "reasoning"]),
+        help="Take calls in code fences (sole-fence: that hold nothing else), inline code, block quotes or reasoning. "
+        "Repeatable.",
     ),
     click.option("--nonce", help="Take only calls that carry this nonce: [CALL#nonce: ...]."),
     click.option("--starts-in-reasoning", is_flag=True, help="The prompt has opened the reasoning already."),
 )
+
+
+def _contexts(allowed: Sequence[str]) -> dict[str, str] | None:
+    """Return the option `contexts`: all fences are allowed where some are, too."""
+    sole = {"fence": "sole"} if "sole-fence" in allowed else {}
+    return sole | {name: "allow" for name in allowed if name != "sole-fence"} or None
 
 
 def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -59,7 +66,7 @@ def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
             "dialects": [named_dialect(name) for name in names] or None,
             "tools": None if tools is None else load_tools(tools, beside=others["file"]),
             "tolerance": "strict" if strict else "salvage" if salvage else "lenient",
-            "contexts": dict.fromkeys(allow, "allow") or None,
+            "contexts": _contexts(allow),
             "nonce": nonce,
             "starts_in_reasoning": starts_in_reasoning,
         }
