@@ -268,14 +268,27 @@ def test_misuse_is_exit_code_two_and_a_message(arguments: list[str], told: str) 
     assert result.stdout == b""
 
 
-@pytest.mark.parametrize("content", [b"{nonsense", b'"\xff"', b"[" * 100_000, b"", b"42", b"null", b'[{"nothing": 1}]'])
-def test_a_bad_tools_file_is_misuse(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"{nonsense", "(byte 1)"),
+        (b'"\xff"', "found"),
+        (b"[" * 100_000, "found"),
+        (b"", "found nothing"),
+        (b'[{"name": "f",', "found that it ends too soon"),
+        (b"42", "found"),
+        (b"null", "found null"),
+        (b'[{"nothing": 1}]', "found"),
+    ],
+)
+def test_a_bad_tools_file_is_misuse(tmp_path: Path, content: bytes, found: str) -> None:
     tools = tmp_path / "tools.json"
     tools.write_bytes(content)
     result = run("parse", "--tools", tools)
     assert result.returncode == 2
     assert f"{tools}: " in result.stderr
     assert "expected" in result.stderr
+    assert found in result.stderr
 
 
 def test_a_bad_dialect_file_is_misuse(tmp_path: Path) -> None:

@@ -170,4 +170,7 @@ def decode_json(data: bytes, expected: str) -> Any:
     try:
         return msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # which some editors write
     except (ValueError, RecursionError) as error:
-        raise Failure(f"{expected}, found: {error}") from error
+        found = f": {error}"
+        if "truncated" in found:  # msgspec says so of an empty text, too, and no place
+            found = " that it ends too soon" if data.strip() else " nothing"
+        raise Failure(expected + ", found" + found) from error
