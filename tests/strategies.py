@@ -354,6 +354,7 @@ _limits = st.builds(
     nesting=st.sampled_from([1, 2, 3, 64]),
     arguments=st.sampled_from([1, 5, 8, 20, 40, 1000]),
     calls=st.sampled_from([0, 1, 2, 64]),
+    digits=st.sampled_from([1, 3, 4300]),
 )
 options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},

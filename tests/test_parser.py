@@ -133,6 +133,8 @@ def test_options_are_keyword_only_and_known():
         ({"nesting": 257}, "limits.nesting"),
         ({"arguments": 0}, "limits.arguments: expected at least 1, found 0"),
         ({"calls": -1}, "limits.calls: expected at least 0, found -1"),
+        ({"digits": 0}, "limits.digits: expected 1 to 4300, found 0"),
+        ({"digits": 4301}, "limits.digits"),
         ({"nesting": "8"}, "limits.nesting: expected an int, found '8'"),
         ({"calls": None}, "limits.calls: expected an int, found None"),
         ({"arguments": 1e6}, "limits.arguments: expected an int, found 1000000.0"),
@@ -407,6 +409,26 @@ def test_nesting_can_be_set():
     assert len(calls_of(whole(text, limits=Limits(nesting=3)))) == 1
     for events in (whole(text, limits=Limits(nesting=2)), by_characters(text, limits=Limits(nesting=2))):
         assert codes_of(events) == ["nesting-too-deep"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[CALL: f({"a": [{"b": %s}]})]',
+        "[CALL: f(a=%s)]",
+        '<tool_call>{"name": "f", "arguments": {"a": {"b": [1.5, %s]}}}</tool_call>',
+        "<tool_call>f<arg_key>a</arg_key><arg_value>%s</arg_value></tool_call>",
+    ],
+)
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_digits_of_integers_can_be_set(text, sign):
+    good, bad = text % f"{sign}999", text % f"{sign}1000"
+    for read in (whole, by_characters):
+        assert len(calls_of(read(good, limits=Limits(digits=3)))) == 1
+        (refused,) = (found for found in read(bad, limits=Limits(digits=3)) if isinstance(found, Malformed))
+        assert (refused.code, refused.raw) == ("bad-number", bad)
+        assert "expected integers of at most 3 digits" in refused.message
+    assert len(calls_of(whole('[CALL: f({"a": 1e30, "b": "12345", "c": true})]', limits=Limits(digits=1)))) == 1
 
 
 @pytest.mark.parametrize("deep", [63, 64, 65, 100])

@@ -31,7 +31,7 @@ from callmark.reading import fast
 from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
-from callmark.reading.decoder import COUNTED, Undecodable, decode
+from callmark.reading.decoder import COUNTED, Undecodable, decode, has_longer
 from callmark.reading.diagnosis import explain, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
@@ -45,6 +45,7 @@ from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, OPEN, STUCK, Fault
 from callmark.reading.values import ValueReader
+from callmark.toolshapes import DIGITS_LIMIT
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 
@@ -302,7 +303,10 @@ class CallReading:
             named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
             name = name or named
         tool = self._tools.get(name) if self._tools else None
-        if end - at > self._limits.arguments or (tool is not None and tool.refusal(value)):
+        limits = self._limits
+        if end - at > limits.arguments or (tool is not None and tool.refusal(value)):
+            return -1
+        if limits.digits < DIGITS_LIMIT and has_longer(value, limits.digits):
             return -1
         raw = buffer[start:end]
         index = self._index
@@ -515,6 +519,11 @@ class CallReading:
             if error.key is not None:
                 expected = f"expected each key once, found {quoted(error.key[:80])} twice"
             self._malformed(end, error.code, expected, "", raw)
+            self._leave(end)
+            return
+        digits = self._limits.digits
+        if digits < DIGITS_LIMIT and has_longer(value, digits):
+            self._malformed(end, "bad-number", f"expected integers of at most {digits} digits", "", raw)
             self._leave(end)
             return
         name = self._name or ""

@@ -215,6 +215,20 @@ def _look_at(value: JsonValue, limit: int, most: int) -> tuple[int, bool]:
     return depth, is_ascii
 
 
+def has_longer(value: JsonValue, digits: int) -> bool:
+    """Return whether an integer in a value has more digits."""
+    least = 10**digits
+    values: list[Any] = [value]
+    for item in values:  # which grows
+        if isinstance(item, dict):
+            values += item.values()
+        elif isinstance(item, list):
+            values += item
+        elif type(item) is int and abs(item) >= least:
+            return True
+    return False
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):

@@ -10,6 +10,7 @@ import msgspec
 from callmark.dialects import Dialect
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT
 from callmark.errors import UsageError
+from callmark.toolshapes import DIGITS_LIMIT
 
 Tolerance: TypeAlias = Literal["strict", "lenient", "salvage"]
 ContextPolicy: TypeAlias = Literal["text", "allow", "sole"]
@@ -23,11 +24,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     arguments   1,048,576 characters: what a call may hold in memory; a file of 20,000 lines. Counted from the end of
                 the head up to what closes the arguments: an object's brace, or else the parenthesis or tag behind them
     calls       64 per stream: what a model can mean; later markers are left as text, and a Notice says so
+    digits      4,300 of an integer: those that CPython converts without being asked, since that takes quadratic time; a
+                call with a longer one is Malformed
     """
 
     nesting: int = NESTING_LIMIT
     arguments: int = LENGTH_LIMIT
     calls: int = 64
+    digits: int = DIGITS_LIMIT
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:
@@ -40,6 +44,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise UsageError(f"limits.arguments: expected at least 1, found {self.arguments}")
         if self.calls < 0:
             raise UsageError(f"limits.calls: expected at least 0, found {self.calls}")
+        if not 1 <= self.digits <= DIGITS_LIMIT:
+            raise UsageError(f"limits.digits: expected 1 to {DIGITS_LIMIT}, found {self.digits}")
 
 
 DEFAULT_LIMITS = Limits()
