@@ -189,6 +189,12 @@ def test_too_long_arguments_are_not_asked_for_again():
     ]
 
 
+def test_an_integer_that_is_too_long_is_not_asked_for_again():
+    told = lines("[CALL: pay(to=Mia, sum=12345)]", limits=callmark.Limits(digits=4))
+    assert told[1] == "A number is too large for JSON. Write it as a string."
+    assert '[CALL: pay({"to": "Mia"})]' in told
+
+
 def test_an_unknown_tool_is_told_with_the_nearest_name():
     assert lines("[CALL: forcast()]", tools=["forecast"]) == [
         "There is no tool `forcast`. Did you mean `forecast`? Use only the tools that you were given."

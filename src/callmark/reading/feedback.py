@@ -132,6 +132,7 @@ def _on_malformed(
 ) -> list[str]:
     from callmark.reading.begun import begun
     from callmark.reading.corrections import correct_form
+    from callmark.reading.decoder import has_longer
 
     phrases = words.feedback
 
@@ -149,6 +150,8 @@ def _on_malformed(
             lines[-1] += _place(problem, words, nonce)
     if problem.code not in _FINAL:
         known = {key: value for key, value in came.arguments.items() if key != RAW_KEY}
+        if problem.code == "bad-number":  # which of them it is depends on a limit that is not known here
+            known = {key: value for key, value in known.items() if not has_longer(value, 0)}
         form = correct_form(wanted, problem.name, known or _PLACEHOLDER, nonce)
         title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if known else "form"
         lines += [phrases[title], *_shown(form, phrases, nonce), phrases["instead" if cut else "again"]]
