@@ -586,7 +586,7 @@ class Arena:
                         taken.setdefault(row["reader"], []).append(row.pop("spent"))
                     self._foresee(slow, row, taken.get(row["reader"], ()))
                 self.forget()
-                yield _beside_callmark([row for row in rows if row["verdict"] != "cannot"], "us/chunk")
+                yield _beside_callmark(rows, "us/chunk")
 
     def _next(self, workload: Workload, key: str, fed: int, entrant: Entrant, row: Row) -> list[float] | None:
         """Return the seconds of single chunks. They are near the clock's grain: short ones get all five turns."""
@@ -688,12 +688,11 @@ class Arena:
 
         self._take_turns(running, max(1, scale.rounds // 3), turn)
         self.forget()
-        rows = [row for _, row in running if row["verdict"] != "cannot"]
-        for row in rows:
+        for _, row in running:
             if any(row["seconds"]):
                 row["ns/chunk"] = statistics.median(filter(None, row["seconds"])) / sum(map(len, cuts)) * 1e9
                 row["x alone"] = against(row["seconds"], row["alone"])[0]
-        yield _beside_callmark(rows)
+        yield _beside_callmark([row for _, row in running])
 
     def batch(self) -> Iterator[list[Row]]:
         """Many short texts, one after the other, two thirds of them with a call."""
@@ -815,7 +814,11 @@ def against(seconds: Sequence[float | None], base: Sequence[float | None]) -> tu
 
 
 def _beside_callmark(rows: list[Row], column: str = "") -> list[Row]:
-    """Add what each reader takes as a multiple of callmark: by a column, or by its turns round by round."""
+    """Return the rows of those that can, with what each takes as a multiple of callmark.
+
+    That is by a column, or by their turns round by round.
+    """
+    rows = [row for row in rows if row["verdict"] != "cannot"]
     base = next((row for row in rows if row["reader"] == CALLMARK and any(row["seconds"])), None)
     for row in rows:
         if base is not None and any(row["seconds"]):

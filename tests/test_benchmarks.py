@@ -450,6 +450,16 @@ def test_every_part_has_callmark_right():
         arena.close()
 
 
+@pytest.mark.parametrize("part", ["whole", "stream", "sizes", "next", "many", "batch", "hostile", "memory"])
+def test_a_reader_that_cannot_read_so_has_no_row(part, monkeypatch):
+    def cannot(entrant, op, key, **request):
+        raise FailedError("cannot: it reads no such thing")
+
+    arena = Arena(TINY, {OURS: ours()})  # not started
+    monkeypatch.setattr(arena, "_ask", cannot)
+    assert [row for rows in getattr(arena, part)() for row in rows] == []
+
+
 @pytest.mark.parametrize("characters", [1, 3_000_000])
 def test_texts_of_any_length_are_read_rightly(characters):
     scale = TINY.of_length(characters)
