@@ -26,7 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from benchmarks import contests, figures
 from benchmarks.contests import QUICK, Arena, Scale
 from benchmarks.correctness import FORMATS, correctness
-from benchmarks.environments import PEERS, UnavailableError
+from benchmarks.environments import PEERS, UnavailableError, in_python
 from benchmarks.parts import Parts, full, quick
 from benchmarks.report import ROOT, Lines, Row, conditions, load_now, read_lines, table
 from benchmarks.workloads import SPELLINGS
@@ -252,7 +252,7 @@ def _read_in(part: str) -> set[str]:
         return {entrant.peer for *_, entrants in FORMATS for entrant in entrants}
     hermes = {entrant.peer for entrant in contests.READ_BY["hermes"]}  # all who read another dialect read it, too
     if part == "memory":
-        return hermes - {name for name, peer in PEERS.items() if peer.npm}
+        return set(filter(in_python, hermes))
     return hermes | ({contests.COMPILED} if part in _WITH_COMPILED else set())
 
 
@@ -396,7 +396,7 @@ def profile(spelling: str, way: str | None, peer: str | None, seed: int, charact
     from benchmarks.profiling import profile as sampled
     from benchmarks.profiling import readers
 
-    sampled_peers = [name for name in PEERS if not PEERS[name].npm]
+    sampled_peers = list(filter(in_python, PEERS))
     wanted = [name for name in sampled_peers if peer and name.startswith(peer)]
     if peer and not wanted:
         raise click.BadParameter(

@@ -21,7 +21,7 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from benchmarks import recovery
-from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, launch, ours, stop_making
+from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, in_python, launch, ours, stop_making
 from benchmarks.measure import exponent
 from benchmarks.report import Row
 from benchmarks.workers import LONGEST_SECONDS, Answer, FailedError, TooSlowError, Worker
@@ -406,7 +406,7 @@ class Arena:
         """
         worker = self.workers[entrant.peer]
         known = f"{entrant.reader}, {kind}"
-        if entrant.peer not in PEERS or not PEERS[entrant.peer].npm or known in worker.warm:
+        if in_python(entrant.peer) or known in worker.warm:  # node compiles while it runs
             return math.inf
         seconds: list[float] = []
         deadline = monotonic() + self.scale.warm_seconds
@@ -763,7 +763,7 @@ class Arena:
         """What Python allocates at most while a big call is read, whole and streamed."""
         rows: list[Row] = []
         entrants = (_DEFAULT, _OWN, *READ_BY["hermes"])
-        known = [one for one in entrants if one.peer in self.workers and one.peer != "ai-sdk"]
+        known = [one for one in entrants if one.peer in self.workers and in_python(one.peer)]
         for way, size in zip(("whole", "stream"), self.scale.memory, strict=True):
             workload = huge(SPELLINGS["hermes"], size, self.scale.seed)
             key = self.load(workload)

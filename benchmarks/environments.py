@@ -88,6 +88,11 @@ _NO_CONNECTION = re.compile(
 )
 
 
+def in_python(name: str) -> bool:
+    """Whether the readers of a process are Python: what runs under node cannot be sampled, nor its memory measured."""
+    return name not in PEERS or not PEERS[name].npm
+
+
 class Launch(NamedTuple):
     """How a peer's process is started."""
 

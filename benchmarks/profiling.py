@@ -16,6 +16,7 @@ from typing import Any
 
 import callmark
 from benchmarks.contests import OURS, READ_BY, Arena, Entrant
+from benchmarks.environments import in_python
 from benchmarks.report import Row, table
 from benchmarks.workers import FailedError, TooSlowError
 from benchmarks.workloads import SPELLINGS, Workload, chunks, dense, huge, repairs, sparse
@@ -44,7 +45,7 @@ def profile(
 
 def readers(arena: Arena, spelling: str) -> list[Entrant]:
     """Return who can be sampled: callmark alone, or the peers of the arena that read the spelling in Python."""
-    peers = [one for one in READ_BY.get(spelling, ()) if one.peer in arena.workers and one.peer != "ai-sdk"]
+    peers = [one for one in READ_BY.get(spelling, ()) if one.peer in arena.workers and in_python(one.peer)]
     return peers or [Entrant("callmark", OURS, "callmark")]
 
 
