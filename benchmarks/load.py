@@ -151,14 +151,14 @@ async def load(
     return clients, start
 
 
-def _memory(pid: int) -> float:
-    """Return the resident megabytes of a process."""
+def memory(pid: int) -> float:
+    """Return the resident memory of a process in MB, of 10^6 bytes."""
     found = re.search(r"VmRSS:\s*([0-9]+) kB", Path(f"/proc/{pid}/status").read_text(encoding="utf-8"))
-    return int(found[1]) / 1000 if found else 0.0
+    return int(found[1]) * 1024 / 1e6 if found else 0.0  # what Linux calls kB are 1024 bytes
 
 
-def _seconds(pid: int) -> float:
-    """Return the processor seconds of a process."""
+def processor(pid: int) -> float:
+    """Return the seconds of processor time that a process has had."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -182,12 +182,12 @@ def measure(over: str, streams: int, rate: float, seconds: float) -> dict[str, A
             os.sched_setaffinity(process.pid, processors[:1])
             os.sched_setaffinity(0, processors[-1:])
             seen: list[float] = []
-            worked = _seconds(process.pid)
+            worked = processor(process.pid)
             clients, start = asyncio.run(
-                load(port, over, streams, rate, seconds, lambda: seen.append(_memory(process.pid)))
+                load(port, over, streams, rate, seconds, lambda: seen.append(memory(process.pid)))
             )
-            worked = _seconds(process.pid) - worked
-            seen.append(_memory(process.pid))
+            worked = processor(process.pid) - worked
+            seen.append(memory(process.pid))
         finally:
             process.terminate()
             os.sched_setaffinity(0, processors)

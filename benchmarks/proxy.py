@@ -20,7 +20,7 @@ import sys
 from time import perf_counter
 from typing import Any
 
-from benchmarks.load import served
+from benchmarks.load import memory, processor, served
 from benchmarks.report import conditions
 
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
@@ -107,19 +107,6 @@ class Client(asyncio.Protocol):
     def complete(self) -> bool:
         reason = re.findall(rb'"finish_reason": ?"([a-z_]+)"', self.tail)
         return reason in ([b"tool_calls"], [b"stop"]) and b"data: [DONE]" in self.tail
-
-
-def memory(pid: int) -> float:
-    """Return the resident memory of a process in MB."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        return int(re.search(r"VmRSS:\s+([0-9]+)", status.read())[1]) / 1024  # type: ignore[index]
-
-
-def processor(pid: int) -> float:
-    """Return the seconds of processor time that a process has had."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        fields = stat.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def load(name: str, streams: int, rate: int, seconds: int, port: int, pid: int) -> dict[str, Any]:

@@ -1123,6 +1123,13 @@ def test_a_comparison_without_git_and_a_server_without_its_extra_end_with_a_line
             load.served(said)
 
 
+def test_the_memory_of_a_server_is_in_megabytes(monkeypatch, tmp_path):
+    status = tmp_path / "status"
+    status.write_text("VmHWM:\t  99999 kB\nVmRSS:\t   78125 kB\n", encoding="utf-8")
+    monkeypatch.setattr(load, "Path", lambda path: {"/proc/1/status": status}[path])
+    assert load.memory(1) == 80
+
+
 def test_a_worker_says_what_went_wrong(fakes):
     worker = Worker("fake", fakes, longest_seconds=20)
     worker.load("k", text="x" * 2000)
