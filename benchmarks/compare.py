@@ -23,8 +23,9 @@ from pathlib import Path
 
 from benchmarks.environments import BUILT, ROOT, ours
 from benchmarks.instructions import counting
+from benchmarks.measure import TooSlowError
 from benchmarks.report import Row, table
-from benchmarks.workers import FailedError, TooSlowError, Worker
+from benchmarks.workers import FailedError, Worker
 from benchmarks.workloads import CHUNK, SPELLINGS, Workload, chunks, dense, huge, repairs, sparse
 
 CHARACTERS = 20_000

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from benchmarks import recovery
 from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, in_python, launch, ours, stop_making
-from benchmarks.measure import exponent
+from benchmarks.measure import LONGEST_SECONDS, TooSlowError, exponent
 from benchmarks.report import Row
-from benchmarks.workers import LONGEST_SECONDS, Answer, FailedError, TooSlowError, Worker
+from benchmarks.workers import Answer, FailedError, Worker
 from benchmarks.workloads import (
     BIGGEST_MARKER,
     CHUNK,

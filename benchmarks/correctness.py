@@ -23,8 +23,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.contests import OURS, Arena, Entrant, judged
+from benchmarks.measure import TooSlowError
 from benchmarks.report import Row
-from benchmarks.workers import FailedError, TooSlowError
+from benchmarks.workers import FailedError
 from benchmarks.workloads import tokens
 
 STRATEGIES = ("one", "special", "token", *(f"rand:{seed}:8" for seed in range(1, 6)))  # its default

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Protocol
 
 SHORTEST_SECONDS = 0.002  # a turn lasts at least so long: the clock and a cold cache must not be what is measured
-LONGEST_SECONDS = 20.0  # one turn; beyond this a figure would be of no use to anyone
+LONGEST_SECONDS = 20.0  # one turn, or one request to a process; beyond this a figure would be of no use to anyone
 MORE_TURNS = 4  # of a size
 LONG_SECONDS = 0.03  # what a first run does for later ones (filling caches, say) is lost in one that lasts so long
 
@@ -33,7 +33,7 @@ class Feeder(Protocol):
 
 
 class TooSlowError(Exception):
-    """A turn lasted longer than `LONGEST_SECONDS`."""
+    """A turn or a request lasted longer than its limit."""
 
 
 @contextmanager

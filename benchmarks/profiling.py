@@ -17,8 +17,9 @@ from typing import Any
 import callmark
 from benchmarks.contests import OURS, READ_BY, Arena, Entrant
 from benchmarks.environments import in_python
+from benchmarks.measure import TooSlowError
 from benchmarks.report import Row, table
-from benchmarks.workers import FailedError, TooSlowError
+from benchmarks.workers import FailedError
 from benchmarks.workloads import SPELLINGS, Workload, chunks, dense, huge, repairs, sparse
 
 SHAPES = {"prose with calls": sparse, "dense": dense, "one big call": huge}

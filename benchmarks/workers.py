@@ -13,8 +13,8 @@ from time import monotonic
 from typing import IO, Any
 
 from benchmarks.environments import Launch
+from benchmarks.measure import LONGEST_SECONDS, TooSlowError
 
-LONGEST_SECONDS = 20.0  # one request; beyond this a figure would be of no use to anyone
 STARTING_SECONDS = 60.0
 _KEEPS = {"MALLOC_TOP_PAD_": str(4 << 20), "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
           "MALLOC_TRIM_THRESHOLD_": str(64 << 20)}  # fmt: skip
@@ -24,10 +24,6 @@ hangs on what else the heap holds, and costs as much as reading it. Whoever says
 more than 128 KB were mapped anew in each turn. So what that rule comes to in the end, its bounds, is said, too."""
 
 Answer = dict[str, Any]
-
-
-class TooSlowError(Exception):
-    """A request took longer than its limit; the process was ended."""
 
 
 class FailedError(Exception):
@@ -64,7 +60,7 @@ class Worker:
             self._ask({"op": "forget"}, self.longest_seconds)
 
     def ask(self, op: str, *, limit: float | None = None, **request: Any) -> Answer:
-        """Return the answer to one request. Raises TooSlowError or FailedError."""
+        """Return the answer to one request. Raises TooSlowError, the process being ended, or FailedError."""
         key = request.get("key")
         self.start()
         if not self._greeted:

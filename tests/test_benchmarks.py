@@ -26,7 +26,7 @@ from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Sc
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.floors import find_and_decode, find_decode_and_tell
 from benchmarks.instructions import counting
-from benchmarks.measure import best_by_size, exponent
+from benchmarks.measure import TooSlowError, best_by_size, exponent
 from benchmarks.measure import whole as timed
 from benchmarks.parts import Parts
 from benchmarks.peers import ours as served_ours
@@ -35,7 +35,7 @@ from benchmarks.peers.ours import READERS
 from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, conditions, read_lines, table
-from benchmarks.workers import FailedError, TooSlowError, Worker
+from benchmarks.workers import FailedError, Worker
 from benchmarks.workloads import (
     ATTACKS,
     SPELLINGS,
