@@ -237,17 +237,17 @@ def repeat(spelling: str, shape: str, way: str, seed: int, times: int) -> None:
 
 
 def _reading(spelling: str, shape: str, way: str, seed: int) -> Callable[[], None]:
-    from callmark import Limits, Parser, parse
+    from benchmarks.peers.ours import LIMITS
+    from callmark import Parser, parse
 
     workload = {"sparse": sparse, "dense": dense, "huge": huge}[shape](SPELLINGS[spelling], CHARACTERS // 4, seed)
-    limits = Limits(calls=10**9)
     pieces = chunks(workload.text, CHUNK)
 
     def whole() -> None:
-        parse(workload.text, limits=limits)
+        parse(workload.text, limits=LIMITS)
 
     def stream() -> None:
-        parser = Parser(limits=limits)
+        parser = Parser(limits=LIMITS)
         for piece in pieces:
             parser.feed(piece)
         parser.finish()

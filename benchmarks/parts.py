@@ -35,6 +35,7 @@ from benchmarks.measure import (
     stream,
     whole,
 )
+from benchmarks.peers.ours import LIMITS
 from benchmarks.report import ROOT, Row, table, verdict
 from benchmarks.truth import WrongTruthError, check_truth, title
 from benchmarks.workloads import (
@@ -52,11 +53,10 @@ from benchmarks.workloads import (
     wide,
 )
 from benchmarks.writing import timed
-from callmark import Limits, Parser, parse
+from callmark import Parser, parse
 from callmark.reading.matching import Remembered
 
-# A message may hold 64 calls; a workload holds thousands. All else is at its default.
-OPTIONS: dict[str, Any] = {"limits": Limits(calls=10**9)}
+OPTIONS: dict[str, Any] = {"limits": LIMITS}
 
 GROWTH_EXPONENT = 1.05
 ATTACK_EXPONENT = 1.1

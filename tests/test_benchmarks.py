@@ -31,7 +31,7 @@ from benchmarks.measure import whole as timed
 from benchmarks.parts import Parts
 from benchmarks.peers import ours as served_ours
 from benchmarks.peers import worker as served
-from benchmarks.peers.ours import READERS
+from benchmarks.peers.ours import LIMITS, READERS
 from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, conditions, read_lines, table
@@ -56,7 +56,6 @@ from click.testing import CliRunner
 
 from callmark import Call, Limits, Parser, Text, parse
 
-EVERY = Limits(calls=10**9)
 FAKES = '''
 """Peers made for this test: each reads hermes by a regular expression, in its own way."""
 import json, os, re, time
@@ -176,9 +175,9 @@ def test_workloads_are_what_their_truth_says(seed):
     for workload in shapes(seed):
         if workload.name == "one wide call" and workload.spelling.name == "pythonic":
             continue  # texts with both kinds of quotes are written with escapes there: not what this shape is for
-        calls = [(call.name, call.arguments) for call in parse(workload.text, limits=EVERY).calls]
+        calls = [(call.name, call.arguments) for call in parse(workload.text, limits=LIMITS).calls]
         assert judged(calls, workload.calls) == "right", (workload.name, workload.spelling.name)
-        parser = Parser(dialects=[workload.spelling.dialect], limits=EVERY)
+        parser = Parser(dialects=[workload.spelling.dialect], limits=LIMITS)
         events = [event for piece in tokens(workload.text) for event in parser.feed(piece)] + list(parser.finish())
         calls = [(event.name, event.arguments) for event in events if hasattr(event, "raw_arguments")]
         assert judged(calls, workload.calls) == "right", (workload.name, workload.spelling.name)

@@ -12,14 +12,14 @@ from benchmarks.floors import Emitting, Silent, find_and_decode, find_decode_and
 from benchmarks.peers.worker import Answer, Reader, Task
 from callmark.reading import parser
 
-_LIMITS = callmark.Limits(calls=10**9)  # a message may hold 64 calls, a workload holds thousands; all else by default
+LIMITS = callmark.Limits(calls=10**9)  # a message may hold 64 calls, a workload holds thousands; all else by default
 
 
 class Everything:
     """callmark as it is by default: every dialect with an explicit opener is listened for."""
 
     def __init__(self, task: Task) -> None:
-        self.options: dict[str, Any] = {"limits": _LIMITS, **task.options.get("callmark", {})}
+        self.options: dict[str, Any] = {"limits": LIMITS, **task.options.get("callmark", {})}
 
     def whole(self) -> Callable[[str], Any]:
         options = self.options
