@@ -17,6 +17,8 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from benchmarks.workloads import chunks
+
 CHUNK_LENGTHS = (1, 2, 3, 4, 7, 64, 1000)
 
 
@@ -326,8 +328,8 @@ def losses(dialect: str, prefix: Prefix, chunk_lengths: tuple[int, ...] = CHUNK_
 
     The good call must be the last one; what the prefix itself becomes is not this corpus' question.
     """
-    from callmark import Parser, parse
-    from callmark.events import Call
+    from callmark import Call, parse
+    from callmark.testing import in_chunks
 
     good = GOOD[dialect]
     text = prefix.text + "\n\n" + good.marker
@@ -336,13 +338,7 @@ def losses(dialect: str, prefix: Prefix, chunk_lengths: tuple[int, ...] = CHUNK_
     for listening, options in listened:
         for length in (0, *chunk_lengths):
             if length:
-                parser = Parser(**options)
-                events = [
-                    event
-                    for start in range(0, len(text), length)
-                    for event in parser.feed(text[start : start + length])
-                ]
-                events.extend(parser.finish())
+                events = in_chunks(chunks(text, length), **options)
                 calls = [event for event in events if isinstance(event, Call)]
             else:
                 calls = list(parse(text, **options).calls)

@@ -9,8 +9,9 @@ import msgspec
 
 from benchmarks.measure import limited
 from benchmarks.workloads import CHUNK, Workload, chunks
-from callmark import Parser, parse
+from callmark import parse
 from callmark.events import Call, Event, Malformed, Markup, Text
+from callmark.testing import in_chunks
 
 
 class WrongTruthError(Exception):
@@ -22,8 +23,8 @@ def check_truth(workload: Workload, options: dict[str, Any]) -> None:
     wanted = [(name, msgspec.json.encode(arguments)) for name, arguments in workload.calls]
     ways: tuple[tuple[str, Callable[[], list[Event]]], ...] = (
         ("whole", lambda: list(parse(workload.text, **options).events)),
-        ("in chunks of 4", lambda: _streamed(workload.text, CHUNK, options)),
-        ("in chunks of 1000", lambda: _streamed(workload.text, 1000, options)),
+        ("in chunks of 4", lambda: in_chunks(chunks(workload.text, CHUNK), **options)),
+        ("in chunks of 1000", lambda: in_chunks(chunks(workload.text, 1000), **options)),
     )
     for way, read in ways:
         try:
@@ -40,13 +41,6 @@ def check_truth(workload: Workload, options: dict[str, Any]) -> None:
                   if isinstance(event, Text | Call | Malformed | Markup))  # fmt: skip
         if "".join(pieces) != workload.text:
             raise WrongTruthError(f"{title(workload)} {way}: the events do not give the text back")
-
-
-def _streamed(text: str, length: int, options: dict[str, Any]) -> list[Event]:
-    parser = Parser(**options)
-    events = [event for piece in chunks(text, length) for event in parser.feed(piece)]
-    events.extend(parser.finish())
-    return events
 
 
 def title(workload: Workload) -> str:

@@ -54,7 +54,8 @@ from canitoolcall.chunking import DEFAULT_STRATEGIES
 from canitoolcall.fixtures import load_families, load_fixtures
 from click.testing import CliRunner
 
-from callmark import Call, Limits, Parser, Text, parse
+from callmark import Call, Limits, Text, parse
+from callmark.testing import in_chunks
 
 FAKES = '''
 """Peers made for this test: each reads hermes by a regular expression, in its own way."""
@@ -177,8 +178,7 @@ def test_workloads_are_what_their_truth_says(seed):
             continue  # texts with both kinds of quotes are written with escapes there: not what this shape is for
         calls = [(call.name, call.arguments) for call in parse(workload.text, limits=LIMITS).calls]
         assert judged(calls, workload.calls) == "right", (workload.name, workload.spelling.name)
-        parser = Parser(dialects=[workload.spelling.dialect], limits=LIMITS)
-        events = [event for piece in tokens(workload.text) for event in parser.feed(piece)] + list(parser.finish())
+        events = in_chunks(tokens(workload.text), dialects=[workload.spelling.dialect], limits=LIMITS)
         calls = [(event.name, event.arguments) for event in events if hasattr(event, "raw_arguments")]
         assert judged(calls, workload.calls) == "right", (workload.name, workload.spelling.name)
         if workload.slices is not None:
