@@ -81,7 +81,7 @@ _EMPTY = Entrant("empty", OURS, "empty")
 
 _ATP = Entrant("agent-tool-parser (Rust)", "agent-tool-parser", "agent-tool-parser")
 _ATP_PYTHON = Entrant("agent-tool-parser (Python)", "agent-tool-parser, Python engine", "agent-tool-parser")
-_FORGE = Entrant("forge-guardrails", "forge-guardrails", "forge")
+FORGE = Entrant("forge-guardrails", "forge-guardrails", "forge")
 
 READ_BY: dict[str, tuple[Entrant, ...]] = {  # dialect: the peers that read it
     "hermes": (
@@ -90,13 +90,13 @@ READ_BY: dict[str, tuple[Entrant, ...]] = {  # dialect: the peers that read it
         Entrant("vllm hermes", "vllm", "hermes"),
         _ATP,
         _ATP_PYTHON,
-        _FORGE,
+        FORGE,
         Entrant("ai-sdk hermes (node)", "ai-sdk", "hermes"),
     ),
     "qwen_xml": (
         Entrant("sglang qwen3_coder", "sglang", "qwen3_coder"),
         Entrant("vllm qwen3_coder", "vllm", "qwen3_coder"),
-        _FORGE,
+        FORGE,
         Entrant("ai-sdk qwen3coder (node)", "ai-sdk", "qwen3coder"),
     ),
     "glm": (

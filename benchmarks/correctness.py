@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.contests import OURS, Arena, Entrant, judged
+from benchmarks.contests import FORGE, OURS, Arena, Entrant, judged
 from benchmarks.measure import TooSlowError
 from benchmarks.report import Row
 from benchmarks.workers import FailedError
@@ -34,7 +34,6 @@ LONGEST_SECONDS = 5.0  # for one read of a peer; callmark has its process's own 
 _REASONING_ENDS = ("</think>", "[/THINK]", "<channel|>", "<|close|>think<|sep|>")
 
 _ATP = Entrant("agent-tool-parser", "agent-tool-parser", "agent-tool-parser")
-_FORGE = Entrant("forge-guardrails", "forge-guardrails", "forge")
 _CALLMARK = (
     Entrant("callmark", OURS, "callmark, tools"),
     Entrant("callmark, own dialect", OURS, "callmark, own dialect and tools"),
@@ -51,9 +50,9 @@ def _engines(sglang: str, vllm: str, *others: Entrant) -> tuple[Entrant, ...]:
 # counts.
 FORMATS: tuple[tuple[str, str, str, str, tuple[Entrant, ...]], ...] = (
     ("qwen3-hermes", "", "hermes (Qwen 3)", "hermes",
-     _engines("qwen25", "hermes", _ATP, _FORGE, Entrant("ai-sdk", "ai-sdk", "hermes"))),
+     _engines("qwen25", "hermes", _ATP, FORGE, Entrant("ai-sdk", "ai-sdk", "hermes"))),
     ("qwen3-xml", "", "XML (Qwen 3 Coder)", "qwen_xml",
-     _engines("qwen3_coder", "qwen3_coder", _FORGE, Entrant("ai-sdk", "ai-sdk", "qwen3coder"))),
+     _engines("qwen3_coder", "qwen3_coder", FORGE, Entrant("ai-sdk", "ai-sdk", "qwen3coder"))),
     ("deepseek", "V4.1", "DeepSeek V4.1", "dsml", _engines("deepseekv41", "deepseek_v41")),
     ("deepseek", "V4", "DeepSeek V4", "dsml", _engines("deepseekv4", "deepseek_v4", _ATP)),
     ("deepseek", "V3.2", "DeepSeek V3.2", "dsml", _engines("deepseekv32", "deepseek_v32", _ATP)),
@@ -64,8 +63,8 @@ FORMATS: tuple[tuple[str, str, str, str, tuple[Entrant, ...]], ...] = (
     ("glm", "4.5", "GLM 4.5", "glm", _engines("glm45", "glm45")),
     ("glm", "", "GLM 4.7, 5", "glm", _engines("glm47", "glm47")),
     ("mistral", "7B-Instruct-v0.3", "Mistral 7B", "mistral",
-     _engines("mistral", "mistral (before v11)", _ATP, _FORGE)),
-    ("mistral", "", "Mistral", "mistral", _engines("mistral", "mistral", _ATP, _FORGE)),
+     _engines("mistral", "mistral (before v11)", _ATP, FORGE)),
+    ("mistral", "", "Mistral", "mistral", _engines("mistral", "mistral", _ATP, FORGE)),
     ("gemma4", "", "Gemma 4", "gemma4", _engines("gemma4", "gemma4")),
     ("llama", "Llama-4", "Llama 4 (pythonic)", "pythonic", _engines("pythonic", "llama4_pythonic", _ATP)),
     ("llama", "", "Llama 3 (JSON)", "llama", _engines("llama3", "llama3_json", _ATP)),
