@@ -22,9 +22,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.contests import FORGE, OURS, Arena, Entrant, judged
+from benchmarks.contests import FORGE, OURS, Arena, Entrant
 from benchmarks.measure import TooSlowError
 from benchmarks.report import Row
+from benchmarks.verdicts import judged
 from benchmarks.workers import FailedError
 from benchmarks.workloads import tokens
 

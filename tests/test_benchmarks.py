@@ -22,7 +22,7 @@ import pytest
 from benchmarks import __main__ as command_line
 from benchmarks import compare, contests, correctness, environments, figures, load, measure, parts, profiling, report
 from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _read_in, _wanted, main
-from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against, judged, same, share_shown
+from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.floors import find_and_decode, find_decode_and_tell
 from benchmarks.instructions import counting
@@ -35,6 +35,7 @@ from benchmarks.peers.ours import LIMITS, READERS
 from benchmarks.peers.vocabularies import MARKERS, Tokenizer
 from benchmarks.peers.worker import Answer, Server, Task, merged
 from benchmarks.report import Lines, conditions, read_lines, table
+from benchmarks.verdicts import judged, same, share_shown
 from benchmarks.workers import FailedError, Worker
 from benchmarks.workloads import (
     ATTACKS,
