@@ -21,8 +21,9 @@ from benchmarks.workloads import SPELLINGS, dense, huge, prose, sparse
 
 from callmark import Call, Parser, parse, render_history
 from callmark.dialects import select
-from callmark.reading import arguments, patterns
+from callmark.reading import arguments, closers, patterns
 from callmark.reading.lookahead import lookahead
+from callmark.reading.parser import _closing_fence
 
 COUNT = counting()
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "on", "its", "way", "home"]
@@ -317,6 +318,22 @@ def test_arguments_that_nobody_sees_yet_are_kept_in_few_pieces(call, length):
 @pytest.mark.parametrize("text", [prose(100_000), "`" + "x" * 25_000], ids=["prose", "a line without end"])
 def test_prose_takes_some_kilobytes_of_memory(text, length):
     assert peak(text, length) <= 16 * 1024
+
+
+def test_what_may_end_a_call_is_compiled_once_whatever_brackets_are_open():
+    for number in range(3**5):
+        opened = "".join(['[', '{"b":', '[{"c":'][number // 3**place % 3] for place in range(5))
+        parse(f'[CALL: f({{"a":{opened}1 ]]]]]]]]] x')
+    assert closers._tail.cache_info().currsize < 200
+
+
+@pytest.mark.parametrize("run", ["```", "~~~~"])
+def test_what_closes_a_fence_is_compiled_once(run):
+    parser = Parser(contexts={"fence": "sole"})
+    before = _closing_fence.cache_info().misses
+    for char in f"{run}\n[CALL: f()]   \n   \n  x\n{run}\n" * 20:
+        parser.feed(char)
+    assert _closing_fence.cache_info().misses <= before + 1
 
 
 BROKEN = '<tool_call>{"name": ;'

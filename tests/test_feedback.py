@@ -22,6 +22,7 @@ from callmark.reading.codes import CODES
 from callmark.reading.corrections import correct_form, ending
 from callmark.reading.diagnosis import explain, message_parts, refused, unknown_tool
 from callmark.reading.feedback import _translated
+from callmark.reading.patterns import patterns
 from callmark.reading.strings import _NO_ESCAPE
 from callmark.reading.values import _WRONG_WORDS
 
@@ -551,3 +552,11 @@ def test_a_broken_call_of_a_list_that_begins_with_nothing_is_passed() -> None:
     text = r'<tool_calls>[{\name\: \g", "arguments": {}}, {"name": "h"}]</tool_calls>'
     broken = callmark.parse(text).problems[0]
     assert "could not be read" in callmark.feedback(broken, "listed")
+
+
+def test_a_name_in_any_script_makes_no_patterns_anew():
+    made = []
+    for letter in "abc主题名字":
+        assert '<|tool_call_start|>[' in "\n".join(lines(f'<|tool_call_start|>[a(x=1), {letter}f(city="Oslo", b='))
+        made.append(patterns.cache_info().misses)
+    assert len(set(made[1:])) == 1

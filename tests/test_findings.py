@@ -122,6 +122,13 @@ def test_a_key_that_stands_twice_is_found_where_it_stands_again():
     assert escaped.column == 3
 
 
+def test_a_long_string_is_passed_by_as_a_whole_where_a_key_stands_twice():
+    text = '[CALL: f({"a": "' + '\\"a\\": 1, ' * 2000 + '", "a": 1})]'
+    (found,) = (found for found in findings(text) if found.code == "duplicate-key")
+    assert (found.line, found.column) == (1, text.rindex('"a"') + 2)
+
+
+
 def test_a_problem_without_a_place_is_found_where_its_marker_begins():
     (found,) = findings('x [CALL: f({"a": "\\ud83d"})]')
     assert (found.code, found.column) == ("lone-surrogate", 19)

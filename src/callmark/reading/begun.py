@@ -7,9 +7,9 @@ whatever the dialect.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,6 +19,8 @@ from callmark.reading.diagnosis import place_said
 from callmark.reading.options import EVERYWHERE
 from callmark.reading.parser import Parser
 from callmark.reading.whole import parse
+
+_SIGN: Final = "\0"  # a name may begin with any letter: a row for each of them would have patterns for each
 
 
 class Begun(NamedTuple):
@@ -36,25 +38,25 @@ def begun(raw: str, dialect: Dialect, nonce: str | None = None) -> Begun:
     >>> begun('[CALL: save({"path": "a.txt", "body": ["Once', select("call")[0])
     Begun(name='save', arguments={'path': 'a.txt'}, closers='"]}')
     """
-    for row in (dialect, _without_sections(dialect, raw[:1])):
-        found = _read(raw, row, nonce)
+    for row, text in ((dialect, raw), (_raw_calls(dialect), _SIGN + raw)):
+        found = _read(text, row, nonce)
         if found is not None:
             # A preview shows what is wrong as something, and goes on behind it: a word that is no value as a string.
-            wrong = _wrong_at(raw, row, nonce)
-            return (None if wrong is None else _read(raw[:wrong], row, nonce)) or found
+            wrong = _wrong_at(text, row, nonce)
+            return (None if wrong is None else _read(text[:wrong], row, nonce)) or found
     return Begun(None, {}, "")
 
 
-def _without_sections(dialect: Dialect, first: str) -> Dialect:
-    """Return the dialect with calls that stand alone, and that begin with the character `first`: raw calls."""
-    here = f"(?={re.escape(first)})"
+@lru_cache(maxsize=64)
+def _raw_calls(dialect: Dialect) -> Dialect:
+    """Return the dialect with calls that stand alone: what a raw call is, with `_SIGN` before it."""
     forms = [
         replace(
-            form, alone=True, begins=first, opener="", separator="", closer="", loose_openers=(),
-            head=here + form.head, loose_heads=tuple(here + head for head in form.loose_heads),
+            form, alone=True, begins=_SIGN, opener="", separator="", closer="", loose_openers=(),
+            head=_SIGN + form.head, loose_heads=tuple(_SIGN + head for head in form.loose_heads),
         )
         for form in dialect.forms
-        if not form.alone and first
+        if not form.alone
     ]  # fmt: skip
     return replace(dialect, forms=(*forms, *dialect.forms), writing=None)  # which would be that of another form
 

@@ -26,9 +26,13 @@ DEPTH: Final = 8
 
 _WS: Final = expand("{ws}")
 _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
-_WIDE: Final = re.compile("[）］】｝]")
+_CLOSER: Final = re.compile(rf"{_WS}([,{re.escape(''.join(_SPELLINGS.values()))}])")
+_PLAIN: Final = str.maketrans({other: closer for closer, others in _SPELLINGS.items() for other in others})
+_CUT: Final = re.compile(rf"{_WS}\Z")
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
+_MOST: Final = DEPTH + 2  # the bracket of the tail, and another closer before all
+_MORE: Final = -2
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
 _TURN_ENDS: Final = (
@@ -53,6 +57,62 @@ class Ending(NamedTuple):
     tag: int = -1
 
 
+class _Way(NamedTuple):
+    """A change: the code of its repair, how many closers are missing for it, and what stands there then.
+
+    That is one of `other`, if that is not empty, the closers `due`, and `tail`. Patterns of whole ways would be as many
+    as there are orders of brackets, which the model chooses.
+    """
+
+    code: str
+    missing: int
+    other: str
+    due: str
+    tail: Pattern
+
+
+class _Closers:
+    """The commas and closers that stand at a place, one behind the other, in plain spelling; and where each of them is.
+
+    `cut`: the buffer ends behind them, so that there may be more.
+    """
+
+    __slots__ = ("_at", "_found", "cut", "signs")
+
+    def __init__(self, buffer: str, at: int) -> None:
+        found = _CLOSER.match(buffer, at)
+        self._at = at
+        self._found: list[re.Match[str]] = []
+        while found is not None and len(self._found) < _MOST:
+            self._found.append(found)
+            found = _CLOSER.match(buffer, found.end())
+        self.signs = "".join([it[1] for it in self._found]).translate(_PLAIN)
+        self.cut = _CUT.match(buffer, self.end(len(self.signs))) is not None
+
+    def end(self, count: int) -> int:
+        """Return the index behind the first `count` of them."""
+        return self._found[count - 1].end() if count else self._at
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Return where the one of this number stands."""
+        return self._found[number].span(1)
+
+    def wide(self, first: int, behind: int) -> list[tuple[int, int]]:
+        """Return the places of those in full width among the ones from `first` on."""
+        return [it.span(1) for it in self._found[first:behind] if it[1] not in _SPELLINGS]
+
+    def begin(self, way: _Way) -> int:
+        """Return how many of them a way takes; below 0 it does not fit, and with _MORE more text could make it fit."""
+        first = bool(way.other)
+        short = _MORE if self.cut else -1
+        if first and not self.signs:
+            return short
+        have = self.signs[first : first + len(way.due)]
+        if (first and self.signs[0] not in way.other) or not way.due.startswith(have):
+            return -1
+        return first + len(have) if len(have) == len(way.due) else short
+
+
 class Endings:
     """What may stand where the closers `due` (innermost first) and then the tail of a marker of `form` are due.
 
@@ -63,7 +123,7 @@ class Endings:
     def __init__(
         self, form: Form, section: Section | None, due: str, inside: bool, final: bool, complete: bool
     ) -> None:
-        """Make a pattern for each change, in the order in which they are asked."""
+        """Collect the changes, in the order in which they are asked."""
         tail = anonymous(form.tail)
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
@@ -73,7 +133,7 @@ class Endings:
         first = _BRACKET_TAIL.match(form.tail)  # of a tail that has more to it, as `}}`
         may_be_bracket = first is not None or re.match(tail, "]x") is not None
         self._final = final
-        self._ways: list[tuple[str, int, Pattern]] = []  # code of the repair, how many closers are missing
+        self._ways: list[_Way] = []
         if tail or bracket is not None:
             only_tail = len(due) == (bracket is not None)
             end = "" if bracket is not None else first[1] if first is not None else "]"
@@ -82,13 +142,13 @@ class Endings:
                 rests = [way for way in rests if not way[1] or not (due + end).startswith(way[1] + end)]
             known = [rest + end for _, rest in rests if may_be_bracket and not (inside and len(rest + end) == 1)]
             self._add("", due, tail)
-            spellings = {closer: others for closer, others in _SPELLINGS.items() if inside or closer != due[-1:]}
+            others = {closer for closer in _SPELLINGS if inside or closer != due[-1:]}
             if bracket is not None and only_tail:
-                spellings.pop("}", None)
-                self._add("wrong-closer", "", tail, "}｝" if bracket[1] != "}" else ")）")
+                others.discard("}")
+                self._add("wrong-closer", "", tail, "}" if bracket[1] != "}" else ")")
             elif due:
-                self._add_other("wrong-closer", due[1:], tail, {**spellings, due[0]: ""}, end, known)
-            self._add_other("extra-closer", due, tail, spellings, end, known)
+                self._add_other("wrong-closer", due[1:], tail, others - {due[0]}, end, known)
+            self._add_other("extra-closer", due, tail, others, end, known)
             if not inside:
                 self._add("extra-comma", due, tail, ",")
             for missing, rest in rests:
@@ -103,23 +163,16 @@ class Endings:
                 further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
                 loose_tails = [derived.next_marker(form), further]
             for loose in filter(None, loose_tails):
-                self._ways.append(("missing-closer", 1, Pattern(f"(?P<closers>){expand(loose)}")))
+                self._add("missing-closer", "", expand(loose), missing=1)
 
-    def _add_other(
-        self, code: str, due: str, tail: str, spellings: dict[str, str], end: str, known: list[str]
-    ) -> None:
+    def _add_other(self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str]) -> None:
         """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
-        others = [
-            other
-            for closer, other in spellings.items()
-            if not any((closer + due + end).startswith(way) for way in known)
-        ]
-        self._add(code, due, tail, "".join(others))
+        other = [it for it in others if not any((it + due + end).startswith(way) for way in known)]
+        if other:
+            self._add(code, due, tail, "".join(other))
 
     def _add(self, code: str, due: str, tail: str, other: str = "", missing: int = 0) -> None:
-        before = f"{_WS}(?P<other>[{re.escape(other)}])" if other else ""
-        closers = "".join(f"{_WS}[{re.escape(_SPELLINGS[closer])}]" for closer in due)
-        self._ways.append((code, missing, Pattern(f"{before}(?P<closers>{closers}){tail}")))
+        self._ways.append(_Way(code, missing, other, due, _tail(tail)))
 
     def ending(self, buffer: str, at: int, base: int) -> Ending | None:
         """Return how the marker ends whose closers begin at index `at`; `base` is the position of the buffer.
@@ -127,28 +180,44 @@ class Endings:
         The first of the ways that fits is taken, and what may still become one is waited for: of `}}}`, which is the
         end where one closer is missing, `}}` is the end where two are.
         """
-        for code, missing, pattern in self._ways:
-            found = pattern.match(buffer, at)
+        closers = _Closers(buffer, at)
+        for way in self._ways:
+            taken = closers.begin(way)
+            found = way.tail.match(buffer, closers.end(taken)) if taken >= 0 else None
             if found is None:
-                if not self._final and pattern.may_match(buffer, at):
+                if not self._final and _may_fit(way, taken, closers, buffer):
                     return None
                 continue
             groups = found.groupdict()
-            changed = [Repair("missing-closer", Span(base + at, base + at))] * missing
-            for group, name in (("other", code), ("wrong", "wrong-closer")):
-                if groups.get(group) is not None:
-                    changed = [Repair(name, Span(base + found.start(group), base + found.end(group)))]
+            changed = [Repair("missing-closer", Span(base + at, base + at))] * way.missing
+            if way.other:
+                begin, end = closers.place(0)
+                changed = [Repair(way.code, Span(base + begin, base + end))]
+            wrong = found.start("wrong") if groups.get("wrong") is not None else -1
+            if wrong >= 0:
+                changed = [Repair("wrong-closer", Span(base + wrong, base + found.end("wrong")))]
             changed += [
-                Repair("full-width-punctuation", Span(base + wide.start(), base + wide.end()))
-                for wide in _WIDE.finditer(buffer, *found.span("closers"))
+                Repair("full-width-punctuation", Span(base + begin, base + end))
+                for begin, end in closers.wide(bool(way.other), taken)
             ]
-            tag = found.start("wrong") if groups.get("wrong") is not None else -1
-            return Ending(found.end(), tuple(changed), groups.get("more") is not None, tag)
+            return Ending(found.end(), tuple(changed), groups.get("more") is not None, wrong)
         return None
 
     def may_end(self, buffer: str, at: int) -> bool:
         """Return whether more text could make an ending of what stands at index `at`."""
-        return any(pattern.may_match(buffer, at) for _, _, pattern in self._ways)
+        closers = _Closers(buffer, at)
+        return any(_may_fit(way, closers.begin(way), closers, buffer) for way in self._ways)
+
+
+def _may_fit(way: _Way, taken: int, closers: _Closers, buffer: str) -> bool:
+    """Return whether more text could make a way fit that takes so many of the closers, and does not."""
+    return way.tail.may_match(buffer, closers.end(taken)) if taken >= 0 else taken == _MORE
+
+
+@lru_cache(maxsize=1024)
+def _tail(pattern: str) -> Pattern:
+    """Return a pattern; compiled once, for whatever is due before it."""
+    return Pattern(pattern)
 
 
 def _ends_alone(due: str, final: bool) -> str:

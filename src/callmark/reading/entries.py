@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ class Stray(NamedTuple):
     may_follow: Callable[..., re.Match[str] | None]
 
 
-@cache
+@lru_cache(maxsize=1024)
 def stray(dialect: Dialect) -> Stray | None:
     """Return what may stand once too often behind a call of `dialect`, None for nothing.
 

@@ -195,7 +195,8 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
 def _second(raw: str, key: str) -> int:
     """Return the index of a marker at which a key stands for the second time between the same brackets, 0 for none."""
     within, seen, opened = [0], set(), 0
-    for token in re.finditer(rf"""(?<![\w.\-]){re.escape(key)}|"(?:[^"\\]|\\.){{0,1024}}+"|[\[{{(\])}}]""", raw):
+    string = r'"(?:[^"\\]++|\\(?s:.))*+(?:"|\\?\Z)'  # to its end: what it quotes is not looked at again
+    for token in re.finditer(rf"(?<![\w.\-]){re.escape(key)}|{string}|[\[{{(\])}}]", raw):
         text = token[0]
         if text in ("[", "{", "("):
             opened += 1

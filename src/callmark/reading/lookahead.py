@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect, Form, dialects
@@ -360,7 +360,7 @@ class Alarm(NamedTuple):
     certain: bool
 
 
-@cache
+@lru_cache(maxsize=1024)
 def lookahead(form: Form, others: tuple[Dialect, ...] = ()) -> Lookahead:
     """Return the look-ahead of `form` where `others` are listened for, too; compiled once."""
     return Lookahead(form, others)

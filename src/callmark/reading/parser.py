@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from callmark.dialects.fences import BYTE_ORDER_MARK
@@ -33,6 +34,7 @@ from callmark.reading.calls import (
     IN_LEAD,
     IN_OVERFLOW,
     IN_SECTION,
+    IN_SOLE,
     IN_TAIL,
     IN_TEXT,
     Reader,
@@ -368,6 +370,8 @@ class Parser(SectionReading):
             pattern = self._entry.patterns.begin
         elif mode == IN_SECTION and self._between and self._opener is not None and self._opener.section is not None:
             pattern = self._opener.section.next
+        elif mode == IN_SOLE:
+            pattern = _closing_fence(self._sole)[0]
         return None if pattern is None else pattern.waits
 
     def _goes_on_to_the_end(self) -> bool:
@@ -680,15 +684,12 @@ class Parser(SectionReading):
 
     def _in_sole(self) -> bool:
         at = self._at
-        fence = re.escape(self._sole[0]) + f"{{{len(self._sole)},}}+"
-        blank_lines = r"[ \t]{0,64}+\r?\n(?:[ \t]{0,64}+\r?\n){0,8}+ {0,3}+"
-        closing = Pattern(rf"{blank_lines}{fence}[ \t]{{0,64}}+(?=\r?\n)")
+        closing, last = _closing_fence(self._sole)
         alone = closing.match(self._buffer, at) is not None
         if not alone:
             if not self._finished and closing.may_match(self._buffer, at):
                 return False
-            rest = self._buffer[at:]
-            alone = self._finished and re.fullmatch(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+", rest) is not None
+            alone = self._finished and last.fullmatch(self._buffer, at) is not None
         kinds = [type(event) for event in self._events]
         if alone and kinds.count(Call) == 1 and Malformed not in kinds:
             self._events = self._sole_events + self._events
@@ -705,6 +706,15 @@ class Parser(SectionReading):
         else:
             events, self._events = self._events, []
         return events
+
+
+@lru_cache(maxsize=64)
+def _closing_fence(opened: str) -> tuple[Pattern, re.Pattern[str]]:
+    """Return the patterns of what closes the fence behind a call in it: where text follows, and at the text's end."""
+    fence = re.escape(opened[0]) + f"{{{len(opened)},}}+"
+    blank_lines = r"[ \t]{0,64}+\r?\n(?:[ \t]{0,64}+\r?\n){0,8}+ {0,3}+"
+    closing = Pattern(rf"{blank_lines}{fence}[ \t]{{0,64}}+(?=\r?\n)")
+    return closing, re.compile(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+")
 
 
 def _is_told_of_behind(entry: Entry) -> bool:

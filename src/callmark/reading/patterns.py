@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from callmark.dialects import Form, derived
@@ -246,13 +246,13 @@ class Section:
         return self._behind[closers]
 
 
-@cache
+@lru_cache(maxsize=1024)
 def section(forms: tuple[Form, ...]) -> Section:
     """Return the compiled patterns of a section; compiled once."""
     return Section(forms)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def patterns(form: Form) -> Patterns:
     """Return the compiled patterns of `form`; compiled once."""
     return Patterns(form)

@@ -20,7 +20,7 @@ run.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from callmark.events import Notice, Repair, Span
@@ -45,7 +45,7 @@ _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _value_and(closers: str) -> re.Pattern[str]:
     """Return the pattern of a wrong value and these closers; one that never matches for none, or too many.
 
