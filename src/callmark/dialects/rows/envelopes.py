@@ -149,7 +149,14 @@ LISTED = Dialect(
         list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
         list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}<\|/tool_call\|>)?"),
         list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
-        list_of(_BARE_LIST, r"{ws}\]", begins="[", explicit=False, line_start=True),
+        list_of(
+            _BARE_LIST,
+            r"{ws}\]",
+            begins="[",
+            explicit=False,
+            line_start=True,
+            loose_openers=(_BARE_LIST.replace(r"\"", "'"),),  # as Python writes it
+        ),
     ),
     variants=(
         without_brackets(r"<\|tool_calls?\|>{ws}", _NAMED_CALL),
@@ -177,7 +184,7 @@ LISTED = Dialect(
 
 
 _BY_ROLE = r"function call<\|role_sep\|>{ws}(?=\{)"
-_OBJECTS_END = r"</function_call>|<\|message_sep\|>"
+_OBJECTS_END = r"</function_call>|<\|message_sep\|>|</s>"
 WRAPPED = Dialect(
     name="wrapped",
     title='<|action_start|><|plugin|>{"name": "f", "arguments": {...}}<|action_end|>, other models with other tags',
@@ -245,7 +252,7 @@ WRAPPED = Dialect(
     tags=(
         r"(?:<\|message_model\|>)?<\|content_thinking(?P<opens>)\|>",
         r"<\|end_message(?P<closes>)\|>",
-        r"(?:<\|message_model\|>)?<\|content_text(?P<answers>)\|>",
+        r"(?:<\|message_model\|>)?<\|content_(?:text|invoke_tool_text|tool_error)(?P<answers>)\|>",
         r"<\|content_model_end_sampling(?P<closes>)\|>",
         r"<(?:(?P<closes>/)|(?P<opens>))longcat_think>",
         r"<\|plamo:(?:begin(?P<opens>)|end(?P<closes>))_think:plamo\|>",

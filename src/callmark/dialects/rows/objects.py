@@ -64,7 +64,7 @@ DEEPSEEK = Dialect(
                 rf"{_DS_CALL}(?={ANY_NAME}{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                 r"(?:```(?:json)?{ws})?(?=\{)",
                 rf"{_DS_CALL}function{{ws}}{_DS_SEP}{{name}}{{ws}}{{object}}",  # whatever fence is there, or none
-                rf"{_DS_CALL}(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
+                rf"{_DS_CALL}(?={ANY_NAME}{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
                 rf"(?P<missing>)(?P<empty><｜tool{_DS}call{_DS}end｜>)",
             ),
             body="json",
