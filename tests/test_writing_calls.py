@@ -496,3 +496,20 @@ def test_an_id_is_held_as_it_is_or_left_out(dialect, call_id):
     default = parse(render_call("f", {"a": 1}, dialect), dialects=dialect).calls[0].id
     held = [call_id] if "{quoted_id}" in row.writing.id else [call_id, default]  # a string of JSON holds any
     assert parse(text, dialects=dialect).calls[0].id in held
+
+
+@pytest.mark.parametrize("quote", ["~~", "~", "@@", "''", "|", "%%", "$", "<~", '"""'])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"x": 1, "}>> <<do rm{}>>": 2},
+        {"x": True, "a, b: c": 1},
+        {"x": None, "}": 2},
+        {"x": 1, "y}": "a~b @ $", ",": {"z": 1, "}": 2}},
+    ],
+)
+def test_braces_with_a_delimiter_of_their_own_are_read_back(quote, arguments):
+    form = Form(head=r"<<do[ ]{name}{ws}{object}", body="braces", quote=quote, tail="{ws}>>")
+    writing = Writing(call="<<do {name}{arguments}>>")
+    row = Dialect(name="own", title="t", models="m", source="s", forms=(form,), writing=writing)
+    check_inverse("f", arguments, row)

@@ -110,13 +110,23 @@ BEHIND_BARE: Final = Pattern(rf"{_ANY_WS}[,}}\]，｝］]")
 _NEXT_KEY: Final = rf",{_ANY_WS}[^\W\d][\w.\-]{{0,127}}+[ ]{{0,8}}+:"
 _BRACES_MEMBER: Final = rf",{_ANY_WS}[^\x00-\x1f:,{{}}\[\]<>\"'\ud800-\udfff]{{1,128}}+:"
 _URL: Final = r"https?://[^\x00- ,{}\[\]<>\"\ud800-\udfff]{1,256}+"
-BARE_TEXT: Final = Pattern(
-    rf"(?![\w+\-.]{{1,256}}+{_ANY_WS}(?:(?:,{_ANY_WS})?[}}\]]|/[/*]|#|{_BRACES_MEMBER}))"  # one word
-    rf"(?P<text>{_URL}|(?:[^\x00- ,{{}}\[\]<>\":=：＝，；“”„‘’\ud800-\udfff]|[ ](?=[ ]{{0,7}}+[^ \t\r\n,}}])"
-    rf"|(?!{_NEXT_KEY}),(?={_ANY_WS}[^ \t\r\n,}}])){{1,256}}+){_ANY_WS}(?=(?:,{_ANY_WS})?\}}|{_NEXT_KEY})"
-)
-"""A value of several words without quotes, up to the next key or the brace: Gemma's quotes are special tokens. No sign
-that may belong to a member is in it."""
+
+
+@lru_cache(maxsize=64)
+def _bare_text(quote: str) -> Pattern:
+    """Return the pattern of a value of several words without the row's quotes, up to the next key or the brace.
+
+    Gemma's quotes are special tokens, which may be lost. No sign that may belong to a member is in it, nor a quote.
+    """
+    char = r"[^\x00- ,{}\[\]<>\":=：＝，；“”„‘’\ud800-\udfff]"
+    if quote and re.match(char, quote):
+        char = f"(?!{re.escape(quote)}){char}"
+    return Pattern(
+        rf"(?![\w+\-.]{{1,256}}+{_ANY_WS}(?:(?:,{_ANY_WS})?[}}\]]|/[/*]|#|{_BRACES_MEMBER}))"  # one word
+        rf"(?P<text>{_URL}|(?:{char}|[ ](?=[ ]{{0,7}}+[^ \t\r\n,}}])"
+        rf"|(?!{_NEXT_KEY}),(?={_ANY_WS}[^ \t\r\n,}}])){{1,256}}+){_ANY_WS}(?=(?:,{_ANY_WS})?\}}|{_NEXT_KEY})"
+    )
+
 
 BEHIND_FAULT: Final = Pattern(rf"{_ANY_WS}[,}}\])，｝］）/#]|[ \t\r\n]{{1,64}}+[\"']")
 """What stands behind a word that is no value where it is alone in its place: also what is mended there."""
@@ -204,6 +214,7 @@ class Lookahead:
     odd      what shows behind three quotes that they begin no string: another member or pair, or the end of the marker
     doubled  two braces and the tail: one too many for an envelope
     another  the next call of a list of envelopes, None for other forms
+    bare_text   a value of several words without quotes, in braces
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
     """
@@ -223,6 +234,7 @@ class Lookahead:
         self.another = Pattern(another) if form.body == "envelope" and "," in form.separator else None
         if self.another is not None:
             member += rf"|[,，]{_ANY_WS}{another}"
+        self.bare_text = _bare_text(form.quote)
         if form.body == "braces":
             member += rf"|[,，]{_ANY_WS}(?:{re.escape(form.quote)}|[^\x00-\x1f:,{{}}\[\]<>]{{1,128}}+:)"
         self.member = Pattern(rf"{_ANY_WS}(?:{member}{comment}{end})|{_MANY}")

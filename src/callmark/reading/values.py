@@ -32,7 +32,6 @@ from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
-    BARE_TEXT,
     BEHIND_BARE,
     BEHIND_FAULT,
     COMMA_AND_MEMBER,
@@ -501,10 +500,11 @@ class ValueReader:
         if quote:
             return self._begin_string(quote, buffer, at, base, is_key=False)
         if frame == "B" and self._tolerant:
-            found = BARE_TEXT.match(buffer, at)
+            bare_text = self._around.bare_text
+            found = bare_text.match(buffer, at)
             if found is not None:
                 return self._read_bare_text(found["text"], at, base)
-            if BARE_TEXT.may_match(buffer, at):
+            if bare_text.may_match(buffer, at):
                 return at
         words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
         if not words.match(char):
