@@ -293,12 +293,14 @@ def test_a_long_call_takes_at_most_four_times_its_text_in_memory(spelling, lengt
         ('<tool_call>{"name": "f", "params": {"a": [', "]}}</tool_call>"),
         ('<tool_call>f<arg_key>arguments</arg_key><arg_value>{"a": [', "]}</arg_value></tool_call>"),
         ("<tool_call>f<arg_key>a</arg_key><arg_value>[", "]</arg_value></tool_call>"),
+        ('<tool_call>{"id": "', '", "name": "f", "arguments": {}}</tool_call>'),
+        ('<tool_call>{"name": "f", "arguments": {"a": 0.', "}}</tool_call>"),
     ],
-    ids=["before the name", "under another key", "perhaps all arguments", "of an unknown type"],
+    ids=["before the name", "under another key", "perhaps all arguments", "of an unknown type", "an id", "a number"],
 )
-def test_arguments_that_nobody_sees_yet_are_kept_in_few_pieces(call, length):
+def test_what_nobody_sees_yet_is_kept_in_few_pieces(call, length):
     begun, ended = call
-    items = "[1,22,333]," * 9_000
+    items = ("1234567" if begun[-1] in '."' else "[1,22,333],") * 9_000
     parser = Parser(tools={"f": {"properties": {"a": {}}}})
     for char in begun + items[:99]:  # what all parsers share is there, too
         parser.feed(char)

@@ -318,6 +318,7 @@ class EnvelopeReader(ValueReader):
         self._size += len(piece)
         if self._captures():
             sink.append(piece)
+            fold(sink)
 
     def _captures(self) -> bool:
         """Whether what is captured may still be a key or a name, or is an id, of which nothing says how long it is."""

@@ -46,6 +46,7 @@ from callmark.reading.lookahead import (
     lookahead,
 )
 from callmark.reading.matching import Pattern
+from callmark.reading.pieces import fold
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import (
     COLON,
@@ -867,6 +868,7 @@ class ValueReader:
         if match:
             end = match.end()
             self._word.append(buffer[at:end])
+            fold(self._word)
             self._size += end - at
             excess = self._size - 128 if self._is_key else 0
             if excess > 0:
