@@ -195,6 +195,7 @@ def test_what_a_repair_costs(name):
     assert grown[3] <= 4.6 * grown[2], "four times as many repairs"
 
 
+@pytest.mark.skipif(not sees_c(), reason="instructions are not counted here, and steps do not see what C does")
 def test_a_long_call_with_one_repair_costs_no_more_than_20_good_ones():
     text = "\n".join(" ".join(WORDS) for _ in range(80))
     for bad, good in (
@@ -204,7 +205,7 @@ def test_a_long_call_with_one_repair_costs_no_more_than_20_good_ones():
         (f"[CALL: f(t: {json.dumps(text)})]", f"[CALL: f(t={json.dumps(text)})]"),
     ):
         assert parse(bad).calls[0].repairs
-        assert not sees_c() or cost(bad) <= 20 * cost(good)
+        assert cost(bad) <= 20 * cost(good)
 
 
 def test_counting_bytecode_works_where_instructions_are_not_counted(monkeypatch):
@@ -316,7 +317,7 @@ def test_what_nobody_sees_yet_is_kept_in_few_pieces(call, length):
 
 
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer takes memory of its own")
-@pytest.mark.parametrize("length", [4, 1000])
+@pytest.mark.parametrize("length", [4, 64, 256, 1000])
 @pytest.mark.parametrize("text", [prose(100_000), "`" + "x" * 25_000], ids=["prose", "a line without end"])
 def test_prose_takes_some_kilobytes_of_memory(text, length):
     assert peak(text, length) <= 16 * 1024

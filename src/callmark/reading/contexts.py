@@ -6,7 +6,7 @@ closes, or the end of the line: a stray backtick hides nothing on later lines. A
 so ends an empty one besides, which changes nothing: no CR need wait for the LF that may follow. Tags of HTML that make
 code are found by who looks for markers, who hands them over.
 
-The answer is wanted only where a marker may begin, so text is kept as it comes (up to BATCH characters) and read in
+The answer is wanted only where a marker may begin, so text is kept as it comes (some kilobytes at most) and read in
 one go when somebody asks. Every character is read once.
 """
 

@@ -73,6 +73,8 @@ _delta: Final = ArgumentsDelta
 _span: Final = Span
 _BLANKS: Final = " \t\r\n"
 _CLOSE_LOOK: Final = 256  # characters: up to here a chunk is looked at place by place, cheaper for a few places
+_LONG: Final = 48  # characters of a chunk of text of which not TOGETHER are kept, but _FEW: some kilobytes
+_FEW: Final = 16
 
 
 class Parser(SectionReading):
@@ -167,7 +169,8 @@ class Parser(SectionReading):
                     self._base = end
                     kept = self._kept
                     kept.append(chunk)
-                    if len(kept) >= TOGETHER or end - start > _CLOSE_LOOK:
+                    size = end - start
+                    if len(kept) >= TOGETHER or (size > _LONG and (len(kept) >= _FEW or size > _CLOSE_LOOK)):
                         self._contexts.read()
                     return (_text(_span(start, end), chunk, self._channel),)
             elif end <= self._room_end:

@@ -90,7 +90,8 @@ def detect(text: str) -> tuple[str, ...]:
     """Return the names of the dialects whose markers stand in `text`, those with most calls first.
 
     Every registered dialect is tried, those without an explicit opener too, wherever the marker stands. Where two have
-    as many calls, the markers that are broken are counted.
+    as many calls, the markers that are broken are counted. Cost: as `parse` with all of them; of more than 1,000 calls
+    the first are counted. Raises UsageError for anything but a str.
 
     >>> detect('<tool_call>{"name": "f", "arguments": {}}</tool_call>')
     ('hermes',)
