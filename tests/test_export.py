@@ -234,7 +234,7 @@ PROPERTIES = (
     ({"type": "object", "additionalProperties": {"type": "integer"}}, [{}, {"a": 1}, {"b c": 2}], [{"a": "x"}, []]),
     ({"type": "array", "items": {"type": "array", "items": PAIR}},
      [[], [[]], [[["x", 1]], []]], [[[["x", 1, 2]]], [["x"]]]),
-    (WORD, ["", " x ", "null", "12", "a<b", "\t", "<<<", "a\n<p>b</p>\n", "</", "]]", "a]>", *MARKUP[4:6]], []),
+    (WORD, ["", " x ", "null", "12", "a<b", "\t", "<<<", "a\n<zz>b</zz>\n", "</", "]]", "a]>", *MARKUP[4:6]], []),
     ({"type": "array", "items": WORD}, [["<b>", "</b>", "a[0]>1", '"']], ["x", [1]]),
     ({"type": "string", "minLength": 2, "maxLength": 4}, ["ab", "天気天気", "a\nb", '"\\x'], ["a", "abcde"]),
     ({"type": ["string", "integer"], "minLength": 2}, ["ab", 7], [True, "a"]),
