@@ -52,6 +52,7 @@ from callmark.dialects import select
 from callmark.dialects.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.reading import lookahead as lookahead_patterns
 from callmark.reading import scanner
+from callmark.reading.closers import Endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
@@ -1711,3 +1712,10 @@ def test_what_is_put_together_in_a_schema_is_followed_so_deep(depth, found):
     for _ in range(depth):
         schema = {"allOf": [schema]}
     assert Parameters(schema).names == found
+
+
+def test_no_other_closer_is_read_where_each_may_begin_a_marker_with_all_its_closers():
+    form = select("call")[0].forms[0]
+    ways = Endings(form, None, ")]}", inside=False, final=False, complete=False)._ways
+    assert [way.code for way in ways if way.other] == ["extra-closer", "extra-comma"]
+    assert not [way for way in ways if not way.other and way.due != ")]}]" and not way.missing]
