@@ -450,6 +450,19 @@ def test_loosely_spelled_tags_are_what_the_grammar_says(dialect, seed):
         laws.check_grammar(dialect, made.marker())
 
 
+@pytest.mark.parametrize("dialect", WITH_TAGS)
+def test_loosely_spelled_tags_are_nasty(dialect):
+    made = LooseTags(dialect, 0)
+    kinds: Counter[str] = Counter()
+    for text in [made.marker() for _ in range(200)]:
+        calls = calls_of(whole(text, dialects=dialect))
+        strict = calls_of(whole(text, dialects=dialect, tolerance="strict"))
+        kinds["good" if strict else "mended" if calls else "none"] += 1
+    assert kinds["good"] >= 20
+    assert kinds["mended"] + kinds["none"] >= 20
+    assert kinds["mended"] >= 20 or not any(form.loose_parameters for form in dialect.forms)
+
+
 FOUND: tuple[tuple[str, dict[str, Any]], ...] = (
     ("<tool_call>{" + "x" * 129, {}),
     ("[CALL: f(a=" + "x" * 4100 + ")]", {}),
