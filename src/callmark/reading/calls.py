@@ -45,7 +45,6 @@ from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, OPEN, STUCK, Fault
 from callmark.reading.values import ValueReader
-from callmark.toolshapes import DIGITS_LIMIT
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 
@@ -303,10 +302,9 @@ class CallReading:
             named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
             name = name or named
         tool = self._tools.get(name) if self._tools else None
-        limits = self._limits
-        if end - at > limits.arguments or (tool is not None and tool.refusal(value)):
+        if end - at > self._limits.arguments or (tool is not None and tool.refusal(value)):
             return -1
-        if limits.digits < DIGITS_LIMIT and has_longer(value, limits.digits):
+        if has_longer(value, self._limits.digits):
             return -1
         raw = buffer[start:end]
         index = self._index
@@ -521,9 +519,8 @@ class CallReading:
             self._malformed(end, error.code, expected, "", raw)
             self._leave(end)
             return
-        digits = self._limits.digits
-        if digits < DIGITS_LIMIT and has_longer(value, digits):
-            self._malformed(end, "bad-number", f"expected integers of at most {digits} digits", "", raw)
+        if has_longer(value, self._limits.digits):
+            self._malformed(end, "bad-number", f"expected integers of at most {self._limits.digits} digits", "", raw)
             self._leave(end)
             return
         name = self._name or ""

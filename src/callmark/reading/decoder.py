@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from callmark.events import JsonValue
+from callmark.toolshapes import DIGITS_LIMIT
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -216,7 +217,9 @@ def _look_at(value: JsonValue, limit: int, most: int) -> tuple[int, bool]:
 
 
 def has_longer(value: JsonValue, digits: int) -> bool:
-    """Return whether an integer in a value has more digits."""
+    """Return whether an integer in a decoded value, of which none has more than DIGITS_LIMIT digits, has more."""
+    if digits >= DIGITS_LIMIT:
+        return False
     least = 10**digits
     values: list[Any] = [value]
     for item in values:  # which grows
