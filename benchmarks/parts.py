@@ -120,7 +120,7 @@ def full(seed: int) -> Scale:
         marker_memory=(100_000, BIGGEST_MARKER),
         import_runs=15,
         stdio_calls=5000,
-        growth_seconds=0.3,
+        growth_seconds=0.2,
     )
 
 
