@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +42,21 @@ _STYLE: Any = {
 
 def draw(rows: list[Row], stem: Path) -> list[Path]:
     """Draw what the rows hold; return the files, `<stem>-<plot>.png`. Older ones of that name, of other rows, go."""
-    drawn = []
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # matplotlib takes seconds to lay out a plot
+        drawn = pool.map(partial(_draw_one, rows, stem), _PLOTS)
+        return [path for path in drawn if path is not None]
+
+
+def _draw_one(rows: list[Row], stem: Path, name: str) -> Path | None:
+    path = stem.with_name(f"{stem.name}-{name}.png")
     with mpl.rc_context(_STYLE):
-        for name, plot in _PLOTS.items():
-            figure = plot(rows)
-            path = stem.with_name(f"{stem.name}-{name}.png")
-            if figure is None:
-                path.unlink(missing_ok=True)
-            else:
-                figure.savefig(path, bbox_inches="tight")
-                plt.close(figure)
-                drawn.append(path)
-    return drawn
+        figure = _PLOTS[name](rows)
+        if figure is None:
+            path.unlink(missing_ok=True)
+            return None
+        figure.savefig(path, bbox_inches="tight")
+        plt.close(figure)
+    return path
 
 
 def _colour(reader: str) -> str:
