@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from benchmarks import recovery
 from benchmarks.environments import PEERS, Launch, UnavailableError, compiled, in_python, launch, ours, stop_making
+from benchmarks.forecast import Forecast, as_it_grows, not_tried
 from benchmarks.measure import LONGEST_SECONDS, TooSlowError, exponent
 from benchmarks.report import Row
 from benchmarks.verdicts import judged, same, share_shown
@@ -59,7 +60,6 @@ MUCH_FASTER = 0.95  # of the fastest turn before
 ONCE_SECONDS = 0.3  # a hostile text that takes so long is read once
 MAKING = 4  # environments that are made at the same time
 _IN_WORDS = ("call", "hermes")  # spellings whose calls are read among nothing but words, too
-_NO_DOUBT = "not run: what shorter texts took leaves no doubt"
 LEAST_SPEED = 100_000  # characters a second: who reads very long texts at that has all the time for it
 GOOD_SPEED = 2_000_000  # and who reads them at that has a round or more
 
@@ -458,44 +458,26 @@ class Arena:
             peers = READ_BY.get(spelling.name, ())
             yield self._streamed(sparse(spelling, scale.streamed_characters, scale.seed), peers)
             yield self._streamed(dense(spelling, scale.streamed_dense, scale.seed), peers)
-            lost: dict[str, str] = {}
-            taken: dict[str, list[float]] = {}
+            forecast = self._forecast()
             for size in scale.arguments:
                 workload = huge(spelling, size, scale.seed)._replace(name=f"argument of {size // 1000} KB")
-                rows = self._streamed(workload, [entrant for entrant in peers if entrant.label not in lost])
-                rows += [self._left_out(workload, *one) for one in sorted(lost.items())]
+                left_out = forecast.left_out
+                rows = self._streamed(workload, [entrant for entrant in peers if entrant.label not in left_out])
+                rows += [self._left_out(workload, *one) for one in sorted(left_out.items())]
                 for row in rows:
-                    before = taken.setdefault(row["reader"], [])
-                    before.extend(filter(None, [row.get("median seconds")]))
-                    self._foresee(lost, row, before)
+                    self._learn(forecast, row, row.get("median seconds"))
                 yield rows
 
     def _streamed(self, workload: Workload, peers: Sequence[Entrant]) -> list[Row]:
         entrants = (_EMIT, _EMPTY, _DEFAULT, _OWN, _COMPILED, *peers)
         return self.contest(workload, entrants, chunks(workload.text, whole_markers=True), chunk=str(CHUNK))
 
-    def _foresee(self, left_out: dict[str, str], row: Row, taken: Sequence[float]) -> None:
-        """Add the reader of `row` to those that are not tried on ten times its text, with the verdict, where it is not.
+    def _forecast(self) -> Forecast:
+        return Forecast(self.scale.slow_seconds, self.scale.longest_seconds)
 
-        callmark always is.
-        """
-        label = row["reader"]
-        if label in left_out:  # ten times a text that would have taken so long
-            left_out[label] = f"> {self.scale.longest_seconds:g} s"
-        elif not label.startswith(CALLMARK) and (outlook := self._outlook(row, taken)):
-            left_out[label] = outlook
-
-    def _outlook(self, row: Row, taken: Sequence[float]) -> str:
-        """Return the verdict on a text ten times as long as that of `row`, which its reader is not tried on, or "".
-
-        That it takes too long is certain where it did already, or would growing by ten, or by a third of what it grew
-        last time. Where it would take long as it grows, that is said.
-        """
-        growth = taken[-1] / taken[-2] if len(taken) > 1 else 10
-        if row["verdict"].startswith(">") or (taken and taken[-1] * max(10, growth / 3) > self.scale.longest_seconds):
-            return f"> {self.scale.longest_seconds:g} s"
-        expected = _expected(taken)
-        return _as_it_grows(expected) if expected > self.scale.slow_seconds else ""
+    def _learn(self, forecast: Forecast, row: Row, seconds: float | None) -> None:
+        if not row["reader"].startswith(CALLMARK):  # which is always tried
+            forecast.learn(row["reader"], row["verdict"], seconds)
 
     def _left_out(self, workload: Workload, label: str, verdict: str) -> Row:
         return {
@@ -505,7 +487,7 @@ class Arena:
             "chunk": str(CHUNK),
             "characters": len(workload.text),
             "seconds": [],
-            **_not_tried(verdict),
+            **not_tried(verdict),
         }
 
     def sizes(self) -> Iterator[list[Row]]:
@@ -526,8 +508,7 @@ class Arena:
         """What the next chunk costs when so much of a call has come already."""
         scale = self.scale
         for name in ("hermes", "qwen_xml", "call"):
-            slow: dict[str, str] = {}
-            taken: dict[str, list[float]] = {}
+            forecast = self._forecast()
             entrants = (_EMIT, _DEFAULT, _OWN, *READ_BY.get(name, ()))
             for fed in scale.fed:
                 workload = huge(SPELLINGS[name], fed + 2000, scale.seed)
@@ -539,8 +520,8 @@ class Arena:
                         continue
                     row: Row = {"spelling": name, "reader": entrant.label, "already": fed, "verdict": "", "seconds": []}
                     rows.append(row)
-                    if verdict := slow.get(entrant.label):
-                        row |= _not_tried(verdict)
+                    if verdict := forecast.left_out.get(entrant.label):
+                        row |= not_tried(verdict)
                     else:
                         running.append((entrant, row))
                 self._take_turns(running, 5, partial(self._next, workload, key, fed))
@@ -549,8 +530,7 @@ class Arena:
                     row["seconds"] = [min(several) for several in zip(*runs, strict=False)]
                     if runs:
                         row["us/chunk"] = statistics.median(row["seconds"]) * 1e6
-                        taken.setdefault(row["reader"], []).append(row.pop("spent"))
-                    self._foresee(slow, row, taken.get(row["reader"], ()))
+                    self._learn(forecast, row, row.pop("spent") if runs else None)
                 self.forget()
                 yield _beside_callmark(rows, "us/chunk")
 
@@ -588,9 +568,8 @@ class Arena:
                         row: Row = {"workload": attack.name, "way": way, "reader": entrant.label}
                         row["characters"] = len(text)
                         before = taken.setdefault(entrant.label, [])
-                        expected = _expected(before)
-                        if expected > scale.hostile_seconds:
-                            row["verdict"] = _as_it_grows(expected)
+                        if outlook := as_it_grows(before, scale.hostile_seconds):
+                            row["verdict"] = outlook
                         else:
                             self._attacked(entrant, key, lengths, row, good)
                         if row["verdict"] != "cannot":
@@ -755,19 +734,6 @@ def _agree(seconds: Sequence[float]) -> bool:
     """Whether none of the last turns was much faster than all before: noise only adds time."""
     before, last = seconds[:-AGREEING], seconds[-AGREEING:]
     return bool(before) and min(last) > MUCH_FASTER * min(before)
-
-
-def _expected(taken: Sequence[float]) -> float:
-    """Return the seconds that the next of some sizes will take, growing as it did before."""
-    return taken[-1] * max(1.0, taken[-1] / taken[-2]) if len(taken) > 1 else 0.0
-
-
-def _not_tried(verdict: str) -> Row:
-    return {"verdict": verdict, **({"note": _NO_DOUBT} if verdict.startswith(">") else {})}
-
-
-def _as_it_grows(expected: float) -> str:
-    return f"not run: about {expected:.0f} s, as it grows"
 
 
 def against(seconds: Sequence[float | None], base: Sequence[float | None]) -> tuple[float, float, float]:

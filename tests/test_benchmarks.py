@@ -25,6 +25,7 @@ from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _read_in, _
 from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.floors import find_and_decode, find_decode_and_tell
+from benchmarks.forecast import Forecast
 from benchmarks.instructions import counting
 from benchmarks.measure import TooSlowError, best_by_size, exponent
 from benchmarks.measure import whole as timed
@@ -587,12 +588,15 @@ def test_a_stream_that_was_too_slow_is_not_tried_on_a_longer_call(fakes, monkeyp
 
 
 def test_a_stream_that_grows_too_fast_is_not_tried_on_ten_times_the_text():
-    arena = Arena(TINY, {OURS: ours()})  # none of them is started
     taken = ([], [1.9], [2.1], [0.1, 0.5], [0.1, 1.0], [0.1, 6.0], [0.02, 1.7])
-    assert [arena._outlook({"verdict": "right"}, each) for each in taken] == [
-        "", "", "> 20 s", "", "not run: about 10 s, as it grows", "> 20 s", "> 20 s",
-    ]  # fmt: skip
-    assert arena._outlook({"verdict": "> 20 s"}, []) == "> 20 s"
+    forecast = Forecast(slow_seconds=5, longest_seconds=20)
+    for reader, each in enumerate(taken):
+        for seconds in each or [None]:
+            forecast.learn(str(reader), "right", seconds)
+    forecast.learn("slow", "> 20 s", None)
+    assert forecast.left_out == {
+        "2": "> 20 s", "4": "not run: about 10 s, as it grows", "5": "> 20 s", "6": "> 20 s", "slow": "> 20 s",
+    }  # fmt: skip
 
 
 def test_a_text_ten_times_as_long_as_one_that_was_not_run_takes_too_long(fakes, monkeypatch):
