@@ -3,7 +3,8 @@
 - A line that begins with `>` is a block quote.
 - A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
   which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than INDENT
-  columns more than the fence: that one is quoted in it.
+  columns more than the fence: that one is quoted in it. A marker or a tag may stand directly behind such a run, as
+  models write special tokens without a line break.
 - A line ends with LF, CR or CRLF. A mark of the byte order is no part of the first one.
 - Both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
   indented by more than INDENT columns ends before the first line that is not: with its list item, or, where no list
@@ -48,6 +49,11 @@ def fence_behind(line: str, runs: int, run: str, column: int) -> tuple[str, int]
         return (found["run"], len(before)) if runs == 1 or found["run"][0] == "~" else ("", 0)
     closes = found.end() == len(shown) and found["run"].startswith(run) and not before.strip()
     return ("", 0) if closes and len(before) <= column + INDENT else (run, column)
+
+
+def closes_before(line: str, run: str, column: int) -> bool:
+    """Return whether the fence that is open ends before a marker or a tag, of whose line all before it is `line`."""
+    return bool(run) and len(line) < LINE_LIMIT and not fence_behind(line, 0, run, column)[0]
 
 
 def code_behind(code: int, run: int) -> int:

@@ -21,6 +21,7 @@ from callmark.dialects.fences import (
     INDENT,
     LINE_LIMIT,
     QUOTE,
+    closes_before,
     code_behind,
     fence_behind,
     leaves_item,
@@ -131,6 +132,16 @@ class Contexts:
             if fence is not None and fence["run"][0] == "~":
                 return "fence"
         return "code" if self.in_code else None
+
+    def end_fence(self) -> bool:
+        """A marker or a tag begins here, in a fence: return whether all of its line before it has closed that."""
+        ends = closes_before(self._line, self._fence, self._indent)
+        if ends:
+            self._fence = ""
+            self._indent = 0
+            self._sole = False
+            self._line = "."  # or tildes would open another one
+        return ends
 
     @property
     def in_code(self) -> bool:

@@ -510,6 +510,8 @@ class Parser(SectionReading):
                         break
                     entry, found = matched
             kind = entry.kind
+            if context == "fence" and not misplaced and kind != "quoting" and contexts.end_fence():
+                context = None
             if contexts.code_tags and context is None and kind != "quoting" and base + hit < contexts.code_tags_end:
                 context = "code"
             if context is None and base + hit == self._left_place:  # the marker goes on on another line

@@ -14,6 +14,7 @@ from callmark.dialects.fences import (
     FENCE,
     QUOTE,
     QUOTING_TAG,
+    closes_before,
     code_behind,
     fence_behind,
     leaves_item,
@@ -66,6 +67,8 @@ def closed(text: str, row: Dialect) -> str:
         for run in _RUN.findall(lines, looked, start):
             code = code_behind(code, len(run))
         looked = start
+        if fence.ends_before(lines[at:start]):
+            code = 0
         way, kind = known.way(tag)
         if fence.run or code or _is_quoting(lines, at):
             mentioned = mention(mentioned, way) if opened else 0
@@ -162,6 +165,13 @@ class _Fence:
         """Take the beginning of a line that is not empty."""
         if leaves_item(line, self._column):
             self.run, self._column = "", 0
+
+    def ends_before(self, line: str) -> bool:
+        """A tag stands behind the beginning of a line: return whether that has ended the fence."""
+        ends = closes_before(line, self.run, self._column)
+        if ends:
+            self.run, self._column = "", 0
+        return ends
 
     def read(self, lines: str) -> None:
         """Read whole lines."""
