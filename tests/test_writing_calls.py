@@ -16,6 +16,8 @@ from callmark import (
     DialectError,
     Form,
     Limits,
+    ToolsError,
+    UnknownDialectError,
     UsageError,
     Writing,
     dialects,
@@ -401,6 +403,16 @@ def test_check_inverse_finds_a_dialect_that_is_not():
     with pytest.raises(UsageError):
         check_inverse("f", {"a": "\ud800"}, "call", refusals=False)
     check_inverse("f", {"a": "\ud800"}, "call")
+
+
+def test_check_inverse_takes_no_mistake_of_its_caller_for_a_refusal():
+    own = Dialect(name="own", title="", models="", source="", forms=(Form(head="<x>{name}{ws}(?=\\{)", body="json"),))
+    with pytest.raises(UsageError, match=r"dialect own: expected templates .*, found a dialect for reading only"):
+        check_inverse("f", {}, own)
+    with pytest.raises(UnknownDialectError, match="found 'none'"):
+        check_inverse("f", {}, "none")
+    with pytest.raises(ToolsError, match="tools: "):
+        check_inverse("f", {}, "call", tools=5)
 
 
 @given(st.data())

@@ -30,7 +30,7 @@ from callmark.dialects import Dialect, dialects, select, selected, unregistered
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.notation import expand
 from callmark.dialects.values import is_json
-from callmark.errors import DialectError, UsageError
+from callmark.errors import DialectError, ToolsError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.decoder import Undecodable
 from callmark.reading.grammar import GrammarCall, Mismatch, Place, Start, load
@@ -500,14 +500,16 @@ def check_inverse(
     """Check law 6: a call is written and read back strictly as that very call, with nothing else in its text.
 
     A dialect may refuse to write a call that it cannot express, unless `refusals` is False: then UsageError is raised.
+    It is always raised for a dialect without templates (`writing`), which has no inverse, and for tools that are none.
 
     >>> check_inverse("get_weather", {"city": "</parameter>", "days": 2}, "qwen_xml")
     """
     law = "law 6, reading and writing are inverse"
+    row = selected(dialect)
     try:
-        text = render_call(name, arguments, dialect, tools=tools)
-    except UsageError:
-        if refusals:
+        text = render_call(name, arguments, row, tools=tools)
+    except UsageError as error:
+        if refusals and row.writing is not None and not isinstance(error, ToolsError):
             return
         raise
     events = in_chunks([text], dialects=dialect, tools=tools, contexts=EVERYWHERE, tolerance="strict")
