@@ -33,6 +33,7 @@ from callmark import (
     Text,
     UsageError,
     Writing,
+    neutralize,
     parse,
     render_call,
 )
@@ -1528,10 +1529,14 @@ def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
         {"opener": "<", "separator": ",{ws}", "closer": ">", "begins": "<="},
         {"opener": "<", "alone": False, "begins": "<"},
         {"loose_heads": (r"-> {name} ",), "begins": "=-"},
+        {"head": r"=> {name}[ \n](?=\{)"},
     ],
 )
 def test_a_sound_row_is_found_sound(fields):
     check_row_alone(row(**fields))
+
+
+VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "tail": "</f>"}
 
 
 @pytest.mark.parametrize(
@@ -1560,6 +1565,21 @@ def test_a_sound_row_is_found_sound(fields):
             {"body": "parameters", "parameter": "{ws}<{key}>", "value_end": "</>", "tail": "{ws}<"},
             "parameter: expected what the tail does not match, as either would be read, found '<a>'",
         ),
+        ({"tail": r"\r?\n"}, r"tail: expected a pattern that holds a sign, found .* '\\n' alone, .*; leave it out"),
+        ({"tail": r";|\n\n"}, r"tail: expected a pattern that holds a sign, found one that matches '\\n\\n' alone"),
+        ({"tail": r"(?=\n)"}, r"tail: expected a pattern that holds a sign, found one that matches '\\n' alone"),
+        ({"tail": r"\n(?=\S)"}, r"tail: expected a pattern that holds a sign, found .* '\\n\\u200b' alone"),
+        ({"tail": ";", "loose_tail": "[ ]"}, "loose_tail: expected a pattern that holds a sign, .* ' ' alone"),
+        (VALUES | {"tail": r"\n"}, r"tail: expected a pattern that holds a sign, .* before any of them$"),
+        ({"head": r"=> {name}[ \n]"}, r"head: expected a pattern that no line break completes, .* '=> a' before one"),
+        (
+            {"head": r"=> {name}(?:(?P<empty>\n)|[ ](?=\{))"},
+            r"head: expected a pattern that no line break completes, found one that matches '=> a' before one",
+        ),
+        (
+            {"loose_heads": (r"-> {name}[ ](?=\{)", r"-> {name}\n"), "begins": "=-"},
+            r"loose_heads\[1\]: expected a pattern that no line break completes",
+        ),
         ({"grammar": "none.lark"}, r"none\.lark"),
         ({"grammar": "heads.lark"}, r"dialect own: grammar: expected the rules marker, call, found no marker"),
     ],
@@ -1567,6 +1587,22 @@ def test_a_sound_row_is_found_sound(fields):
 def test_a_row_that_breaks_laws_is_told(fields, message):
     with pytest.raises(AssertionError, match=message):
         laws.check_dialect(row(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "cut", "text"),
+    [
+        ({"tail": r"\n"}, "=> f {}", "(see above)"),
+        ({"head": r"=> {name}\n", "body": "arguments"}, "=> f", "a=1)"),
+        ({"head": r"=> {name}(?:(?P<empty>\n)|[ ](?=\{))"}, "=> f", "x"),
+    ],
+)
+def test_what_sets_texts_apart_completes_a_marker_that_white_space_ends(fields, cut, text):
+    """That is why such rows are told."""
+    own = row(**fields)
+    written = neutralize(text, dialects=own)
+    assert [parse(part, dialects=own).calls for part in (cut, written)] == [(), ()]
+    assert [call.name for call in parse(cut + written, dialects=own).calls] == ["f"]
 
 
 @pytest.mark.parametrize(
@@ -1648,7 +1684,6 @@ def test_a_row_and_a_grammar_that_do_not_agree_are_told(tmp_path, old, new, form
 
 
 ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
-VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "tail": "</f>"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from re import _constants as sre  # as in `dialects.parsed`: the tree of a pattern has no public interface
 from re import _parser
 from typing import Any, Final
@@ -34,6 +35,10 @@ _CALLS: Final = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", 
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 _UP_TO: Final = re.compile(r"(?<!\\)\{([0-9]++),[0-9]++\}\+")  # the same, so many times at most
 
+_BLANKS: Final = ["".join(some) for size in (1, 2, 3) for some in product("\n \r\t", repeat=size)]
+_SET_APART: Final = ("\n", "\n\u200b", "\n" + " " * 65, "\n" + " " * HOLD_LIMIT)
+"""White space, and what `neutralize` puts before texts."""
+
 _NOT_WAITED_FOR: Final = frozenset({"simple", "closing"})
 """Parts of `Patterns` for which nothing is held: where they do not match at once, another reads on."""
 
@@ -54,6 +59,7 @@ def check_row_alone(row: Dialect) -> None:
                 _check_length(f"{where}, its patterns together ({name})", pattern)
         _check_begins(where, form)
         _check_parameter(where, form)
+        _check_blanks(where, form)
         if form.opener and (first_characters(expand(form.head)) or set()) & set(" \t\r\n"):
             raise AssertionError(
                 f"{where}.head: expected a pattern that begins with no white space, which in a section the opener and "
@@ -336,3 +342,27 @@ def _check_parameter(where: str, form: Form) -> None:
         raise AssertionError(
             f"{where}.parameter: expected what the tail does not match, as either would be read, found {ambiguous!r}"
         )
+
+
+def _check_blanks(where: str, form: Form) -> None:
+    """Check that no white space ends a marker: `neutralize` sets texts apart with some, and what was cut would call."""
+    ending = "with which `neutralize` sets texts apart, so that a call which was cut there is one before any of them"
+    for field in ("tail", "loose_tail"):
+        pattern = getattr(form, field)
+        ended = re.compile(expand(pattern)).match
+        blank = next(filter(ended, (*_BLANKS, *_SET_APART)), None) if pattern else None
+        if blank is not None:
+            hint = "" if form.body == "parameters" else "; leave it out, as the arguments end by themselves"
+            raise AssertionError(
+                f"{where}.{field}: expected a pattern that holds a sign, found one that matches {blank!r} alone, "
+                f"{ending}{hint}"
+            )
+    heads = [("head", form.head), *((f"loose_heads[{at}]", head) for at, head in enumerate(form.loose_heads))]
+    for field, pattern in heads:
+        begun = re.compile(expand(pattern)).match
+        for text in map(str.rstrip, _matches(pattern)):
+            if not begun(text) and any(begun(text + blanks) for blanks in _SET_APART):
+                raise AssertionError(
+                    f"{where}.{field}: expected a pattern that no line break completes, found one that matches "
+                    f"{text!r} before one, {ending}"
+                )
