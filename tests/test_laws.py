@@ -1581,7 +1581,7 @@ VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "ta
             r"loose_heads\[1\]: expected a pattern that no line break completes",
         ),
         ({"grammar": "none.lark"}, r"none\.lark"),
-        ({"grammar": "heads.lark"}, r"dialect own: grammar: expected the rules marker, call, found no marker"),
+        ({"grammar": "heads.lark"}, r"dialect own: grammar: heads.lark: expected the rules marker, call, found no"),
     ],
 )
 def test_a_row_that_breaks_laws_is_told(fields, message):
@@ -1849,6 +1849,59 @@ def test_a_variant_may_be_a_section():
         *(("f", ["neighbour-body"]), ("g", ["neighbour-body"]), ("h", [])),
     ]
     assert not parse('<f {"a": 1}>', dialects=own, tolerance="strict").calls
+
+
+TYPED_VALUES = """
+%import .heads (_GAP, NAME)
+
+marker: call
+call: "<acme:" NAME ">" parameter* _GAP? "</acme>"
+parameter: _GAP? "<" KEY ":" (TEXT | "json") ">" VALUE? "</arg>"
+
+TEXT: "text"
+KEY: /[a-z]{1,64}+/
+VALUE.1: /(?:[^<]|<(?!\\/arg>[ \\t\\r\\n]{0,64}+(?:<[a-z]{1,64}+:(?:text|json)>|<\\/acme>)))++/
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("", "", ""),
+        ("TEXT", "WORD", r"terminal TEXT, as forms\[0\].parameter has a group `text`, found none"),
+        ('(TEXT | "json")', '/text|json/', r"terminal TEXT, as forms\[0\].parameter has a group `text`, found none"),
+        ("KEY", "WORD", r"terminal KEY, as forms\[0\].parameter has a group `key`, found none that is used"),
+        ("VALUE", "RAW", r"terminal VALUE, as forms\[0\].parameter has a group `key`, found none that is used"),
+        ("NAME", "NAMES", "name of what heads.lark defines, found 'NAMES'"),
+    ],
+)
+def test_names_by_which_a_grammar_is_read_are_missed_with_its_file(tmp_path, old, new, message):
+    form = {
+        "head": "<acme:{name}>", "body": "parameters", "value_end": "</arg>", "tail": "{ws}</acme>",
+        "parameter": "{ws}<(?P<key>[a-z]{1,64}+):(?:(?P<text>text)|(?P<json>json))>",
+    }
+    own = acme(tmp_path, TYPED_VALUES.replace(old, new), form, None)
+    if not message:
+        laws.check_dialect(own)
+        return
+    with pytest.raises(AssertionError, match=rf"^dialect own: grammar: \S+/acme\.lark: expected .*{message}"):
+        laws.check_dialect(own)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"body": "json"}, r"a rule object, as forms\[0\].body is `json`, found none"),
+        ({"body": "arguments", "head": r"<acme:{name}>\("}, r"a rule arguments, as forms\[0\].body is `arguments`"),
+        ({"head": r"<acme:{name}#(?P<id>[0-9]{1,9}+)>(?=\{)"}, r"a terminal ID, as forms\[0\].head has a group `id`"),
+    ],
+)
+def test_rules_by_which_a_grammar_is_read_are_missed_with_its_file(tmp_path, form, message):
+    text = 'marker: call\ncall: "<acme:" NAME ">" root\n%import .heads (NAME)\n'
+    root = "%import .json (root)\n" if "head" in form and "body" not in form else 'root: "{}"\n'
+    own = acme(tmp_path, text + root, form, None)
+    with pytest.raises(AssertionError, match=rf"^dialect own: grammar: \S+/acme\.lark: expected {message}"):
+        laws.check_dialect(own)
 
 
 PLAIN_VALUES = """

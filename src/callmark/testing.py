@@ -38,7 +38,7 @@ from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.options import EVERYWHERE, Limits
 from callmark.reading.parser import Parser
 from callmark.reading.raw_values import plain_value
-from callmark.reading.row_checks import check_row_alone, sample_texts, section_text
+from callmark.reading.row_checks import check_names, check_row_alone, sample_texts, section_text
 from callmark.reading.sections import RECOVERY
 from callmark.reading.whole import parse
 from callmark.writing.calls import render_call
@@ -337,7 +337,8 @@ def check_dialect(dialect: str | Dialect) -> None:
       changes nothing. (Otherwise where a marker ends would depend on how the text was cut.) No part takes what the next
       one wants: what repeats possessively gives nothing back.
     - `begins` holds the characters with which an opener or a head that stands alone begins, loose ones too; no other.
-    - Its grammar compiles and has the start rules `marker` and `call`.
+    - Its grammar compiles and has the start rules `marker` and `call`, and the names that the parts of its body have.
+    - No white space alone ends a marker or completes a head: it is what `neutralize` puts before texts.
     - What its templates write, if it has any, is read back: calls with values of every type, and with none.
     - The grammar describes markers that the row makes, and says of their calls what is read.
 
@@ -350,6 +351,7 @@ def check_dialect(dialect: str | Dialect) -> None:
     except DialectError as error:
         raise AssertionError(f"{error}") from error
     check_row_alone(row)
+    check_names(row)
     grammar = load(row)
     for where, texts in sample_texts(row):
         for text in texts:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Node: TypeAlias = Tree[Token]
 
-__all__ = ["Grammar", "GrammarCall", "Mismatch", "flatten", "load"]
+__all__ = ["Grammar", "GrammarCall", "Mismatch", "flatten", "grammar_place", "load"]
 
 Start: TypeAlias = Literal["marker", "call"]
 Place: TypeAlias = tuple[str | int, ...]
@@ -207,8 +207,8 @@ class Grammar:
             return _Reading(self, text, node).call()
         except (AssertionError, LookupError, StopIteration, TypeError, ValueError) as error:
             raise DialectError(
-                f"dialect {self.dialect.name}: grammar: expected the body that the row has, in rules and terminals "
-                f"with the names that json.lark of callmark.grammars lists, found others in {text!r:.80}"
+                f"{grammar_place(self.dialect)}: expected the body that the row has, in rules and terminals with "
+                f"the names that json.lark of callmark.grammars lists, found others in {text!r:.80}"
             ) from error
 
     def parse(self, text: str, start: str) -> Node:
@@ -259,6 +259,11 @@ class Grammar:
         begun = text[position : position + len(pattern.value)]
         cut_off = position + len(begun) == len(text) and pattern.value.startswith(begun)
         return position + len(begun) if cut_off else position, _quoted(pattern.value)
+
+    def names(self) -> frozenset[str]:
+        """Return the rules and terminals of which its markers may consist, with VALUE for VALUE_STEP."""
+        rules = {str(rule.alias or rule.origin.name) for rule in self.lark.rules}
+        return frozenset(rules | {_kind(terminal.name) for terminal in self.lark.terminals})
 
     def form(self, body: str) -> Form:
         """Return the first form with that body: all of a dialect's quote, trim and encode alike."""
@@ -459,7 +464,7 @@ def _compiled(dialect: Dialect, _edition: tuple[int, int]) -> Grammar:
     for rule in start:
         if re.search(rf"^[?!]*{rule}\b", text, re.MULTILINE) is None:
             wanted = ", ".join(start)
-            raise DialectError(f"dialect {dialect.name}: grammar: expected the rules {wanted}, found no {rule}")
+            raise DialectError(f"{grammar_place(dialect)}: expected the rules {wanted}, found no {rule}")
     try:
         lark = Lark(
             text, parser="lalr", lexer="contextual", start=start, propagate_positions=True, maybe_placeholders=False
@@ -467,7 +472,7 @@ def _compiled(dialect: Dialect, _edition: tuple[int, int]) -> Grammar:
     except (LarkError, OSError) as error:  # OSError: an import that lark knows no file for
         reason = f": {error.__context__}" if isinstance(error.__context__, re.error) else ""  # lark leaves it out
         raise DialectError(
-            f"dialect {dialect.name}: grammar: {error}{reason}; lines are those that `callmark grammar` prints, and "
+            f"{grammar_place(dialect)}: {error}{reason}; lines are those that `callmark grammar` prints, and "
             "what an imported file defines is defined anew by %override"
         ) from error
     return Grammar(dialect, lark)
@@ -481,10 +486,9 @@ def flatten(dialect: Dialect) -> str:
     a terminal anew, of which all lines but the first are indented. Where parameters have no key, what is in a value is
     said by the rule `value`. Raises DialectError where a file is missing or an import looks different.
     """
-    name = dialect.grammar or f"{dialect.name}.lark"
     texts: dict[str, str] = {}
-    todo = [name]
-    wanted: list[tuple[str, str]] = []  # names, and the files that they are imported from
+    todo = [_file(dialect)]
+    wanted: list[tuple[str, str, str]] = []  # names, the files that they are imported from, and those that do so
     try:
         for path in todo:
             texts[path] = _text(path)
@@ -492,27 +496,37 @@ def flatten(dialect: Dialect) -> str:
                 beside = Path(path).with_name(f"{imported}.lark")
                 found = str(beside) if beside.is_file() else beside.name
                 todo += [found] * (found not in todo)
-                wanted += [(word.strip(), imported) for word in names.split(",")]
+                wanted += [(word.strip(), imported, path) for word in names.split(",")]
     except FileNotFoundError as error:
         raise DialectError(
             f"dialect {dialect.name}: grammar: expected a path, or a file of callmark.grammars, found none: {path!r}"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise DialectError(f"dialect {dialect.name}: grammar: {path}: {error}") from error
+        raise DialectError(f"{grammar_place(dialect, path)}: {error}") from error
     flat = "\n".join(_IMPORT.sub("", text) for text in texts.values())
     for overridden in _OVERRIDE.findall(flat):
         flat = re.sub(rf"^{overridden}: .*\n(?:[ \t]+\S.*\n)*", "", flat, flags=re.MULTILINE)
     flat = _OVERRIDE.sub(r"\1:", flat)
     if re.search(r"^%import \.", flat, re.MULTILINE):
-        raise DialectError(f"dialect {dialect.name}: grammar: expected imports of the form `%import .json (object)`")
-    for word, imported in wanted:
+        raise DialectError(f"{grammar_place(dialect)}: expected imports of the form `%import .json (object)`")
+    for word, imported, path in wanted:
         if not re.search(rf"^[?!]*{re.escape(word)}(?:\.[0-9]+)?[ \t]*:", flat, re.MULTILINE):
             raise DialectError(
-                f"dialect {dialect.name}: grammar: expected the name of what {imported}.lark defines, found {word!r}"
+                f"{grammar_place(dialect, path)}: expected the name of what {imported}.lark defines, found {word!r}"
             )
     if re.search(r"^%ignore\b", flat, re.MULTILINE):
-        raise DialectError(f"dialect {dialect.name}: grammar: expected white space as `_GAP?` of .heads, found %ignore")
+        raise DialectError(f"{grammar_place(dialect)}: expected white space as `_GAP?` of .heads, found %ignore")
     return flat
+
+
+def _file(dialect: Dialect) -> str:
+    """Return the file of a dialect's grammar: a path, or the name of one of `callmark.grammars`."""
+    return dialect.grammar or f"{dialect.name}.lark"
+
+
+def grammar_place(dialect: Dialect, path: str = "") -> str:
+    """Return what messages begin with: the dialect, the field, and the file, or another one that it imports."""
+    return f"dialect {dialect.name}: grammar: {path or _file(dialect)}"
 
 
 def _text(path: str) -> str:

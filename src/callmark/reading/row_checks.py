@@ -22,7 +22,7 @@ from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.entries import beginnings, check_row, in_words
-from callmark.reading.grammar import load
+from callmark.reading.grammar import grammar_place, load
 from callmark.reading.matching import HOLD_LIMIT, Pattern, Stop
 from callmark.reading.options import EVERYWHERE
 from callmark.reading.patterns import patterns
@@ -32,6 +32,15 @@ _OF_EVERY_TYPE: Final = {
     "text": "some words", "number": 2.5, "integer": 2, "boolean": True, "null": None, "array": [1], "object": {"a": 1},
 }  # fmt: skip
 _CALLS: Final = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
+_NAMES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "head": {"id": ("terminal ID",)},
+    "parameter": {
+        "key": ("terminal KEY", "terminal VALUE"), "text": ("terminal TEXT",), "object": ("terminal OBJECT",),
+        "array": ("terminal ARRAY",),
+    },
+}  # fmt: skip
+"""What a grammar must have where patterns have groups: by these names its trees are read."""
+_BODY_NAMES: Final = {"json": "object", "braces": "object", "envelope": "envelope", "arguments": "arguments"}
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 _UP_TO: Final = re.compile(r"(?<!\\)\{([0-9]++),[0-9]++\}\+")  # the same, so many times at most
 
@@ -98,6 +107,22 @@ def _refused(row: Dialect, form: int, text: str, problem: Malformed) -> str:
     theirs = row.forms[form].body == "arguments" and text[at - 1] == ")"
     hint = "; the `)` of `arguments` is read with them" if theirs else ""
     return f"the grammar describes, and forms[{form}] refuses at {text[at:]!r:.80}{hint}"
+
+
+def check_names(row: Dialect) -> None:
+    """Check that the grammar has the rules and terminals by which its trees are read, where the row has such parts."""
+    found = load(row).names()
+    found |= {"ID"} if "id" in found else set()  # a rule, of which the name is a part
+    for number, form in enumerate(row.forms):
+        wanted = [(f"rule {_BODY_NAMES[form.body]}", f"body is `{form.body}`")] if form.body in _BODY_NAMES else []
+        for field, groups in _NAMES.items():
+            held = re.compile(expand(getattr(form, field))).groupindex
+            wanted += [(name, f"{field} has a group `{it}`") for it in groups if it in held for name in groups[it]]
+        for name, reason in wanted:
+            if name.split()[1] not in found:
+                raise AssertionError(
+                    f"{grammar_place(row)}: expected a {name}, as forms[{number}].{reason}, found none that is used"
+                )
 
 
 def sample_texts(row: Dialect) -> Iterator[tuple[str, list[str]]]:
