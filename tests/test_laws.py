@@ -1510,6 +1510,9 @@ def row(grammar: str = "hermes.lark", **fields: Any) -> Dialect:
     )  # fmt: skip
 
 
+VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "tail": "</f>"}
+
+
 @each_dialect
 def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
     laws.check_dialect(dialect)
@@ -1530,13 +1533,11 @@ def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
         {"opener": "<", "alone": False, "begins": "<"},
         {"loose_heads": (r"-> {name} ",), "begins": "=-"},
         {"head": r"=> {name}[ \n](?=\{)"},
+        VALUES | {"head": r"=> {name}(?=\n)", "tail": r"\nend"},
     ],
 )
 def test_a_sound_row_is_found_sound(fields):
     check_row_alone(row(**fields))
-
-
-VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "tail": "</f>"}
 
 
 @pytest.mark.parametrize(

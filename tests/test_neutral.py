@@ -297,6 +297,17 @@ def test_a_text_that_nothing_short_sets_off_gets_more_blanks_than_an_opener_has(
     assert neutralize("x", dialects=endless).endswith("x")
 
 
+@pytest.mark.parametrize("text", ["a: 1\n@end", "[1]", "x", "\n", "@tool f\na: 1\n@end"])
+def test_twice_is_once_where_a_head_wants_a_line_break(text):
+    """Nothing sets a text off from a cut name there, so all that can be done is done, once."""
+    own = row("own", Form(
+        head=r"@tool[ ]{name}(?=\n)", body="parameters", begins="@", parameter=r"\n(?P<key>[a-z]{1,9}+):[ ]",
+        value_end=r"(?=\n)", tail=r"\n@end",
+    ))  # fmt: skip
+    for before in ("", "@tool f", "@to"):
+        check_neutral(text, between=[before], dialects=[own])
+
+
 def test_a_row_with_the_name_of_a_registered_one_counts_beside_it():
     (hermes,) = (row for row in dialects() if row.name == "hermes")
     more = Form(head=r"@@{name}(?=\{)", body="json", begins="@")

@@ -103,6 +103,8 @@ def set_apart(
         return text
     openers = _openers_for(dialects, special_tokens)
     ways = _APART if is_json(text) else _APART_IN_PROSE
+    if text.startswith(ways[-1]):  # no more can be done, and doing it twice changes nothing
+        return text
     return next((w + text for w in ways if (w and openers.end_with(w)) or not openers.go_on(w + text)), ways[-1] + text)
 
 
