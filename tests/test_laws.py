@@ -1755,6 +1755,19 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"indent": -1, "line_start": True}, "indent: expected 0 to 64 spaces, found -1"),
         ({"indent": 65, "line_start": True}, "indent: expected 0 to 64 spaces, found 65"),
         ({"writing": {"parameter": "{value}"}}, r"writing.parameter: .* as the body of forms\[0\] is `json`"),
+        ({"writing": {"nonce": "#{nonce}"}}, r"writing.nonce: .* head of forms\[0\] has no group `nonce`, found '#"),
+        ({"writing": {"call": "{nonce}{arguments}"}}, r"writing.call: expected \{nonce\} where .*, found '\{nonce\}"),
+        (
+            {"head": r"=> (?P<nonce>[0-9]{1,9}+)? {name} (?=\{)", "writing": {"nonce": "{nonce}"}},
+            "writing.call: expected {nonce} where `writing.nonce` has a template for it, and nowhere else, found '=>",
+        ),
+        *(
+            (
+                VALUES | {"writing": {"parameter": text}},
+                rf"writing.parameter: expected places for \{{key\}} and .* forms\[0\] has a group .*, found '{text}'",
+            )
+            for text in ("", "<{key}></p>", "<p>{value}</p>")
+        ),
         ({"writing": {"pairs": True}}, r"writing.pairs: .* body of forms\[0\] is `json`, .* `arguments`"),
         *(
             ({"results": (text,)}, "dialect own: results: expected a pattern that matches something, found one")

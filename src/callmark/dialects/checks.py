@@ -149,6 +149,17 @@ def _check_writing(dialect: Dialect, where: str) -> None:
         if found and other != body:
             told = _not_of(f"the body of forms[{number}]", other, (body,))
             raise DialectError(f"{where}: writing.{field}: {told}, found {found!r:.80}")
+    form, template = dialect.forms[number], dialect.writing.parameter
+    keyed = form.body == "parameters" and "(?P<key>" in expand(form.parameter)
+    if keyed and not ("{key}" in template and "{value}" in template):
+        expected = f"expected places for {{key}} and {{value}}, as `parameter` of forms[{number}] has a group `key`"
+        raise DialectError(f"{where}: writing.parameter: {expected}, found {template!r:.80}")
+    if dialect.writing.nonce and "(?P<nonce>" not in form.head:
+        expected = f"expected nothing, as the head of forms[{number}] has no group `nonce`"
+        raise DialectError(f"{where}: writing.nonce: {expected}, found {dialect.writing.nonce!r:.80}")
+    if ("{nonce}" in dialect.writing.call + dialect.writing.default_id) != bool(dialect.writing.nonce):
+        expected = "expected {nonce} where `writing.nonce` has a template for it, and nowhere else"
+        raise DialectError(f"{where}: writing.call: {expected}, found {dialect.writing.call!r:.80}")
 
 
 def _check_pattern(field: str, pattern: str) -> None:
