@@ -2001,8 +2001,10 @@ TAGS = {
     "value_end": "</>",
     "tail": "</own>",
 }
+LINES = {"parameter": TAGS["parameter"].replace("{ws}<", r"\n"), "value_end": r"(?=\n)", "tail": r"\n\."}
 LISTED = {"opener": "<", "alone": False, "begins": "<"}
 OWN = {"call": "<own {name}>{arguments}</own>", "parameter": "<{key} {type}>{value}</>"}
+ON_LINES = {"parameter": "\n{key} {type}>{value}"}
 
 
 @pytest.mark.parametrize(
@@ -2020,6 +2022,10 @@ OWN = {"call": "<own {name}>{arguments}</own>", "parameter": "<{key} {type}>{val
         (TAGS, OWN | {"parameter": "<{key}>{value}</>"}, "that the form's `parameter` reads, found '<.*>'"),
         (TAGS | {"parameter": TAGS["parameter"].replace("null|", "")}, OWN, "reads, found '<null null>'"),
         (TAGS, OWN | {"parameter": "<{key} {type}>{value}<>"}, "that ends a value as `value_end` says, found '<>'"),
+        (TAGS, OWN | {"parameter": "<{key} {type}>{value}</>;"}, "directly behind what .*, which is '</>', found ';"),
+        (TAGS | {"value_end": "(?=</>)"}, OWN, r"which is '' \(it only looks ahead\), found '</></own>"),
+        (TAGS | LINES, ON_LINES | {"call": "<own {name}>{arguments}\n."}, ""),
+        (TAGS | LINES, ON_LINES | {"call": "<own {name}>{arguments}."}, "ends a value as `value_end` says, found ''"),
     ],
 )
 def test_templates_that_the_forms_do_not_read_are_told(form, writing, message):

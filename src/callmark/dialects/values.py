@@ -140,6 +140,7 @@ def in_parameters(
     """
     stop = _stop(form)
     ended = re.compile(expand(form.value_end))
+    followed = re.compile(anonymous(form.value_end) + derived.structure(form))
     result = behind
     for key, value in reversed(arguments.items()):
         ways = _typed_ways(value) if writing.typed else [(way, "") for way in _ways(value, declared(key), key)]
@@ -148,9 +149,15 @@ def in_parameters(
             first, last = _line_breaks(text, before[tag:], after) if form.trim else ("", "")
             begun = before + first + (escape(text, quote=False) if form.encoding == "xml" else text) + last
             written = begun + after + result
-            closing = ended.search(after)
-            if closing is None:
+            closing = ended.search(after + result)  # a look-ahead sees what follows
+            if closing is None or closing.start() > len(after):
                 raise Unwritable(f"expected a template that ends a value as `value_end` says, found {after!r:.80}")
+            if not followed.match(after + result, closing.start()):
+                end, rest = closing[0], (after + result)[closing.end() :]
+                raise Unwritable(
+                    "expected a template that has the next parameter or the tail directly behind what `value_end` "
+                    f"matches, which is {end!r:.80}{' (it only looks ahead)' if not end else ''}, found {rest!r:.80}"
+                )
             found = stop.search(written, tag)  # the line break before a value can belong to one
             if found and found.start() == len(begun) + closing.start() and found["end"] is not None:
                 break
