@@ -651,6 +651,25 @@ def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_pa
     check_grammar(dialect, '<own>{"tool_call_id": {}, "fn": "f"}</own>')
 
 
+def test_raw_values_of_ones_own_are_as_the_readme_has_them(tmp_path):
+    page = Path(__file__).parent.parent.joinpath("README.md").read_text("utf-8")
+    (parameters,) = re.findall(r"^  (parameter: .*?)\n  ```", page, re.MULTILINE | re.DOTALL)
+    call = """marker: call\ncall: "<do task=\\"" NAME "\\">" parameter* _GAP? "</do>"\n"""
+    dialect = own(
+        tmp_path, "%import .heads (_GAP, NAME)\n" + call + dedent("  " + parameters) + "\n", body="parameters",
+        head='<do task="{name}">', parameter=r'{ws}<set key="(?P<key>[^"<>\r\n\ud800-\udfff]{1,256}+)">',
+        value_end="</set>", tail="{ws}</do>",
+    )  # fmt: skip
+    check_dialect(dialect)
+    tags = ['<do task="f">', '<do task="', '<set key="a">', '<set key="b">', "</set>", "</ set>", "</do>", "</ do>"]
+
+    @given(st.lists(st.sampled_from([*tags, "</set", "</parameter>", "<", '"', "x", " ", "\n"]), max_size=9))
+    def agree(pieces):
+        check_grammar(dialect, '<do task="f"><set key="a">' + "".join(pieces) + "</set></do>")
+
+    agree()
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_is_expected_is_told_in_words(dialect):
     """The name of a terminal means nothing to a reader: it has words, or shows with what it begins."""
