@@ -144,7 +144,7 @@ class Scale(NamedTuple):
     memory: tuple[int, int] = (1_000_000, 10_000)  # read whole, and streamed
     rounds: int = 9
     warm_seconds: float = 1.0  # at most, for each kind of read of a peer whose engine compiles while it runs
-    budget_seconds: float = 0.3  # for the turns of one reader in one contest
+    budget_seconds: float = 0.25  # for the turns of one reader in one contest
     longest_seconds: float = 20.0
     spellings: tuple[str, ...] = tuple(SPELLINGS)
     chunk_lengths: tuple[str, ...] = ("1", "4", "16", "64", "tokens")
