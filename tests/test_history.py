@@ -275,7 +275,7 @@ OWN_TAGS = re.compile("|".join(re.escape(tag) for tag in CONTEXTS if "<|" in tag
 prose = st.sampled_from(
     [
         "Well.", "", "See:\n```python\nx", "~~~~\n~~~", "```\nx\n```", "   ```a`b", "- a\n  ```", "> so",
-        "`f", "``` `", "```\nx\n```<think>hm",
+        "`f", "``` `", "```\nx\n```[THINK]hm", "~~~\n~~~~[THINK]\n~~~",
         "a ```", "<think>hm", "<think>a<thinking>b</thinking>", "[THINK]hm[/THINK]ok", "<Thought>\n```", "</think>so",
         "[CALL: look(", '[CALL: look({"a": "', "[CALL", '<tool_call>{"name": "look", "arguments": {}}</tool_call>',
         "<tool_call>\n<function=look>\n<parameter=a>", "Action: look\nAction Input: {", "Action", "[look(at='", "[1]",
@@ -340,7 +340,9 @@ def test_what_was_said_before_native_calls_is_guarded():
         return render_history(chat, dialect)[0]["content"]
 
     assert said("So:\n```py\nx") == "So:\n```py\nx\n```\n[CALL: f({})]"
-    assert said("```py\nx\n```<think>a") == "```py\nx\n```<think>a\n</think>\n[CALL: f({})]"
+    for run in ("```", "~~~"):
+        assert said(f"{run}py\nx\n{run}[THINK]a") == f"{run}py\nx\n{run}[THINK]a\n[/THINK]\n[CALL: f({{}})]"
+    assert said("```\n```py\nx\n```[THINK]a") == "```\n```py\nx\n```[THINK]a\n```\n[CALL: f({})]"
     assert said("<think>a [THINK]b") == "<think>a [THINK]b\n[/THINK]\n</think>\n[CALL: f({})]"
     assert said("1. ```py\n   x") == "1. ```py\n   x\n```\n[CALL: f({})]"
     assert said("- a\n     ```py\n     x") == "- a\n     ```py\n     x\n[CALL: f({})]"  # ends with its item

@@ -3,8 +3,9 @@
 - A line that begins with `>` is a block quote.
 - A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
   which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than INDENT
-  columns more than the fence: that one is quoted in it. A marker or a tag may stand directly behind such a run, as
-  models write special tokens without a line break.
+  columns more than the fence: that one is quoted in it. A special token (TOKEN) that begins a marker, or is a tag, may
+  stand directly behind such a run, as models write it without a line break; but not where a line in the fence began
+  with a run that closed nothing: that looks like an answer that is quoted, with a fence of its own.
 - A line ends with LF, CR or CRLF. A mark of the byte order is no part of the first one.
 - Both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
   indented by more than INDENT columns ends before the first line that is not: with its list item, or, where no list
@@ -30,6 +31,9 @@ FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
 FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
 QUOTE = re.compile(rf"{_ITEMS}>")
 
+TOKEN: Final = re.compile(r"<[|｜]|\[[A-Z_]{4,32}+\]")
+"""How special tokens begin: what stands for them in a text is hardly ever spoken of, other markers are."""
+
 QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
 """What opens and closes code in HTML, where markers are examples."""
 
@@ -52,8 +56,14 @@ def fence_behind(line: str, runs: int, run: str, column: int) -> tuple[str, int]
 
 
 def closes_before(line: str, run: str, column: int) -> bool:
-    """Return whether the fence that is open ends before a marker or a tag, of whose line all before it is `line`."""
-    return bool(run) and len(line) < LINE_LIMIT and not fence_behind(line, 0, run, column)[0]
+    """Return whether a fence that is open ends before a special token, of whose line all before it is `line`."""
+    return len(line) < LINE_LIMIT and not fence_behind(line, 0, run, column)[0]
+
+
+def begins_run(line: str, run: str) -> bool:
+    """Return whether a line begins as one does that opens or closes a fence of the sign of `run`."""
+    found = FENCE.match(line)
+    return found is not None and found["run"][0] == run[0]
 
 
 def code_behind(code: int, run: int) -> int:

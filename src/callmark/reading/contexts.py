@@ -21,6 +21,7 @@ from callmark.dialects.fences import (
     INDENT,
     LINE_LIMIT,
     QUOTE,
+    begins_run,
     closes_before,
     code_behind,
     fence_behind,
@@ -49,8 +50,8 @@ class Contexts:
     """
 
     __slots__ = (
-        "_code", "_fence", "_indent", "_kept_size", "_line", "_runs", "_sole", "_special", "_ticks", "code_tags",
-        "code_tags_end", "kept",
+        "_code", "_fence", "_indent", "_kept_size", "_line", "_nested", "_runs", "_sole", "_special", "_ticks",
+        "code_tags", "code_tags_end", "kept",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -66,6 +67,7 @@ class Contexts:
         self._special = False  # whether the short way of `look` must not be taken
         self._fence = ""  # the run that opened the fence we are in
         self._indent = 0  # the column at which that run stands
+        self._nested = False  # a line in it began with a run that did not close it
         self._sole = False  # nothing but white space stood in the fence so far
         self._line = ""  # the beginning of the current line
         self._runs = 0  # runs of backticks on the current line
@@ -134,8 +136,8 @@ class Contexts:
         return "code" if self.in_code else None
 
     def end_fence(self) -> bool:
-        """A marker or a tag begins here, in a fence: return whether all of its line before it has closed that."""
-        ends = closes_before(self._line, self._fence, self._indent)
+        """A special token stands here, in a fence: return whether all of its line before it has closed that."""
+        ends = not self._nested and bool(self._fence) and closes_before(self._line, self._fence, self._indent)
         if ends:
             self._fence = ""
             self._indent = 0
@@ -255,7 +257,7 @@ class Contexts:
         if leaves_item(line, self._indent):
             self._fence = ""
             self._indent = 0
-            self._sole = False
+            self._sole = self._nested = False
 
     def _end_run(self) -> None:
         if self._ticks:
@@ -269,7 +271,9 @@ class Contexts:
         self._fence, self._indent = fence_behind(self._line, self._runs, opened, self._indent)
         if self._fence != opened:
             self._sole = not opened
+            self._nested = False
         elif self._line.strip(_LINE_BLANKS):
             self._sole = False
+            self._nested = self._nested or (bool(opened) and begins_run(self._line, opened))
         self._line = ""
         self._code = self._runs = 0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from callmark.dialects.fences import BYTE_ORDER_MARK
+from callmark.dialects.fences import BYTE_ORDER_MARK, TOKEN
 from callmark.dialects.limits import check_nonce
 from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, mention, open_thought
 from callmark.errors import UsageError
@@ -510,7 +510,7 @@ class Parser(SectionReading):
                         break
                     entry, found = matched
             kind = entry.kind
-            if context == "fence" and not misplaced and kind != "quoting" and contexts.end_fence():
+            if context == "fence" and not misplaced and TOKEN.match(found[0]) and contexts.end_fence():
                 context = None
             if contexts.code_tags and context is None and kind != "quoting" and base + hit < contexts.code_tags_end:
                 context = "code"

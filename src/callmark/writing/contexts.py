@@ -14,6 +14,8 @@ from callmark.dialects.fences import (
     FENCE,
     QUOTE,
     QUOTING_TAG,
+    TOKEN,
+    begins_run,
     closes_before,
     code_behind,
     fence_behind,
@@ -67,10 +69,11 @@ def closed(text: str, row: Dialect) -> str:
         for run in _RUN.findall(lines, looked, start):
             code = code_behind(code, len(run))
         looked = start
-        if fence.ends_before(lines[at:start]):
+        ended = TOKEN.match(tag[0]) is not None and fence.ends_before(lines[at:start])
+        if ended:
             code = 0
         way, kind = known.way(tag)
-        if fence.run or code or _is_quoting(lines, at):
+        if fence.run or code or (not ended and _is_quoting(lines, at)):
             mentioned = mention(mentioned, way) if opened else 0
             if mentioned >= 0:  # there it is text, or would be if not for this backslash
                 pieces += [text[done:start], tag[0] if fence.run and not opened else _broken(tag)]
@@ -160,15 +163,16 @@ class _Fence:
     def __init__(self) -> None:
         self.run = ""
         self._column = 0
+        self._nested = False  # as in reading
 
     def begin(self, line: str) -> None:
         """Take the beginning of a line that is not empty."""
         if leaves_item(line, self._column):
-            self.run, self._column = "", 0
+            self.run, self._column, self._nested = "", 0, False
 
     def ends_before(self, line: str) -> bool:
-        """A tag stands behind the beginning of a line: return whether that has ended the fence."""
-        ends = closes_before(line, self.run, self._column)
+        """A tag that is a special token stands behind the beginning of a line: return whether that ended the fence."""
+        ends = bool(self.run) and not self._nested and closes_before(line, self.run, self._column)
         if ends:
             self.run, self._column = "", 0
         return ends
@@ -177,4 +181,6 @@ class _Fence:
         """Read whole lines."""
         for line in lines.split("\n"):
             self.begin(line)
-            self.run, self._column = fence_behind(line, len(_RUN.findall(line)), self.run, self._column)
+            opened = self.run
+            self.run, self._column = fence_behind(line, len(_RUN.findall(line)), opened, self._column)
+            self._nested = bool(opened) and self.run == opened and (self._nested or begins_run(line, opened))

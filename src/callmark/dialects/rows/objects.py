@@ -306,7 +306,7 @@ REACT = Dialect(
             head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
             loose_heads=(
                 *(
-                    rf"{stars}{word}{colon}[ \t]{{0,16}}+[`\"']?{{name}}(?:\(\))?[`\"']?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
+                    rf"{stars}{word}{colon}[ \t]{{0,16}}+`?{{name}}(?:\(\))?`?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
                     rf"[ \t]{{0,16}}+{stars}(?i:action input){colon}{{ws}}(?=\{{)"
                     for stars, word, colon in (
                         ("", "Action", _COLON),
