@@ -87,7 +87,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("parts", nargs=-1, type=click.Choice(list(PARTS)))
-@click.option("--quick", "is_quick", is_flag=True, help="Smaller texts, fewer rounds: a minute.")
+@click.option("--quick", "is_quick", is_flag=True, help="Smaller texts, fewer rounds: about a minute.")
 @click.option("--seed", default=0, show_default=True, help="Another seed, other texts.")
 @click.option("--characters", type=click.IntRange(min=1), help="Length of whole texts, streamed prose, big arguments.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Turns of each reader in a contest.")
