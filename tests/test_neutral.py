@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
 from callmark.dialects.notation import anonymous
+from callmark.reading.row_checks import _SET_APART
 from callmark.reading.scanner import plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral
-from callmark.writing.neutral import SPECIAL_TOKENS, neutralized_inside
+from callmark.writing.neutral import _APART, _APART_IN_PROSE, SPECIAL_TOKENS, neutralized_inside
 from strategies import HOSTILE, MARKERS, cut_texts, hostile_texts, mutated
 from test_cases import CASES
 from writing import json_values
@@ -295,6 +296,12 @@ def test_a_text_that_nothing_short_sets_off_gets_more_blanks_than_an_opener_has(
     check_neutral("x", between=["@", "@{}"], dialects=[own])
     endless = row("own", Form(head=r"@(?P<name>(?s:[^@\ud800-\udfff])+)@(?=\{)", body="json", begins="@"))
     assert neutralize("x", dialects=endless).endswith("x")
+
+
+def test_rows_are_checked_with_the_line_breaks_that_texts_get():
+    """Where writing changes what it puts before a text, `check_dialect` must refuse rows for that."""
+    put = {way for way in (*_APART, *_APART_IN_PROSE) if way.startswith("\n")}
+    assert put == {*_SET_APART}
 
 
 @pytest.mark.parametrize("text", ["a: 1\n@end", "[1]", "x", "\n", "@tool f\na: 1\n@end"])
