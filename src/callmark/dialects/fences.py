@@ -32,7 +32,7 @@ FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
 QUOTE = re.compile(rf"{_ITEMS}>")
 
 TOKEN: Final = re.compile(r"<[|｜]|\[[A-Z_]{4,32}+\]")
-"""How special tokens begin: what stands for them in a text is hardly ever spoken of, other markers are."""
+"""How special tokens begin. Other markers are quoted in fences, between three backticks too, and so end none."""
 
 QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
 """What opens and closes code in HTML, where markers are examples."""
