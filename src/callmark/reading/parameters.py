@@ -63,8 +63,8 @@ class ParametersReader:
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_halves", "_held",
         "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_sink",
-        "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_whole", "_wrapper", "code", "end", "error",
-        "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_twin", "_whole", "_wrapper", "code", "end",
+        "error", "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +107,7 @@ class ParametersReader:
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
+        self._twin = False  # it holds an opener to which our own closer may belong
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
@@ -268,7 +269,7 @@ class ParametersReader:
             if types is not None and types.is_text:
                 self._begin_string()
         self._begun = True
-        self._kept = self._foreign = False
+        self._kept = self._foreign = self._twin = False
         self._trimmed = False
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
@@ -311,15 +312,10 @@ class ParametersReader:
         """Read what stops the value's text: its end, or data after all. Returns the index where to go on."""
         end = found.start()
         kind = found.lastgroup
-        data = self._whole and self._json is not None and not self._json.whole
-        if kind == "foreign" or (kind == "respelled" and self._foreign):
-            self._foreign = True
+        if self._is_data(found, buffer, base):
             return self._take(found[0], end)
         if kind == "broken" and not self._kept:
             return self._take(found[0][0], end)
-        if kind == "kept" or (kind == "unclosed" and data):
-            self._kept = True
-            return self._take(found[0], end)
         if kind in ("unclosed", "wrong") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
@@ -352,6 +348,47 @@ class ParametersReader:
             self._state = _BETWEEN
             self.sound = base + found.end()
         return found.end()
+
+    def _is_data(self, found: re.Match[str], buffer: str, base: int) -> bool:
+        """Whether what looks like the end of the value belongs to its text. What may depend on that later is kept."""
+        kind = found.lastgroup
+        if kind == "foreign" or (kind == "respelled" and self._foreign):
+            self._foreign = True
+            self._twin = self._twin or found["twin"] is not None
+            return True
+        if kind == "kept" or (
+            kind == "unclosed" and self._whole and self._json is not None and not self._json.whole
+        ):
+            self._kept = True
+            return True
+        if kind not in ("end", "more", "unclosed") or not (self._twin or kind == "unclosed"):
+            return False
+        place = self._leads_inside(kind, buffer, found.start() if kind == "unclosed" else found.end())
+        if place < 0:
+            return False
+        if kind != "more":
+            self.repairs.append(Repair("inner-markup", Span(base + found.start(), base + place)))
+        self._twin = True
+        return True
+
+    def _leads_inside(self, kind: str, buffer: str, at: int) -> int:
+        """Return the index behind a parameter that is opened at index `at`, if it is the text's own; else -1.
+
+        That is one of a name that the tool does not have, or, in another spelling, of one that it is not known to have.
+        """
+        if self._whole or self._open:
+            return -1
+        loose = kind == "more"
+        for pattern in self._patterns.loose_between if loose else [self._between]:
+            opener = pattern.match(buffer, at)
+            if opener is not None and opener.lastgroup != "tail":
+                key, parameters = key_of(opener, self._patterns.form), self._parameters
+                if parameters is None:
+                    own = not loose
+                else:
+                    own = key in parameters.names if loose else not parameters.lacks(key)
+                return -1 if own else opener.end()
+        return -1
 
     def _may_hold_elements(self) -> bool:
         """Whether nothing but white space stands in the value so far."""
