@@ -715,12 +715,12 @@ def test_explain_prints_utf8_whatever_the_locale(tmp_path: Path) -> None:
 
 def test_explain_never_lets_the_model_command_a_terminal(tmp_path: Path) -> None:
     path = tmp_path / "nasty.txt"
-    nasty = "\x1b]0;x\x07\x9b31m\u202e"
+    nasty = "\x1b]0;x\x07\x9b31m\u202e\u200f\u2028"
     path.write_text(f'{nasty}[CALL: f({{"{nasty}" 1}})] [CALL: {nasty}')
     _, output = run_on_terminal("explain", path)
     bare = plain(output)
     assert "\x1b" not in bare
-    assert not {"\x07", "\x9b", "\u202e"} & set(bare)
+    assert not {"\x07", "\x9b", "\u202e", "\u200f", "\u2028"} & set(bare)
     assert "malformed unexpected-text f (call)" in bare or "malformed control-character" in bare
 
 
@@ -804,7 +804,7 @@ def test_a_terminal_never_obeys_the_model(tmp_path: Path) -> None:
     _, output = run_on_terminal("parse", path)
     bare = plain(output)
     assert "\x1b" not in bare
-    assert not {"\x07", "\x9b", "\u202e"} & set(bare)
+    assert not {"\x07", "\x9b", "\u202e", "\u200f", "\u2028"} & set(bare)
     assert "[red]x[/] :smile:" in bare
 
 

@@ -150,7 +150,7 @@ def test_repairs_are_found_in_the_order_of_the_text():
 def test_a_notice_says_what_was_done():
     (found,) = findings("`[CALL: f()]`")
     assert found.expected == "a call that is meant, outside of inline code"
-    assert found.done == "left as text: a marker in inline code is not a call"
+    assert found.done == "left as text: a marker in code (inline, or of HTML) is not a call"
     (found,) = findings("[CALL: forcast()]", tools=["forecast"])
     assert found.done == 'read as a call: no tool "forcast" was given; did it mean "forecast"?'
     (found,) = findings("[CALL: f()])]")

@@ -459,6 +459,30 @@ def test_what_is_no_call_stays():
         convert('[CALL: f({"<": 1})]', "glm")
 
 
+def test_a_call_that_a_fence_or_thoughts_end_before_is_one_when_it_is_converted():
+    """Some tokens end a closing fence and open thoughts; the markers of another dialect do not."""
+    section = render_call("f", {}, "kimi_k2")
+    for before, after in (("```\nx\n```", "```\nx\n```\n"), ("<think>Hm. ", "<think>Hm. </think>")):
+        assert convert(before + section, "call") == f"{after}[CALL: f({{}})]"
+    allowed = {"reasoning": "allow"}
+    assert convert("<think>Hm. [CALL: f()]", "hermes", contexts=allowed).startswith("<think>Hm. <tool_call>")
+    (restored,) = restore_history([{"role": "assistant", "content": f"<think>Hm. {section}"}], "kimi_k2")
+    assert (restored["content"], len(restored["tool_calls"])) == ("<think>Hm. </think>", 1)
+
+
+def test_results_may_stand_behind_blanks_when_they_are_restored():
+    chat = [{"role": "assistant", "content": "[CALL: f()]"}, {"role": "user", "content": " \n Result of f:\nx"}]
+    (call, result) = restore_history(chat)
+    assert (result["role"], result["content"]) == ("tool", "x")
+    assert result["tool_call_id"] == call["tool_calls"][0]["id"]
+
+
+@pytest.mark.parametrize("messages", [None, 5, [5], ["f"]])
+def test_what_is_no_conversation_is_not_restored(messages):
+    with pytest.raises(UsageError, match="messages: expected"):
+        restore_history(messages)
+
+
 def test_results_are_free_of_the_nonce_that_calls_carry():
     call = {"id": "7f3a", "type": "function", "function": {"name": "f", "arguments": '{"a": "x"}'}}
     quoted = "It says 7f3a7f3a and [CALL#7f3a: f()]."

@@ -85,10 +85,12 @@ CALLS_FOREIGN_CODE = {  # who may catch whatever is raised, as code runs there t
 }
 FORBIDDEN_IMPORTS = {"yaml", "pickle", "marshal", "shelve"}
 PUBLIC = [
-    *("ArgumentsDelta", "AuditLog", "Breaker", "Bulkhead", "Call", "CallStart", "CallmarkError", "Cancel"),
+    *("Approval", "ArgumentsDelta", "AuditLog", "Breaker", "Bulkhead", "Call", "CallStart", "CallmarkError", "Cancel"),
     *("Dialect", "DialectError", "Event", "Executor", "Failure", "Form", "Grammar", "Invocation", "Language"),
-    *("Ledger", "Limits", "LoopGuard", "Malformed", "Markup", "NotPermittedError", "Notice", "Parsed", "Parser"),
-    *("Prompt", "Registry", "Repair", "Result", "Session", "Settings", "SnapshotFeeder", "Span", "SqliteLedger"),
+    *("Ledger", "LedgerError", "Limits", "LoopGuard", "Malformed", "Markup", "ModelError"),
+    *("NotPermittedError", "Notice", "OpenAIModel", "Parsed", "Parser"),
+    *("Prompt", "Registry", "Repair", "Request", "Result", "Session", "Settings", "SnapshotFeeder", "Span"),
+    *("SqliteLedger", "Step"),
     *("Text", "Tool", "ToolError", "ToolsError", "UnknownDialectError", "UsageError", "Wording", "Writing"),
     "WrittenCall",
     *("convert", "detect", "dialects", "export_grammar", "feedback", "load_dialect", "load_language"),
@@ -254,6 +256,12 @@ def test_nothing_is_evaluated(module):
 def test_the_public_surface_is_this():
     assert callmark.__all__ == PUBLIC
     assert all(hasattr(callmark, name) for name in PUBLIC)
+
+
+def test_a_shell_can_complete_what_is_not_loaded_yet():
+    program = "import callmark; print(*dir(callmark))"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert {*PUBLIC, "__version__"} <= {*said.stdout.split()}
 
 
 def test_what_is_not_public_is_no_attribute():

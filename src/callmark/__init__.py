@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from callmark.running.breaker import Breaker
     from callmark.running.bulkhead import Bulkhead
     from callmark.running.executor import Executor
-    from callmark.running.ledger import Ledger, SqliteLedger
+    from callmark.running.jobs import Approval
+    from callmark.running.ledger import Ledger, LedgerError, SqliteLedger
     from callmark.running.loop_guard import LoopGuard
+    from callmark.running.models import ModelError, OpenAIModel, Request
     from callmark.running.observing import AuditLog
-    from callmark.running.session import Session
+    from callmark.running.session import Session, Step
     from callmark.running.settings import Settings
     from callmark.running.signals import Cancel
     from callmark.running.wording import Wording
@@ -73,11 +75,17 @@ _LATER = {
     "Breaker": "callmark.running.breaker",
     "Bulkhead": "callmark.running.bulkhead",
     "Executor": "callmark.running.executor",
+    "Approval": "callmark.running.jobs",
     "Ledger": "callmark.running.ledger",
+    "LedgerError": "callmark.running.ledger",
     "SqliteLedger": "callmark.running.ledger",
     "LoopGuard": "callmark.running.loop_guard",
+    "ModelError": "callmark.running.models",
+    "OpenAIModel": "callmark.running.models",
+    "Request": "callmark.running.models",
     "AuditLog": "callmark.running.observing",
     "Session": "callmark.running.session",
+    "Step": "callmark.running.session",
     "Settings": "callmark.running.settings",
     "Cancel": "callmark.running.signals",
     "Wording": "callmark.running.wording",
@@ -103,6 +111,7 @@ _LATER = {
 }
 
 __all__ = [
+    "Approval",
     "ArgumentsDelta",
     "AuditLog",
     "Breaker",
@@ -121,23 +130,28 @@ __all__ = [
     "Invocation",
     "Language",
     "Ledger",
+    "LedgerError",
     "Limits",
     "LoopGuard",
     "Malformed",
     "Markup",
+    "ModelError",
     "NotPermittedError",
     "Notice",
+    "OpenAIModel",
     "Parsed",
     "Parser",
     "Prompt",
     "Registry",
     "Repair",
+    "Request",
     "Result",
     "Session",
     "Settings",
     "SnapshotFeeder",
     "Span",
     "SqliteLedger",
+    "Step",
     "Text",
     "Tool",
     "ToolError",
@@ -173,3 +187,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'callmark' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_LATER[name]), name)
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from callmark.dialects import Dialect, selected
+from callmark.dialects.fences import FENCE
 from callmark.dialects.rendering import WrittenCall
 from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects
 from callmark.reading.whole import parse
 from callmark.writing.calls import render_calls
-from callmark.writing.messages import checked_message
+from callmark.writing.messages import checked_messages
 from callmark.writing.results import header_pattern
 
 Message: TypeAlias = dict[str, Any]
@@ -50,13 +51,15 @@ def convert(
     def write_calls() -> None:
         nonlocal held
         if calls:
-            begun = not "".join(pieces[-1:]) or pieces[-1].endswith("\n")
-            pieces.append(("\n" if at_line_start and not begun else "") + render_calls(calls, target, tools=tools))
+            line = "".join(pieces).rpartition("\n")[2]
+            apart = at_line_start or FENCE.fullmatch(line)  # a fence ends on its line, or before some tokens
+            pieces.append(("\n" if line and apart else "") + render_calls(calls, target, tools=tools))
             calls.clear()
         pieces.append(held)
         held = ""
 
-    for piece in _pieces(parse(text, dialects=dialects, tools=tools, contexts=contexts).events):
+    in_thoughts = (contexts or {}).get("reasoning") == "allow"
+    for piece in _pieces(parse(text, dialects=dialects, tools=tools, contexts=contexts).events, in_thoughts):
         if isinstance(piece, Call):
             held = ""
             calls.append(WrittenCall(piece.name, piece.arguments, piece.id))
@@ -69,10 +72,11 @@ def convert(
     return "".join(pieces)
 
 
-def _pieces(events: Iterable[Event]) -> Iterator[Call | str]:
+def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[Call | str]:
     """Yield the calls, and all else as text, but for what opens and closes sections: that goes with its dialect.
 
-    Thoughts are between tags that every dialect knows, whatever marked them.
+    Thoughts are between tags that every dialect knows, whatever marked them, and whatever ended them: a call is in them
+    only where `in_thoughts` says that calls there count.
     """
     opened = 0  # tags around thoughts that stay as they are
     wrapped = False
@@ -94,6 +98,9 @@ def _pieces(events: Iterable[Event]) -> Iterator[Call | str]:
         if wrapped:
             yield "</think>"
         wrapped = False
+        if opened and not in_thoughts and isinstance(event, Call):
+            yield "</think>" * opened
+            opened = 0
         yield piece
     if wrapped:
         yield "</think>"
@@ -126,8 +133,9 @@ def restore_history(
     result: list[Message] = []
     open_calls: list[Message] = []
     number = 0
-    for message in messages:
-        role, content = checked_message(message)["role"], message.get("content")
+    for message in checked_messages(messages):
+        role, content = message["role"], message.get("content")
+        said = content.lstrip("\n ") if isinstance(content, str) else ""
         if role == "assistant" and isinstance(content, str):
             parsed = parse(content, dialects=dialect, nonce=nonce, tools=tools)
             open_calls = []
@@ -137,12 +145,12 @@ def restore_history(
                 number += 1
             kept = dict(message)
             if open_calls:
-                said = [piece for piece in _pieces(parsed.events) if isinstance(piece, str)]
-                kept["content"] = "".join(said).strip() or None
+                texts = [piece for piece in _pieces(parsed.events) if isinstance(piece, str)]
+                kept["content"] = "".join(texts).strip() or None
                 kept["tool_calls"] = open_calls
             result.append(kept)
-        elif role == "user" and isinstance(content, str) and headers.match(content.lstrip("\n ")):
-            result += _results(content, headers, list(open_calls))
+        elif role == "user" and headers.match(said):
+            result += _results(said, headers, list(open_calls))
         else:
             result.append(dict(message))
     return result

@@ -26,7 +26,7 @@ from rich.text import Text as Line
 
 from callmark.dialects import Dialect
 from callmark.events import Call, Event, JsonValue, Malformed, Notice, Span, Text
-from callmark.reading.diagnosis import place_said
+from callmark.reading.diagnosis import REORDERING, place_said
 
 if TYPE_CHECKING:
     from callmark.reading.codes import Code
@@ -36,7 +36,7 @@ _PICTURES = (
     {code: chr(0x2400 + code) for code in range(0x20)}
     | {0x7F: "\u2421"}
     | {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
-    | {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+    | {code: f"\\u{code:04x}" for code in REORDERING}
 )
 _IN_LINE = _PICTURES | {0x09: " "}
 _IN_TEXT = {code: picture for code, picture in _PICTURES.items() if code not in (0x09, 0x0A, 0x0D)} | {0x0D: ""}

@@ -16,7 +16,7 @@ class UsageError(CallmarkError):
 
 
 class UnknownDialectError(UsageError):
-    """A dialect was named that is not registered; the message lists those that are."""
+    """An option names no dialect, or one that is not registered: then the message lists those that are."""
 
 
 class DialectError(CallmarkError):
@@ -24,7 +24,7 @@ class DialectError(CallmarkError):
 
 
 class ToolsError(UsageError):
-    """The `tools` option holds something that is no tool; the message names the position and what was expected."""
+    """The `tools` option holds something that is no tool; the message says which, and what was expected."""
 
 
 class NotPermittedError(UsageError):

@@ -42,7 +42,7 @@ MALFORMED_CODES: dict[str, str] = {
 
 NOTICE_CODES: dict[str, str] = {
     "marker-in-fence": "a marker stands in a code fence and was left as text",
-    "marker-in-code": "a marker stands in inline code and was left as text",
+    "marker-in-code": "a marker stands in code (inline, or of HTML) and was left as text",
     "marker-in-quote": "a marker stands in a block quote and was left as text",
     "marker-in-reasoning": "a marker stands in reasoning and was left as text",
     "unknown-nonce": "a marker does not carry the nonce that was asked for and was left as text",

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from callmark.dialects.model import Form
+from callmark.dialects.notation import ANY_NAME
 
 SOURCE: Final = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 """Where most rows were read; what stands behind it are names of their parsers."""
-
-ANY_NAME: Final = r"[^\W\d][\w.:/\-]{0,127}+"
-"""What `{name}` stands for, without its group: a name in a look-ahead, or that of another call."""
 
 MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"
 """A name as Markdown escapes it."""

@@ -23,9 +23,12 @@ OBJECT: Final = "{object}"
 BRACE: Final = r"(?=\{)"
 """What stands behind the heads of many forms."""
 
+ANY_NAME: Final = r"[^\W\d][\w.:/\-]{0,127}+"
+"""What {name} stands for, without its group: a name in a look-ahead, or that of another call."""
+
 ABBREVIATIONS: Final = {
     "{ws}": r"[ \t\r\n]{0,64}+",
-    "{name}": r"(?P<name>[^\W\d][\w.:/\-]{0,127}+)",
+    "{name}": f"(?P<name>{ANY_NAME})",
     OBJECT: BRACE,
     "{key}": r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+[^<> \t\r\n]{1,32}+){0,8}+)",
 }

@@ -19,7 +19,8 @@ _CATEGORIES: Final = {
     sre.CATEGORY_WORD: r"\w",
     sre.CATEGORY_NOT_WORD: r"\W",
 }
-_REPEATS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+REPEATS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+"""What the three kinds of repeats are called in a tree."""
 
 
 def one_character(op: Any, value: Any) -> str | None:
@@ -89,7 +90,7 @@ def _least_held(items: Any, number: int) -> int:
     for op, value in items:
         if op is sre.SUBPATTERN and value[0] == number:
             return int(value[3].getwidth()[0])
-        optional = op in _REPEATS and not value[0]
+        optional = op in REPEATS and not value[0]
         if optional or op in (sre.BRANCH, sre.ASSERT_NOT, sre.GROUPREF_EXISTS):  # no two branches have one group
             continue
         held = max((_least_held(pieces, number) for pieces in inner(op, value)), default=-1)

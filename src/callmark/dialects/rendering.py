@@ -59,8 +59,12 @@ def written(
         if not writing.nonce:
             raise UsageError(f"nonce: expected a dialect that can carry one, found {row.name}")
         check_nonce(nonce)
+    if not isinstance(calls, Iterable):
+        raise UsageError(f"calls: expected WrittenCalls or Calls, found {type(calls).__name__}")
     texts = []
     for index, call in enumerate(calls):
+        if not all(hasattr(call, field) for field in WrittenCall._fields):
+            raise UsageError(f"calls: expected WrittenCalls or Calls, found {call!r:.80}")
         try:
             texts.append(_written(call, row, writing, index, nonce or "", declared))
         except Unwritable as error:

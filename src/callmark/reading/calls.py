@@ -200,6 +200,9 @@ class CallReading:
             parameters=self._parameters(),
             others=self._plan.others,
         )
+        return self._with_tools(reader)
+
+    def _with_tools(self, reader: ValueReader) -> ValueReader:
         if isinstance(reader, EnvelopeReader) and self._tools:
             reader.tools = self._tools
         return reader
@@ -222,7 +225,7 @@ class CallReading:
         self._json = Pieces()
         self._json.append(json)
         form = self._entry.form
-        self._reader = _GENERAL.get(form.body, ValueReader).behind(
+        general = _GENERAL.get(form.body, ValueReader).behind(
             form,
             reader.start,
             reader.frames,
@@ -235,8 +238,7 @@ class CallReading:
             name=self._name,
             opened=json[last + 1 :] if in_string else "",
         )
-        if isinstance(self._reader, EnvelopeReader) and self._tools:
-            self._reader.tools = self._tools
+        self._reader = self._with_tools(general)
         self._mode = IN_CALL
 
     def _hand_over_pairs(self, reader: PairsReader) -> None:

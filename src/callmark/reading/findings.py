@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from callmark.dialects import Dialect, dialects, select
+from callmark.dialects.notation import ANY_NAME
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
@@ -51,12 +52,12 @@ _AROUND: Final[tuple[_Clue, ...]] = (
 CLUES: Final[tuple[_Clue, ...]] = (
     *_AROUND,
     (
-        r"^[ \t]*[(<{【〔「《〈〖［]?(?:CALL|Call|call)[ \t]*[:：][ \t]*[^\W\d][\w.:/\-]{0,127}[ \t]*[(（]",
+        rf"^[ \t]*[(<{{【〔「《〈〖［]?(?:CALL|Call|call)[ \t]*[:：][ \t]*{ANY_NAME}[ \t]*[(（]",
         "call",
         "the square brackets around it: [CALL: name(...)]",
     ),
     (
-        r"[\[【［][ \t]?[^\W\d][\w \-]{0,32}[:：][ \t]?[^\W\d][\w.:/\-]{0,127}[ \t]?[(（]",
+        rf"[\[【［][ \t]?[^\W\d][\w \-]{{0,32}}[:：][ \t]?{ANY_NAME}[ \t]?[(（]",
         "call",
         "the word CALL before the name: [CALL: name(...)]",
     ),
@@ -67,7 +68,7 @@ CLUES: Final[tuple[_Clue, ...]] = (
         "the tags around it: <tool_call> and </tool_call>",
     ),
     (r"</(?:tool_call|function_calls?|function|invoke)>", "hermes", "an opening tag with a body that belongs to it"),
-    (r"^[ \t]*[^\W\d][\w.:/\-]{0,127}\(\s{0,64}\{", "call", "the marker around it: [CALL: name({...})]"),
+    (rf"^[ \t]*{ANY_NAME}\(\s{{0,64}}\{{", "call", "the marker around it: [CALL: name({...})]"),
     (
         r"(?i)[<\[][ \t]?(?:tool|function)[ _-]?(?:calls?|use)\b",
         "hermes",
@@ -79,7 +80,7 @@ CLUES: Final[tuple[_Clue, ...]] = (
         'the dialect fenced among those listened for, and an object in the fence: {"name": ..., "arguments": {...}}',
     ),
     (
-        r"(?i)^[ \t]*\**action:?\**:?[ \t]*[^\W\d][\w.:/\-]{0,127}[ \t]*(?:\(|$)",
+        rf"(?i)^[ \t]*\**action:?\**:?[ \t]*{ANY_NAME}[ \t]*(?:\(|$)",
         "react",
         'the dialect react among those listened for, and on the next line "Action Input:" and an object',
     ),

@@ -28,6 +28,7 @@ from callmark.dialects.model import ID_KEYS
 from callmark.dialects.prefixes import literals
 from callmark.errors import DialectError
 from callmark.events import JsonValue
+from callmark.toolshapes import DIGITS_LIMIT
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
@@ -40,7 +41,6 @@ Start: TypeAlias = Literal["marker", "call"]
 Place: TypeAlias = tuple[str | int, ...]
 """Where in arguments something stands: the keys, and numbers in lists, that lead there."""
 
-_DIGITS_LIMIT: Final = 4300  # what CPython converts to an int without being asked (sys.get_int_max_str_digits)
 
 _IMPORT: Final = re.compile(r"^%import \.(\w+) \(([^)]*)\)[ \t]*(?:\n|\Z)", re.MULTILINE)
 _OVERRIDE: Final = re.compile(r"^%override (\w+):", re.MULTILINE)
@@ -560,7 +560,7 @@ def _number(text: str) -> int | float | None:
     if match["real"]:
         value = float(text)
         return value if isfinite(value) else None
-    return int(text) if len(text.removeprefix("-")) <= _DIGITS_LIMIT else None
+    return int(text) if len(text.removeprefix("-")) <= DIGITS_LIMIT else None
 
 
 def _unescaped(escape: re.Match[str]) -> str:

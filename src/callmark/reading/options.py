@@ -61,7 +61,7 @@ Remark: TypeAlias = tuple[str, str] | tuple[()]
 """Code and message of a Notice, or () for none."""
 NOTICES: Final = {
     "fence": ("marker-in-fence", "a marker in a code fence is not a call"),
-    "code": ("marker-in-code", "a marker in inline code is not a call"),
+    "code": ("marker-in-code", "a marker in code (inline, or of HTML) is not a call"),
     "quote": ("marker-in-quote", "a marker in a block quote is not a call"),
     "reasoning": ("marker-in-reasoning", "a marker in reasoning is not a call"),
 }

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.notation import anonymous, expand
-from callmark.dialects.parsed import inner
+from callmark.dialects.parsed import REPEATS, inner
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
@@ -269,7 +269,7 @@ def _widths(items: Any) -> tuple[int, int]:
         inside = inner(op, value)
         if op in (sre.ASSERT, sre.ASSERT_NOT):
             times = 0
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+        elif op in REPEATS:
             times = int(value[1])
         else:
             times = int(bool(inside) or op in (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY))
@@ -310,7 +310,7 @@ def _variants(op: Any, value: Any) -> list[str]:
     if op in (sre.IN, sre.NOT_LITERAL, sre.ANY):
         accepted = [char for char in _ANY + _named(op, value) if _accepts(op, value, char)]
         return accepted[:3] + accepted[-1:]
-    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+    if op in REPEATS:
         least, most, sub = value
         texts = _samples(sub)
         counts = dict.fromkeys([least, min(least + 1, most), min(least + 3, most), min(most, least + 200)])

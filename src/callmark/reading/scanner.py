@@ -2,7 +2,7 @@
 
 A `Plan` is made once for a set of dialects. It holds the *entries*: every pattern with which a marker of some form may
 begin (openers of sections, heads of calls), and the reasoning tags. Entries are tried in the order of the dialects; the
-first that matches decides, which is how `<tool_call>` can belong to three dialects.
+first that matches decides, which is how `<tool_call>` can belong to several dialects.
 
 Speed: for each character with which an entry may begin there is one pattern that begins with that very literal, so that
 `re` skips to it, several times faster than to a character class or to a leading alternation.
@@ -17,8 +17,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
-from callmark.dialects import Dialect, Form, is_ours, select
-from callmark.dialects import dialects as registered_dialects
+from callmark.dialects import Dialect, Form, is_ours, select, unregistered
 from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
@@ -62,8 +61,7 @@ class Plan:
     def __init__(self, dialects: tuple[Dialect, ...], tolerance: Tolerance) -> None:
         """Make the plan for `dialects`; a tolerant one takes loose heads and variants too."""
         tolerant = tolerance != "strict"
-        registered = {form for row in registered_dialects() for form in row.forms}
-        self.others = tuple(row for row in dialects if not registered.issuperset(row.forms))
+        self.others = unregistered(dialects)
         strict: list[Entry] = []
         loose: list[Entry] = []
         salvaged: list[Entry] = []

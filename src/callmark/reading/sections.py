@@ -23,7 +23,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from callmark.events import Notice, Repair, Span
+from callmark.events import NOTICE_CODES, Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
 from callmark.reading.diagnosis import word_at
@@ -37,8 +37,7 @@ from callmark.reading.values import ValueReader
 
 RECOVERY: Final = 256
 """Characters behind an error in which the marker's tail is looked for: a line or two, so that prose stays text."""
-_EXTRA_SEPARATOR: Final = "a separator too many before the end of the list of calls was dropped"
-_STRAY_CLOSER: Final = "a closer too many, or in another spelling, directly behind a call was dropped"
+_STRAY: Final = "stray-closer"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _NOTHING: Final = re.compile("(?!)")
 _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
@@ -116,8 +115,8 @@ class SectionReading(CallReading):
                 if closes and not strict and not broke:  # no call follows that could carry a repair
                     place = self._base + between.end() - len(between[0].lstrip(" \t\r\n"))
                     separates = between.groupdict().get("separator") is not None
-                    told = ("extra-separator", _EXTRA_SEPARATOR) if separates else ("stray-closer", _STRAY_CLOSER)
-                    self._events.append(Notice(Span(place, place + 1), *told))
+                    code = "extra-separator" if separates else _STRAY
+                    self._events.append(Notice(Span(place, place + 1), code, NOTICE_CODES[code]))
                 self._markup(at, between.end())
                 if closes:
                     break
@@ -177,7 +176,7 @@ class SectionReading(CallReading):
         if begins:
             self._mode = IN_TEXT
             return True
-        self._events.append(Notice(Span(self._base + start, self._base + end), "stray-closer", _STRAY_CLOSER))
+        self._events.append(Notice(Span(self._base + start, self._base + end), _STRAY, NOTICE_CODES[_STRAY]))
         self._markup(at, end)
         return True
 

@@ -178,8 +178,7 @@ class ValueReader:
     @classmethod
     def behind(
         cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
-        depth_limit: int, parameters: Parameters | None = None, name: str | None = None,
-        opened: str = "", others: tuple[Dialect, ...] = (),
+        depth_limit: int, parameters: Parameters | None, name: str | None, opened: str, others: tuple[Dialect, ...],
     ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
 
@@ -265,8 +264,11 @@ class ValueReader:
                     continue
                 plain = WIDE.get(char)
                 if plain is not None and not in_key:
-                    closes = plain == _CLOSER.get(frame)
-                    if plain in ",=:" or closes if state == NEXT else frame != "R" or plain in ",)":
+                    if state == NEXT:
+                        counts = plain in ",=:" or plain == _CLOSER.get(frame)
+                    else:
+                        counts = frame != "R" or plain in ",)"
+                    if counts:
                         self._repair("full-width-punctuation", base + at, base + at + 1)
                         char = plain
             stop = self._read_token(char, state, frame, buffer, at, base)
@@ -287,10 +289,12 @@ class ValueReader:
         if ran is None:
             return at
         self.out[begin:begin] = self._pending
-        keyed = self._stack[-1] == "O"
-        self._state = (
-            NEXT if not ran.due else ((FIRST_KEY if keyed else FIRST_ITEM) if ran.first else (KEY if keyed else ITEM))
-        )
+        if not ran.due:
+            self._state = NEXT
+        elif self._stack[-1] == "O":
+            self._state = FIRST_KEY if ran.first else KEY
+        else:
+            self._state = FIRST_ITEM if ran.first else ITEM
         self._pending = [ran.pending] if ran.pending else []
         self._gap = False
         self._equals = self._equals or ran.equals

@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     result_role    the role in which results are told where they are text; never "system": results have no authority
     dialect        in which calls are taught and shown
     language       in which the model is told everything: "en", "zh-Hans", "zh-Hant", or what `load_language` gives
-    nonce          a code that every call must carry (see `new_nonce`); the dialect `call` only
+    nonce          a code that every call must carry (see `new_nonce`); only `call` and rows with a place for it
     where          the place of the prompt, as `merge_into_messages` has it
     prompt         further options of `protocol_prompt`: style, examples, reasoning, budget and so on
     reading        further options of `Parser`: dialects, contexts, tolerance and so on. By default all dialects are

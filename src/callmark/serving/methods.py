@@ -32,7 +32,7 @@ Tools: TypeAlias = Annotated[
     ),
 ]
 Name: TypeAlias = Annotated[str, Meta(description="The name of a dialect.")]
-Nonce: TypeAlias = Annotated[str | None, Meta(description="What every call must carry; the dialect `call` only.")]
+Nonce: TypeAlias = Annotated[str | None, Meta(description="What every call must carry; only in `call`.")]
 ModelText: TypeAlias = Annotated[str, Meta(description="What the model wrote.")]
 LanguageName: TypeAlias = Annotated[BuiltIn, Meta(description="In which the model is told.")]
 ToolChoice: TypeAlias = Annotated[str, Meta(description="auto, none, required, or the name of a tool.")]

@@ -46,7 +46,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     place, depth   where the prompt goes: `where` and `depth` of `merge_into_messages`
     system_role    off: system messages become the user's, for templates that know no system
     merge_roles    whether neighbouring messages of one role become one, for templates that want roles to alternate
-    nonce          whether calls must carry a code that is made when the proxy starts; the dialect `call` only
+    nonce          whether calls must carry a code that is made when the proxy starts; in `call` only
     before_calls   what becomes of text before a call: "stream": content at once; "hold": content, when it is certain
                    whether a call follows; "drop": nothing; "reasoning": it goes into `reasoning_content`
     arguments      "whole": a call goes out when it is complete; "stream": as the model writes it, for clients that show

@@ -17,6 +17,7 @@ import msgspec
 
 from callmark.dialects import Dialect
 from callmark.dialects.notation import anonymous, expand
+from callmark.dialects.parsed import REPEATS
 
 Range: TypeAlias = tuple[str, str]
 
@@ -233,7 +234,7 @@ def _append_steps(items: list[Any], steps: list[Step]) -> bool:
             steps.append((Chars(((chr(value), chr(value)),)), False))
         elif op is sre.IN:
             steps.append((_set(value), False))
-        elif op in (sre.MAX_REPEAT, sre.POSSESSIVE_REPEAT, sre.MIN_REPEAT):
+        elif op in REPEATS:
             least, _, sub = value
             if len(sub) != 1 or sub[0][0] not in (sre.IN, sre.LITERAL):
                 if steps or least:

@@ -13,7 +13,7 @@ from re import _constants as sre  # as in `infixes`
 from re import _parser
 from typing import Any, Final
 
-from callmark.dialects.parsed import one_character
+from callmark.dialects.parsed import REPEATS, one_character
 from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 
 _DEPTHS: Final = (6, 24)  # a schema may hold itself: the first way out is taken
@@ -271,7 +271,7 @@ def _first_choices(items: Any, more: int) -> tuple[str, int]:
             likely = (char for char in (*_LIKELY, *map(chr, firsts)) if re.fullmatch(source, char))
             text += chr(value) if op is sre.LITERAL else next(likely, "")
             continue
-        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+        if op in REPEATS:
             least, most = (min(bound, _LENGTH_LIMIT + 1) for bound in value[:2])
             inner, ways = _first_choices(value[2], more)
             piece = inner * max(least, min(more, most))

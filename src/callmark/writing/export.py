@@ -97,7 +97,7 @@ def export_grammar(
                  or thoughts: a call in them is one only for a reader that allows these contexts
     tool_choice  "auto"; "none": text only; "required": at least one call; or the name of the one tool to call, once
     parallel     whether several calls may stand in one message, at most 16
-    nonce        the code that every call carries (dialect `call`)
+    nonce        the code that every call carries; only `call` and rows with a place for it
     string_limit, items_limit, depth_limit
                  where a schema sets no bound: most characters of a string (1 to 65,536), items of a list (1 to 4,096),
                  and brackets around each other in a value of any type (0 to 4: each level makes the grammar three times

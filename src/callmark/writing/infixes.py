@@ -14,11 +14,10 @@ from re import _constants as sre  # the parsed tree of a pattern has no public A
 from re import _parser
 from typing import Any
 
-from callmark.dialects.parsed import one_character
+from callmark.dialects.parsed import REPEATS, one_character
 from callmark.dialects.prefixes import may_begin_with, merged_ways
 from callmark.errors import DialectError
 
-_REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 _TOLD_BY = 3  # characters by which ways are told apart: few have them in common
 
 
@@ -74,7 +73,7 @@ def _softened(items: Any) -> list[Any]:
     for op, value in reversed(items):
         if one_character(op, value) is not None:
             soft.insert(0, (op, value))
-        elif op in _REPEATS:
+        elif op in REPEATS:
             least, most, sub = value
             kind = sre.POSSESSIVE_REPEAT if _gives_nothing_back(sub, soft) else sre.MAX_REPEAT
             soft.insert(0, (kind, (least, most, _softened(sub))))
@@ -115,7 +114,7 @@ def _ways(items: list[Any], *, last: bool) -> Iterator[list[Any]]:
 def _inside(item: Any, *, last: bool) -> Iterator[list[Any]]:
     """Yield what is left of `item` once a text has ended in it; nothing where it may have ended behind it."""
     op, value = item
-    if op in _REPEATS:
+    if op in REPEATS:
         _, most, sub = value
         more = (op, (1 if last else 0, most, sub))
         yield from ([*way, more] for way in _ways(sub, last=False))

@@ -81,11 +81,10 @@ def checked_messages(messages: Any) -> list[Mapping[str, Any]]:
     """Return the messages of a conversation. Raises UsageError where they are none."""
     if not isinstance(messages, Iterable):
         raise UsageError(f"messages: expected a list of them, found {type(messages).__name__}")
-    return [checked_message(message) for message in messages]
+    return [_checked(message) for message in messages]
 
 
-def checked_message(message: Any) -> Mapping[str, Any]:
-    """Return a message of a conversation. Raises UsageError where it is none."""
+def _checked(message: Any) -> Mapping[str, Any]:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise UsageError(f"messages: expected dicts with a role, found {message!r:.80}")
     # The result of a tool may be any JSON.

@@ -98,7 +98,7 @@ def protocol_prompt(
     tool_choice  "auto", "none", "required", or the name of the tool that must be called
     parallel     whether several calls may stand in one message
     language     "en", "zh-Hans", "zh-Hant", or what `load_language` gives
-    nonce        a code that every call must carry (see `new_nonce`); the dialect `call` only
+    nonce        a code that every call must carry (see `new_nonce`); only `call` and rows with a place for it
     reasoning    whether the model is to say first what it needs the call for
     examples     "turns": as messages, which work best; "inline": in the text, where a host allows no such messages;
                  "none"

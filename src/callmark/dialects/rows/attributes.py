@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.idioms import (
-    ANY_NAME,
     ANY_QUOTED_KEY,
     COMMAND_TAGS,
     EMPTY,
@@ -20,7 +19,7 @@ from callmark.dialects.idioms import (
     unclosed,
 )
 from callmark.dialects.model import Dialect, Form, Writing
-from callmark.dialects.notation import respelled
+from callmark.dialects.notation import ANY_NAME, respelled
 
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import ANY_NAME, SOURCE, attributed
+from callmark.dialects.idioms import SOURCE, attributed
 from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import ANY_NAME
 
 _ROLE = r"<\|start\|>[ ]?+assistant{ws}"  # LLM-jp writes a blank behind each token
 _VIA = r"<\|channel\|>[ ]?+"

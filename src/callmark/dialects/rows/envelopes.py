@@ -6,7 +6,6 @@ from typing import Any
 
 from callmark.dialects.fences import INDENT
 from callmark.dialects.idioms import (
-    ANY_NAME,
     BARE,
     BARE_CALLS,
     COMMAND_TAGS,
@@ -18,6 +17,7 @@ from callmark.dialects.idioms import (
     without_brackets,
 )
 from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import ANY_NAME
 
 _TOOL = rf"\"(?P<tool>{ANY_NAME})\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"

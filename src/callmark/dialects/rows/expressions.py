@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import ANY_NAME, BARE, BARE_CALLS, MARKED_NAME, SOURCE, calls_of, list_of, twice
+from callmark.dialects.idioms import BARE, BARE_CALLS, MARKED_NAME, SOURCE, calls_of, list_of, twice
 from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import ANY_NAME
 
 _BEFORE_CALL = rf"(?={ANY_NAME}{{ws}}\()"  # as Python has it
 

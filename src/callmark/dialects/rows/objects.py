@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.fences import INDENT
-from callmark.dialects.idioms import ANY_NAME, MARKED_NAME, SOURCE, list_of, twice, without_brackets
+from callmark.dialects.idioms import MARKED_NAME, SOURCE, list_of, twice, without_brackets
 from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import ANY_NAME
 from callmark.dialects.thoughts import THOUGHT_TAGS
 
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import ANY_NAME, EMPTY, KEY, SOURCE, TYPE, list_of, twice, unclosed
+from callmark.dialects.idioms import EMPTY, KEY, SOURCE, TYPE, list_of, twice, unclosed
 from callmark.dialects.model import Dialect, Form, Writing
+from callmark.dialects.notation import ANY_NAME
 
 
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
