@@ -114,6 +114,20 @@ def test_where_a_key_stands_again_is_asked_between_the_same_brackets(text, seen)
     assert text[found.column - 1 :].startswith(seen)
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("<function=f><parameter=city>city: Oslo</parameter><parameter=city>2</parameter></function>", "city>2"),
+        ('<invoke name="f"><parameter name="name">x</parameter><parameter name="name">y</parameter>', 'name">y'),
+        ("[CALL: f(a='x, a=1', a=2)]", "a=2"),
+        ("[CALL: f({'a': \"it's\", 'b': 'a', 'a': 2})]", "a': 2"),
+    ],
+)
+def test_where_a_key_stands_again_is_no_place_in_a_value_or_a_tag(text, seen):
+    found = next(found for found in findings(text + "</invoke>") if found.code == "duplicate-key")
+    assert text[found.column - 1 :].startswith(seen)
+
+
 def test_a_key_that_stands_twice_is_found_where_it_stands_again():
     (found,) = findings("x [CALL: f(a=1, a=2)]")
     assert (found.code, found.column) == ("duplicate-key", 17)
@@ -211,7 +225,10 @@ BARE = '{"name": "f", "arguments": {}}'
         ("```tool_code\nf(a=1)\n```", "pythonic", (2, 1), "f(a=1)", "the dialect pythonic among those listened for"),
         ("Action: f\nAction Input: sea", "react", (1, 1), "Action: f", CLUES[9][2]),
         ("**Action:** f(a=1)", "react", (1, 1), "**Action:** f(a=1)", CLUES[9][2]),
-        ('<invoke name="f">x</invoke>', "invoke", (1, 17), ">x</invoke>", '">" and a tag behind it'),
+        (
+            '<invoke name="f">x</invoke>', "invoke", (1, 17), ">x</invoke>",
+            '">" and a tag behind it or ">" and an object behind it',
+        ),
     ],
 )
 def test_a_near_miss_is_told_with_what_it_lacks(text, dialect, place, seen, expected):

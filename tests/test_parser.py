@@ -1532,7 +1532,7 @@ def test_only_rows_of_ones_own_are_checked_when_they_are_used(chosen, monkeypatc
     assert checked == []
     row = dialects[-1]
     scanner.Plan((replace(row, title="another"),), "lenient")
-    scanner.Plan((replace(row, forms=(replace(row.forms[0], trim=not row.forms[0].trim),)),), "lenient")
+    scanner.Plan((replace(row, forms=(replace(row.forms[0], salvage=not row.forms[0].salvage),)),), "lenient")
     assert checked == [row.name] * 2
 
 

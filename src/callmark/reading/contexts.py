@@ -116,7 +116,7 @@ class Contexts:
                 return
         if anew:
             self._line = _ANEW
-        elif not self._line or "~" in self._line:  # tildes on both sides of a marker are no fence
+        elif len(self._line) < LINE_LIMIT:  # what begins a line has begun: behind it no fence or quote does
             self._line += "."
 
     def here(self) -> Context | None:

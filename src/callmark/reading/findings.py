@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from callmark.dialects import Dialect, dialects, select
-from callmark.dialects.notation import ANY_NAME
+from callmark.dialects.notation import ANY_NAME, expand
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
@@ -147,13 +147,13 @@ def findings(text: str, **options: Any) -> tuple[Finding, ...]:
     options = wanted_again(options)
     parsed = parse(text, **options)
     lines = _Lines(text)
-    found = [*_problems(text, parsed, lines), *_repairs(text, parsed, lines)]
+    found = [*_problems(text, parsed, lines, select(options.get("dialects"))), *_repairs(text, parsed, lines)]
     if not parsed.calls and not parsed.problems:
         found += _near_misses(text, lines, options)
     return tuple(sorted(found, key=lambda finding: finding.span.start))
 
 
-def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
+def _problems(text: str, parsed: Parsed, lines: _Lines, listening: Sequence[Dialect]) -> Iterator[Finding]:
     for problem in parsed.problems:
         dialect = name = ""
         at, expected = problem.span.start, CODES[problem.code].wanted
@@ -170,7 +170,7 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
             if twice is not None:
                 key = json.loads(twice[1])
                 seen = f"the key {key} a second time"
-                at += _second(problem.raw, key)
+                at += _second(problem.raw, key, [row for row in listening if row.name == dialect])
             after, _ = lines.place(problem.span.end)
             done = f"not read as a call; reading went on in line {after}, behind {len(problem.raw)} characters"
             if problem.code == "unclosed-marker":
@@ -193,20 +193,28 @@ def _problems(text: str, parsed: Parsed, lines: _Lines) -> Iterator[Finding]:
         )
 
 
-def _second(raw: str, key: str) -> int:
-    """Return the index of a marker at which a key stands for the second time between the same brackets, 0 for none."""
+def _second(raw: str, key: str, rows: Sequence[Dialect]) -> int:
+    """Return the index of a marker of `rows` at which a key stands for the second time, 0 where that is not told: that
+    of a value between tags, or one between the same brackets.
+    """
+    for form in (form for row in rows for form in row.forms if "key" in form.parameter):
+        again = [found for found in re.finditer(expand(form.parameter), raw) if found["key"] == key][1:]
+        if again:
+            return again[0].start("key")
     within, seen, opened = [0], set(), 0
     string = r'"(?:[^"\\]++|\\(?s:.))*+(?:"|\\?\Z)'  # to its end: what it quotes is not looked at again
+    string += "|" + r"(?<![\w.\-])'(?:[^'\\]++|\\(?s:.))*+'"
     for token in re.finditer(rf"(?<![\w.\-]){re.escape(key)}|{string}|[\[{{(\])}}]", raw):
         text = token[0]
         if text in ("[", "{", "("):
             opened += 1
             within.append(opened)
         elif text in ("]", "}", ")"):
-            within = within[:-1] or [0]
-        elif text.strip('"') == key and _behind_key(raw, token.end()):
+            if len(within) > 1:
+                within.pop()
+        elif text.strip("\"'") == key and _behind_key(raw, token.end()):
             if within[-1] in seen:
-                return token.start() + text.startswith('"')
+                return token.start() + (text[0] in "\"'")
             seen.add(within[-1])
     return 0
 

@@ -29,6 +29,7 @@ from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
 from callmark.reading.patterns import BLANKS_LIMIT, ValuePatterns
 from callmark.reading.pieces import fold
 from callmark.reading.raw_values import (
+    PYTHON_WORDS,
     character,
     declared,
     elements_in,
@@ -62,9 +63,9 @@ class ParametersReader:
 
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_halves", "_held",
-        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_sink",
-        "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_twin", "_whole", "_wrapper", "code", "end",
-        "error", "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_odd", "_open", "_parameters", "_patterns",
+        "_sink", "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_twin", "_whole", "_wrapper", "code",
+        "end", "error", "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +109,7 @@ class ParametersReader:
         self._kept = False  # the value holds a literal `value_end` as data
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
         self._twin = False  # it holds an opener to which our own closer may belong
+        self._odd = False  # the CDATA section that is open holds `]]>` as data
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
@@ -339,6 +341,7 @@ class ParametersReader:
             self.repairs.append(Repair("wrong-closer", Span(base + end, base + found.end())))
         if kind == "cdata":
             self._state = _CDATA
+            self._odd = False
         elif kind == "entity":
             stopped = self._take(character(found["entity"]), end)
             if self.status == DEAD:
@@ -418,17 +421,21 @@ class ParametersReader:
         return self._patterns.members if bracket == "]" else self._patterns.inner
 
     def _read_cdata(self, buffer: str, at: int) -> int:
-        end = buffer.find("]]>", at)
-        if end < 0:
-            keep = 2 if buffer.endswith("]]") else 1 if buffer.endswith("]") else 0
-            stop = max(at, len(buffer) - keep)
-            return self._take(buffer[at:stop], at) if stop > at else at
+        found, end = (self._patterns.odd_cdata if self._odd else self._patterns.cdata).next(buffer, at)
         if end > at:
             stopped = self._take(buffer[at:end], at)
             if self.status == DEAD:
                 return stopped
+        if found is None:
+            return end
+        if found.lastgroup == "kept":
+            self._odd = True
+            return self._take(found[0], end)
         self._state = _VALUE
-        return end + 3
+        if found.lastgroup == "unclosed":
+            self.repairs.append(Repair("missing-closer", Span(self._base + end, self._base + end)))
+            return end
+        return found.end()
 
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
@@ -482,6 +489,11 @@ class ParametersReader:
         """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended."""
         if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
             return ""
+        word = text.strip(_BLANKS)
+        if word in PYTHON_WORDS:
+            begin = end - len(text.lstrip(_BLANKS))
+            self.repairs.append(Repair("python-literal", Span(begin, begin + len(word))))
+            return PYTHON_WORDS[word]
         json = self._container()
         out: list[str] = []
         if json.take(text, end, out) < end or not json.whole or json.reader.faults:

@@ -34,9 +34,9 @@ _RUN_CURLY: Final = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCA
 _RUN_SINGLE_CURLY: Final = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
 _LOW_PREFIX: Final = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
 _ESCAPE_PREFIX: Final = Pattern(
-    rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
+    rf"\\(?:u(?:[0-9a-cefA-CEF]{_X}{{0,2}}|[dD](?:[0-7c-fC-F]{_X}?|[89abAB](?:{_X}(?:{_X}(?:{_LOW_PREFIX})?)?)?)?)?)?\Z"
 )
-_SURROGATE_ESCAPE: Final = Pattern(r"\\u[dD][89a-fA-F]")
+_SURROGATE_ESCAPE: Final = Pattern(rf"\\u[dD][89a-fA-F]{_X}{{2}}")
 _HEX_ESCAPE: Final = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX: Final = Pattern(rf"\\x{_X}?\Z")
 _LONE: Final = re.compile(r"[\ud800-\udfff]")

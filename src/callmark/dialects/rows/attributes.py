@@ -175,6 +175,14 @@ DSML = Dialect(
 
 _NAME = r"[\"']?{name}[\"']?"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_INVOKE_SECTION: dict[str, Any] = {
+    "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
+    "loose_openers": (
+        rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
+        r"<tool_calls?>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
+    ),
+    "closer": rf"</{_INVOKES}>",
+}
 INVOKE = Dialect(
     name="invoke",
     title='<invoke name="f"><parameter name="key">value</parameter></invoke>',
@@ -182,11 +190,15 @@ INVOKE = Dialect(
     source=SOURCE + ": minimax_m2, dots, step3, muse",
     forms=(
         Form(
-            opener=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
-            loose_openers=(
-                rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
-                r"<tool_calls?>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
-            ),
+            **_INVOKE_SECTION,
+            head=rf"<invoke name={_NAME}>{{ws}}(?=\{{)",
+            loose_heads=(rf"<invoke name={_NAME}{{ws}}(?P<missing>)(?P<empty>/>)",),
+            body="json",
+            tail=r"{ws}</invoke>",
+            loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))",
+        ),
+        Form(
+            **_INVOKE_SECTION,
             head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
             loose_heads=(
                 rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
@@ -216,7 +228,6 @@ INVOKE = Dialect(
             tail=r"{ws}</invoke>",
             loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))|"
             + _wrong_tail("</invoke>", "invokes?", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"),
-            closer=rf"</{_INVOKES}>",
         ),
         Form(
             opener=r"<｜tool_calls_begin｜>{ws}(?=<｜tool_call_begin｜>)",
@@ -253,6 +264,7 @@ INVOKE = Dialect(
         r"[ ]?to=[^<>|\r\n]{1,128}+<\|message\|>",
     ),
     writing=Writing(
+        form=1,
         opener="<function_calls>\n",
         call='<invoke name="{name}">\n{arguments}</invoke>',
         parameter='<parameter name="{key}">{value}</parameter>\n',

@@ -62,6 +62,8 @@ HARMONY = Dialect(
             loose_heads=(
                 rf"{_CHANNEL}{{ws}}to=functions\.{{name}}(?:{{ws}}{_VIA}{_CHANNEL})?{{ws}}"
                 r"(?:<\|constrain\|>{ws})?(?:(?i:json|code){ws})?(?:<\|message\|>{ws})?(?=\{)",
+                # With a word too many.
+                rf"{_CHANNEL}{{ws}}to=functions\.{{name}}[ ]{{1,4}}+[a-z]{{1,16}}+{_HARMONY_HEADER}(?=\{{)",
                 rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_NO_ARGUMENTS}",
             ),
             body="json",

@@ -237,9 +237,9 @@ WRAPPED = Dialect(
             tail=r"{ws}<\|plamo:end_tool_arguments:plamo\|>{ws}<\|plamo:end_tool_request:plamo\|>",
             closer=r"<\|plamo:end_tool_requests:plamo\|>",
         ),
-        Form(head=r"<tool: function>{ws}{name}{ws}(?=\{)", body="json", tail=r"{ws}</tool>"),
+        Form(head=r"<tool: function>{ws}{name}{ws}{object}", body="json", tail=r"{ws}</tool>"),
         Form(
-            head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+            head=r"<function>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}{object}",
             body="json",
             tail=r"{ws}</arguments>{ws}</function>",
         ),
@@ -332,7 +332,11 @@ def _fenced(fence: str) -> tuple[Form, ...]:
         ),
         Form(
             head=json + _FENCED_FIRST,
-            loose_heads=(json + _WRAPPED_FIRST, _json_otherwise(fence) + _FENCED_FIRST),
+            loose_heads=(
+                json + _WRAPPED_FIRST,
+                json + _FENCED_FIRST.replace(r"\"", "'"),  # as Python writes it
+                _json_otherwise(fence) + _FENCED_FIRST,
+            ),
             loose_tail=_FURTHER,
             **one,
         ),

@@ -10,6 +10,7 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 from callmark.dialects.thoughts import THOUGHT_TAGS
 
+_FENCE = r"```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)"  # around an object, which its dialect has without one
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
 _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
 MISTRAL = Dialect(
@@ -31,6 +32,13 @@ MISTRAL = Dialect(
             head=r"\[TOOL_CALLS\]{ws}(?:\[ARGS\]{ws})?(?=\{{ws}\")",
             body="envelope",
             repairs=("missing-opener", "missing-closer"),
+        ),
+        Form(
+            begins="[",
+            head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}{_FENCE}",
+            body="json",
+            tail=r"{ws}```",
+            repairs=("fenced-body",),
         ),
         Form(
             begins="[",
@@ -150,7 +158,7 @@ APERTUS = Dialect(
     forms=(
         Form(
             opener=r"<\|tools_prefix\|>{ws}\[{ws}(?=\{)",
-            head=r"\{{ws}\"{name}\"{ws}:{ws}(?=\{)",
+            head=r"\{{ws}\"{name}\"{ws}:{ws}{object}",
             loose_heads=(
                 r"\{{ws}'{name}'{ws}:{ws}(?=\{)",  # as Python writes it
                 r"\{{ws}\"{name}\"{ws}:{ws}(?P<told>)(?=\"{ws}\{)",  # the arguments as a string
@@ -221,13 +229,21 @@ TOOL_USE = Dialect(
     results=(r"</?tool_use_result>",),
     forms=(
         Form(
-            head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?=\{)",
+            head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}{object}",
             body="json",
             loose_heads=(
                 r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?P<missing>)"
                 r"(?P<empty></arguments>{ws}</tool_use>)",
             ),
             tail=r"{ws}</arguments>{ws}</tool_use>",
+        ),
+    ),
+    variants=(
+        Form(
+            head=rf"<tool_use>{{ws}}<name>{{ws}}{{name}}{{ws}}</name>{{ws}}<arguments>{{ws}}{_FENCE}",
+            body="json",
+            tail=r"{ws}```{ws}</arguments>{ws}</tool_use>",
+            repairs=("fenced-body",),
         ),
     ),
     writing=Writing(
@@ -256,7 +272,7 @@ QWEN_AGENT = Dialect(
     variants=(
         Form(
             begins="✿",
-            head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
+            head=rf"✿FUNCTION✿{{ws}}:{{ws}}{{name}}{{ws}}✿ARGS✿{{ws}}:{{ws}}{_FENCE}",
             body="json",
             tail=r"{ws}```",
             repairs=("fenced-body",),
@@ -267,19 +283,14 @@ QWEN_AGENT = Dialect(
 )
 
 
+_RECIPIENT = r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!(?:all|user)[ \t\r\n<]){name}{ws}<\|content\|>{ws}"
 FUNCTIONARY = Dialect(
     name="functionary",
     title="<|recipient|>f, and on the next line <|content|>{...}",
     models="Functionary 2, and 3 without its tokens",
     source="the parsers `functionary` of vllm-mlx 0.6 and Rapid-MLX 0.16, and node-llama-cpp 3.22",
     forms=(
-        Form(
-            head=(
-                r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!(?:all|user)[ \t\r\n<])"  # these are no tools
-                r"{name}{ws}<\|content\|>{ws}{object}"
-            ),
-            body="json",
-        ),
+        Form(head=_RECIPIENT + "{object}", body="json"),
         Form(
             begins=">",
             head=r">>>(?!(?:all|user)[ \t\r\n]){name}\r?\n(?=\{)",
@@ -288,6 +299,7 @@ FUNCTIONARY = Dialect(
             explicit=False,
         ),
     ),
+    variants=(Form(head=_RECIPIENT + _FENCE, body="json", tail=r"{ws}```", repairs=("fenced-body",)),),
     tags=(r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}all{ws}<\|content\|>", r"<\|stop\|>"),
     writing=Writing(call="<|from|>assistant\n<|recipient|>{name}\n<|content|>{arguments}"),
 )
@@ -328,14 +340,14 @@ REACT = Dialect(
         Form(
             begins="A",
             head=(
-                r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}" + fence + r"(?=\{)"
+                r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}" + fence
             ),
             body="json",
             tail=rf"{{ws}}{closing}",
             repairs=("fenced-body",),
             **_STEP,
         )
-        for fence, closing in ((r"```(?:json)?[ \t]{0,16}+\r?\n{ws}", "```"), ("`", "`"))
+        for fence, closing in ((_FENCE, "```"), (r"`(?=\{)", "`"))
     ),
     writing=Writing(call="Action: {name}\nAction Input: {arguments}"),
 )

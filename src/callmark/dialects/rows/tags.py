@@ -118,7 +118,7 @@ HUNYUAN = Dialect(
                 rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)"
                 rf"(?=<end_of_tool_call{_SFX}>)",
             ),
-            loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)",
+            loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)|(?={{ws}}</(?:ifm\|)?tool_calls{_SFX}>)",
         ),
         Form(
             **_HUNYUAN_SECTION,
