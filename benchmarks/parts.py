@@ -99,11 +99,11 @@ def quick(seed: int) -> Scale:
         marker_lengths=(2048, 16_384),
         chunked_characters=16_384,
         attack_lengths=(2048, 8192),
-        attack_every=8,
+        attack_every=12,
         prose_memory=100_000,
         marker_memory=(50_000,),
         import_runs=3,
-        stdio_calls=500,
+        stdio_calls=200,
         growth_seconds=0.02,
     )
 

@@ -51,7 +51,7 @@ def convert(
     def write_calls() -> None:
         nonlocal held
         if calls:
-            line = "".join(pieces).rpartition("\n")[2]
+            line = _last_line(pieces)
             apart = at_line_start or FENCE.fullmatch(line)  # a fence ends on its line, or before some tokens
             pieces.append(("\n" if line and apart else "") + render_calls(calls, target, tools=tools))
             calls.clear()
@@ -70,6 +70,12 @@ def convert(
             pieces.append(piece)
     write_calls()
     return "".join(pieces)
+
+
+def _last_line(pieces: list[str]) -> str:
+    """Return what stands on the last line of a text in pieces."""
+    begin = next((at for at in reversed(range(len(pieces))) if "\n" in pieces[at]), 0)
+    return "".join(pieces[begin:]).rpartition("\n")[2]
 
 
 def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[Call | str]:

@@ -767,7 +767,7 @@ class ValueReader:
             self._put,
             ends=ends,
             refuses=refuses,
-            python=self._flavour == "python",
+            python=self._flavour == "python" or quote == "'",  # JSON has no such strings: Python's repr does
             path=self._tolerant and quote == '"' and not self._is_key and not delimited,
             key=self._is_key,
             direct=self._sink is self.out and not self._withheld,
