@@ -97,6 +97,7 @@ HERMES = Dialect(
             tail=r"{ws}\[END_TOOL_REQUEST\]",
             repairs=("opener-spelling",),
         ),
+        list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?", repairs=("neighbour-body",)),
         Form(
             head=r"<(?:tool|function)_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
             body="envelope",
@@ -289,6 +290,12 @@ LLAMA = Dialect(
     ),
     variants=(
         list_of(r"<\|python_tag\|>{ws}\[{ws}" + _NAMED_CALL, r"{ws}\]", repairs=("opener-spelling",)),
+        Form(  # as Meta's page on tools of one's own has it; a form of `qwen_xml`
+            head=r"(?:<\|python_tag\|>{ws})?<function={name}>{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}</function>",
+            repairs=("neighbour-body",),
+        ),
         Form(
             opener=r"<\|python_start\|>{ws}" + _NAMED_CALL,
             head=r"(?=\{)",
