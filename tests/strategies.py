@@ -533,7 +533,6 @@ sloppy_tags: st.SearchStrategy[list[str]] = st.integers(0, 2**32).map(
 _NEIGHBOURS = (  # tags that belong together, in one dialect or another
     *("<param>", "</param>", "<value>", "</value>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
     *("<params x>", "</params>", "<parameter>", "</parameter>", "<parameter=q>", '<param name="q">', "</ parameter >"),
-    *('<parameter name="q">', '<parameter key="q">', '<parameter name="q" type="r">'),
     *("<param></param>", "<value>1</value>", "<param=\n>", "</param >\n"),
 )
 

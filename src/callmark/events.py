@@ -75,7 +75,6 @@ REPAIR_CODES: dict[str, str] = {
     "extra-closer": "a bracket too many was dropped",
     "doubled-braces": "two braces were read as one, as templates write it",
     "equals-for-colon": "an equals sign or `=>` was read where the dialect wants a colon",
-    "inner-markup": "tags of a parameter that the tool does not have were kept as text of the value they stand in",
     "wrong-closer": "a closer of another kind was read as the one that was due",
     "string-arguments": "arguments given as a JSON string were decoded once more",
     "null-arguments": "arguments given as null were read as none",

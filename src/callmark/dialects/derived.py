@@ -42,15 +42,13 @@ def behind_values(form: Form) -> tuple[str, ...]:
 
 def value_ends(form: Form) -> list[str]:
     """Return the patterns of what ends a value of `parameters`: `value_end` where structure follows (group `end`), or
-    what tolerant reading takes for the next parameter (group `more`) or for the tail (group `ended`), and the end in
-    another spelling (group `respelled`).
+    what tolerant reading takes for that (group `ended`), and the end in another spelling (group `respelled`).
     """
     stop = anonymous(form.value_end)
-    ways = {"more": form.loose_parameters, "ended": (tolerated_tail(form),)}
-    found = {group: list(map(anonymous, filter(None, texts))) for group, texts in ways.items()}
-    loose = [text for texts in found.values() for text in texts]
+    loose = [anonymous(text) for text in (*form.loose_parameters, tolerated_tail(form)) if text]
     ends = [f"(?P<end>{stop}{structure(form)})"]
-    ends += [f"(?P<{group}>{stop}(?={'|'.join(texts)}))" for group, texts in found.items() if texts]
+    if loose:
+        ends.append(f"(?P<ended>{stop}(?={'|'.join(loose)}))")
     tolerated = tolerated_end(form)
     if tolerated:
         behind = "|".join([*map(anonymous, behind_values(form)), *loose])
@@ -106,14 +104,8 @@ def misspelt_end(form: Form) -> str:
 
 
 def foreign(form: Form) -> str:
-    """Return the pattern of an opener that a neighbour's closer may belong to: behind it, none ends a value of ours.
-
-    With an attribute and the name of our own tag (group `twin`) it may be that of any XML.
-    """
-    if not re.fullmatch(_VALUE_TAG, form.value_end):
-        return ""
-    attribute = r"[ \t=][^<>\r\n]{0,256}+>"
-    return rf"<(?:(?P<twin>{form.value_end[2:-1]}{attribute})|{_VALUE_TAGS}(?:>|{attribute}))"
+    """Return the pattern of an opener that a neighbour's closer may belong to: behind it, none ends a value of ours."""
+    return rf"<{_VALUE_TAGS}(?:[ \t=][^<>\r\n]{{0,256}}+)?>" if re.fullmatch(_VALUE_TAG, form.value_end) else ""
 
 
 def tolerated_tail(form: Form) -> str:

@@ -625,6 +625,10 @@ class CallReading:
 
     def _break_end(self, at: int) -> None:
         """Behind the arguments, which end at index `at`, stands something else than the end of the marker."""
+        reader = self._reader
+        if isinstance(reader, ValueReader) and reader.holds_none:  # and was perhaps never closed
+            self._break("bad-arguments", "an object, the arguments", reader.start, reader.start)
+            return
         waited = self._entry.patterns.blanks  # else not all may be there
         behind = _SOME_BLANKS.match(self._buffer, at) if waited else None
         error = at if behind is None else behind.end()

@@ -201,12 +201,6 @@ _REPAIRED: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "missing-closer": (_READ, "<tool_call>\n<function=say>\n<parameter=text>\nhello\n</function>\n</tool_call>", {}),
     "extra-closer": (_READ, '[CALL: look({"at": 1}})]', {}),
     "equals-for-colon": (_READ, '[CALL: look({"at"="sea"})]', {}),
-    "inner-markup": (
-        "Nothing is wrong where the value quotes markup, as XML does; else look at the names of the tool's parameters.",
-        '<invoke name="save"><parameter name="text"><a><parameter name="k">1</parameter>'
-        '<parameter name="l">2</parameter></a></parameter></invoke>',
-        {"tools": {"save": {"type": "object", "properties": {"text": {"type": "string"}}}}},
-    ),
     "wrong-closer": (_READ, '[CALL: look({"at": 1})}', {}),
     "string-arguments": (_READ, r'<tool_call>{"name": "look", "arguments": "{\"at\": 1}"}</tool_call>', {}),
     "null-arguments": (_READ, '<tool_call>{"name": "look", "arguments": null}</tool_call>', {}),

@@ -47,7 +47,6 @@ WANTED: Final[Mapping[str, str]] = {
     "missing-closer": "what closes the value or the marker",
     "extra-closer": "one bracket less",
     "equals-for-colon": '":"',
-    "inner-markup": "a parameter that the tool has, or no tags of parameters",
     "wrong-closer": "the closer of the same kind as the opener",
     "string-arguments": "the arguments as an object",
     "null-arguments": "the arguments as an object",

@@ -193,8 +193,6 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             begin = found.end()
             stop = tags.stop.search(buffer, begin)
             while stop is not None and stop.lastgroup in DATA:
-                if parameters is not None and stop.lastgroup == "foreign":
-                    return stop.end()
                 stop = tags.stop.search(buffer, stop.end())
             if stop is None or stop.lastgroup != "end":
                 return len(buffer) if stop is None else stop.end()

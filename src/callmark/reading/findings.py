@@ -203,7 +203,7 @@ def _second(raw: str, key: str, rows: Sequence[Dialect]) -> int:
             return again[0].start("key")
     within, seen, opened = [0], set(), 0
     string = r'"(?:[^"\\]++|\\(?s:.))*+(?:"|\\?\Z)'  # to its end: what it quotes is not looked at again
-    string += "|" + r"(?<![\w.\-])'(?:[^'\\]++|\\(?s:.))*+'"
+    string += "|" + r"(?<![\w.\-])'(?:[^'\\]++|\\(?s:.))*+(?:'|\\?\Z)"
     for token in re.finditer(rf"(?<![\w.\-]){re.escape(key)}|{string}|[\[{{(\])}}]", raw):
         text = token[0]
         if text in ("[", "{", "("):

@@ -25,7 +25,6 @@ import msgspec
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
-from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import literals
 from callmark.errors import DialectError
 from callmark.events import JsonValue
@@ -52,8 +51,8 @@ _ESCAPE: Final = re.compile(
 )
 _SHORT_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS: Final = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
-_XML: Final = (
-    r"<!\[CDATA\[(?P<cdata>(?:[^\]]++|\](?!\]>END))*+)\]\]>"  # verbatim
+_XML: Final = re.compile(
+    r"<!\[CDATA\[(?P<cdata>(?:[^\]]++|\](?!\]>))*+)\]\]>"  # verbatim
     r"|&(?:(?P<name>lt|gt|amp|quot|apos)|\#(?P<decimal>[0-9]{1,7}+)|\#x(?P<hex>[0-9a-fA-F]{1,6}+));"
     r"|[^<&]++|[<&]"
 )
@@ -405,7 +404,7 @@ class _Reading:
         parts = {_kind(child.type): str(child) for child in node.children if isinstance(child, str)}
         key, value = parts.get("KEY", ""), parts.get("VALUE", "")
         if form.key_encoding == "xml":
-            key = "".join(text for _, text in _decoded(key, form))
+            key = "".join(text for _, text in _decoded(key))
         place = (*around, key if "KEY" in parts else number)
         inside = [child for child in node.children if not isinstance(child, str)]
         elements = [self._parameter(child, place, at) for at, child in enumerate(inside)]
@@ -417,13 +416,12 @@ class _Reading:
             return key, self.mapping(elements)
         if form.trim:
             value = re.sub(r"\A\r?\n(.*?)(?:\r?\n)?\Z", r"\1", value, flags=re.DOTALL)
-        return key, "".join(text for _, text in _decoded(value, form)) if form.encoding == "xml" else value
+        return key, "".join(text for _, text in _decoded(value)) if form.encoding == "xml" else value
 
     def _whole(self, node: Node) -> tuple[JsonValue, str]:
         """Return the arguments where they are one value, which is in the grammar's rule `value` once it is decoded."""
         raw = str(node.children[0])
-        form = self.grammar.form("parameters")
-        pieces = _decoded(raw, form) if form.encoding == "xml" else [(0, raw)]
+        pieces = _decoded(raw) if self.grammar.form("parameters").encoding == "xml" else [(0, raw)]
         text = "".join(piece for _, piece in pieces)
         try:
             tree = self.grammar.parse(text, "value")
@@ -573,17 +571,10 @@ def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(unit, 16)) if unit else _SHORT_ESCAPES.get(short, short)
 
 
-@cache
-def _xml(form: Form) -> re.Pattern[str]:
-    keyed = "key" in form.parameter  # else the value is JSON, which says what is in a section
-    end = expand("{ws}") + rf"(?:\Z|<!\[CDATA\[|{anonymous(form.value_end)})" if keyed else ""
-    return re.compile(_XML.replace("END", end))
-
-
-def _decoded(text: str, form: Form) -> list[tuple[int, str]]:
+def _decoded(text: str) -> list[tuple[int, str]]:
     """Return the text of XML in pieces, each with where it comes from. A reference to no character stays as it is."""
     pieces = []
-    for match in _xml(form).finditer(text):
+    for match in _XML.finditer(text):
         at, piece = match.start(), match[0]
         if match["cdata"] is not None:
             at, piece = match.start("cdata"), match["cdata"]

@@ -223,8 +223,7 @@ class Lookahead:
         """Put the patterns together."""
         tail = anonymous(form.tail)
         least = 1 if form.body == "arguments" else 0
-        last = tail or (anonymous(form.closer) if not form.separator else "")
-        end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}(?:{last})" if last else ""
+        end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
         comment = rf"|{_COMMENT}"
         sign = rf"{_ANY_WS}(?:[:：＝]|=[^=])"
         remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
@@ -264,8 +263,8 @@ class Lookahead:
         told = form.body == "arguments" and (form.tail or form.separator)
         self.over = Pattern(rf"{_ANY_WS}(?:[,，]|{_shut(form)})") if told else None
         more = rf"[,，]{_ANY_WS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}(?:=[^=]|[:：]))"
-        closed = rf"|(?:[)}}\]]{_FEW}){{1,8}}(?:{anonymous(form.closer)})" if form.closer and not form.tail else ""
-        self.odd = Pattern(rf"{_ANY_WS}(?:{more}|{_shut(form)}{closed})")
+        last = rf"|(?:[)}}\]]{_FEW}){{1,8}}(?:{anonymous(form.closer)})" if form.closer and not form.tail else ""
+        self.odd = Pattern(rf"{_ANY_WS}(?:{more}|{_shut(form)}{last})")
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = {form: _begin(form)} | {other: _begin(other) for row in others for other in row.forms}
         listened = "".join(other.begins for other, begin in own.items() if begin)

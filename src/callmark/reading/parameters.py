@@ -29,7 +29,6 @@ from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
 from callmark.reading.patterns import BLANKS_LIMIT, ValuePatterns
 from callmark.reading.pieces import fold
 from callmark.reading.raw_values import (
-    PYTHON_WORDS,
     character,
     declared,
     elements_in,
@@ -63,9 +62,9 @@ class ParametersReader:
 
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_halves", "_held",
-        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_odd", "_open", "_parameters", "_patterns",
-        "_sink", "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_twin", "_whole", "_wrapper", "code",
-        "end", "error", "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_sink",
+        "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_whole", "_wrapper", "code", "end", "error",
+        "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
     )  # fmt: skip
 
     def __init__(
@@ -108,8 +107,6 @@ class ParametersReader:
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
-        self._twin = False  # it holds an opener to which our own closer may belong
-        self._odd = False  # the CDATA section that is open holds `]]>` as data
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
@@ -271,7 +268,7 @@ class ParametersReader:
             if types is not None and types.is_text:
                 self._begin_string()
         self._begun = True
-        self._kept = self._foreign = self._twin = False
+        self._kept = self._foreign = False
         self._trimmed = False
         self._state = _BEGIN if self._trim else _VALUE
         return found.end()
@@ -314,10 +311,15 @@ class ParametersReader:
         """Read what stops the value's text: its end, or data after all. Returns the index where to go on."""
         end = found.start()
         kind = found.lastgroup
-        if self._is_data(found, buffer, base):
+        data = self._whole and self._json is not None and not self._json.whole
+        if kind == "foreign" or (kind == "respelled" and self._foreign):
+            self._foreign = True
             return self._take(found[0], end)
         if kind == "broken" and not self._kept:
             return self._take(found[0][0], end)
+        if kind == "kept" or (kind == "unclosed" and data):
+            self._kept = True
+            return self._take(found[0], end)
         if kind in ("unclosed", "wrong") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
@@ -341,7 +343,6 @@ class ParametersReader:
             self.repairs.append(Repair("wrong-closer", Span(base + end, base + found.end())))
         if kind == "cdata":
             self._state = _CDATA
-            self._odd = False
         elif kind == "entity":
             stopped = self._take(character(found["entity"]), end)
             if self.status == DEAD:
@@ -351,47 +352,6 @@ class ParametersReader:
             self._state = _BETWEEN
             self.sound = base + found.end()
         return found.end()
-
-    def _is_data(self, found: re.Match[str], buffer: str, base: int) -> bool:
-        """Whether what looks like the end of the value belongs to its text. What may depend on that later is kept."""
-        kind = found.lastgroup
-        if kind == "foreign" or (kind == "respelled" and self._foreign):
-            self._foreign = True
-            self._twin = self._twin or found["twin"] is not None
-            return True
-        if kind == "kept" or (
-            kind == "unclosed" and self._whole and self._json is not None and not self._json.whole
-        ):
-            self._kept = True
-            return True
-        if kind not in ("end", "more", "unclosed") or not (self._twin or kind == "unclosed"):
-            return False
-        place = self._leads_inside(kind, buffer, found.start() if kind == "unclosed" else found.end())
-        if place < 0:
-            return False
-        if kind != "more":
-            self.repairs.append(Repair("inner-markup", Span(base + found.start(), base + place)))
-        self._twin = True
-        return True
-
-    def _leads_inside(self, kind: str, buffer: str, at: int) -> int:
-        """Return the index behind a parameter that is opened at index `at`, if it is the text's own; else -1.
-
-        That is one of a name that the tool does not have, or, in another spelling, of one that it is not known to have.
-        """
-        if self._whole or self._open:
-            return -1
-        loose = kind == "more"
-        for pattern in self._patterns.loose_between if loose else [self._between]:
-            opener = pattern.match(buffer, at)
-            if opener is not None and opener.lastgroup != "tail":
-                key, parameters = key_of(opener, self._patterns.form), self._parameters
-                if parameters is None:
-                    own = not loose
-                else:
-                    own = key in parameters.names if loose else not parameters.lacks(key)
-                return -1 if own else opener.end()
-        return -1
 
     def _may_hold_elements(self) -> bool:
         """Whether nothing but white space stands in the value so far."""
@@ -421,21 +381,17 @@ class ParametersReader:
         return self._patterns.members if bracket == "]" else self._patterns.inner
 
     def _read_cdata(self, buffer: str, at: int) -> int:
-        found, end = (self._patterns.odd_cdata if self._odd else self._patterns.cdata).next(buffer, at)
+        end = buffer.find("]]>", at)
+        if end < 0:
+            keep = 2 if buffer.endswith("]]") else 1 if buffer.endswith("]") else 0
+            stop = max(at, len(buffer) - keep)
+            return self._take(buffer[at:stop], at) if stop > at else at
         if end > at:
             stopped = self._take(buffer[at:end], at)
             if self.status == DEAD:
                 return stopped
-        if found is None:
-            return end
-        if found.lastgroup == "kept":
-            self._odd = True
-            return self._take(found[0], end)
         self._state = _VALUE
-        if found.lastgroup == "unclosed":
-            self.repairs.append(Repair("missing-closer", Span(self._base + end, self._base + end)))
-            return end
-        return found.end()
+        return end + 3
 
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
@@ -489,11 +445,6 @@ class ParametersReader:
         """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended."""
         if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
             return ""
-        word = text.strip(_BLANKS)
-        if word in PYTHON_WORDS:
-            begin = end - len(text.lstrip(_BLANKS))
-            self.repairs.append(Repair("python-literal", Span(begin, begin + len(word))))
-            return PYTHON_WORDS[word]
         json = self._container()
         out: list[str] = []
         if json.take(text, end, out) < end or not json.whole or json.reader.faults:

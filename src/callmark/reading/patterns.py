@@ -43,8 +43,6 @@ class ValuePatterns:
     value_end  what ends a value, in words; `closing_tag`: literally, "" where it has several spellings
     spaced     whether blanks may stand behind a value
     stop       what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
-    cdata      what ends a CDATA section: where that is no part of JSON, `]]>` is data elsewhere, as in `a[b[0]]>1`;
-               `odd_cdata` the same once such data was there: the end of the value, too
     stops      finds in a chunk of a value that comes out as a string what does not pass as it is
     between    what stands between two values: what opens the next one, or (group `tail`) the tail
     element    what opens an element in a value; None where values hold none
@@ -96,11 +94,6 @@ class ValuePatterns:
         self.loose_first = parts[:-1] if following else parts
         self.loose_between = parts
         self.stop = Stop([*ends, *rest], closed)
-        behind = "" if self.whole else rf"(?={expand('{ws}')}(?:{stop}|<!\[CDATA\[))"
-        section = [rf"(?P<end>\]\]>{behind})", r"(?P<kept>\]\]>)"]
-        self.cdata = Stop(section, r"\]")
-        unclosed = f"(?P<unclosed>{stop}{derived.structure(form)})"
-        self.odd_cdata = Stop([section[0], unclosed, section[1]], "".join(map(re.escape, sorted({"]", *begins(stop)}))))
         self.stop_xml = Stop([*ends, *_XML, *rest], closed)
         lines = (r"(?P<line>\r?\n)?+", rf"(?(line)(?:(?!{inside})\r?\n)?+)") if form.trim else ("", "")
         value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"

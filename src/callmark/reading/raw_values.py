@@ -24,8 +24,6 @@ _TEXT: Final = Types({"string"})
 _ENTITY: Final = re.compile(ENTITY)
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
 _NEEDS_DECODER: Final = frozenset('{["')
-PYTHON_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
-"""What JSON writes for words of Python's."""
 _WORDS: Final = frozenset({"true", "false", "null"})
 _BLANKS: Final = " \t\r\n"
 
@@ -93,13 +91,9 @@ def empty_container(text: str, types: Types | None) -> str:
 
 
 def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
-    """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed, or one of
-    Python's words where its tag says JSON.
-    """
+    """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
     kind = BRACKETS.get(text.lstrip(_BLANKS)[:1])
-    if kind is None:
-        return is_json and text.strip(_BLANKS) in PYTHON_WORDS
-    return is_json or (types is not None and "string" not in types and kind in types)
+    return kind is not None and (is_json or (types is not None and "string" not in types and kind in types))
 
 
 def character(entity: str) -> str:

@@ -813,6 +813,11 @@ class ValueReader:
             self._capture(sink, piece)
         return self.status == DEAD
 
+    @property
+    def holds_none(self) -> bool:
+        """Whether a string stands in the place of the arguments that holds none."""
+        return self._nested_wrong
+
     def _refuse_nested(self) -> None:
         """What stands in a string in the place of the arguments is none: that string has an end all the same."""
         self._nested_wrong = True

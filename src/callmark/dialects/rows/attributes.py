@@ -191,8 +191,7 @@ INVOKE = Dialect(
     forms=(
         Form(
             **_INVOKE_SECTION,
-            head=rf"<invoke name={_NAME}>{{ws}}(?=\{{)",
-            loose_heads=(rf"<invoke name={_NAME}{{ws}}(?P<missing>)(?P<empty>/>)",),
+            head=rf"<invoke name={_NAME}>{{ws}}(?=\{{{{ws}}[\"'}}])",
             body="json",
             tail=r"{ws}</invoke>",
             loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))",
