@@ -191,7 +191,7 @@ INVOKE = Dialect(
     forms=(
         Form(
             **_INVOKE_SECTION,
-            head=rf"<invoke name={_NAME}>{{ws}}(?=\{{{{ws}}[\"'}}])",
+            head=rf"<invoke name={_NAME}>{{ws}}(?=\{{)",
             body="json",
             tail=r"{ws}</invoke>",
             loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))",
