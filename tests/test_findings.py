@@ -106,12 +106,13 @@ def test_options_that_can_be_read_once_are_read_as_often_as_they_are_wanted():
         ("<tool_call><function=f><parameter=a>1</parameter><parameter=a>2</parameter></function></tool_call>", "a>2"),
         ('[CALL: f({"' + "k" * 99 + '": 1, "' + "k" * 99 + '": 2})]', "[CALL"),  # a name so long is not said whole
         ("<tool_call><function=f><parameter=a>))</parameter><parameter=a>2</parameter></function></tool_call>", "a>2"),
+        ('<function=f><parameter=a>))</parameter>\n<parameter name="a">2</parameter></function>', 'a">2'),
     ],
 )
 def test_where_a_key_stands_again_is_asked_between_the_same_brackets(text, seen):
     (found,) = findings(text)
     assert found.code == "duplicate-key"
-    assert text[found.column - 1 :].startswith(seen)
+    assert text.splitlines()[found.line - 1][found.column - 1 :].startswith(seen)
 
 
 @pytest.mark.parametrize(
