@@ -6,7 +6,7 @@ may hold. Only what rows of several modules use stands here: all else is beside 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from callmark.dialects.model import Form
 from callmark.dialects.notation import ANY_NAME
@@ -72,6 +72,17 @@ def without_brackets(opener: str, head: str, **more: Any) -> Form:
 def calls_of(opener: str, closer: str, **more: Any) -> Form:
     """Return the form of calls as Python has them, between an opener and a closer."""
     return Form(opener=opener, head=r"{name}{ws}\(", body="arguments", closer=closer, alone=False, **more)
+
+
+def fenced(head: str, behind: str = "", body: Literal["json", "envelope"] = "json", **more: Any) -> Form:
+    """Return the form of an object in a code fence, where the dialect has none around it: models add it.
+
+    It stands behind `head`, and `behind` the fence.
+    """
+    return Form(
+        head=head + r"```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)", body=body, tail=r"{ws}```" + behind,
+        repairs=("fenced-body",), **more,
+    )  # fmt: skip
 
 
 def attributed(tag: str, tail: str, behind: str) -> dict[str, Any]:

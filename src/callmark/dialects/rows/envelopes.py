@@ -12,6 +12,7 @@ from callmark.dialects.idioms import (
     EMPTY,
     SOURCE,
     calls_of,
+    fenced,
     list_of,
     twice,
     without_brackets,
@@ -98,12 +99,7 @@ HERMES = Dialect(
             repairs=("opener-spelling",),
         ),
         list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?", repairs=("neighbour-body",)),
-        Form(
-            head=r"<(?:tool|function)_call>{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
-            body="envelope",
-            tail=r"{ws}```{ws}</(?:tool|function)_call>",
-            repairs=("fenced-body",),
-        ),
+        fenced("<(?:tool|function)_call>{ws}", "{ws}</(?:tool|function)_call>", "envelope"),
         Form(
             head=r"<tool_call>{ws}{name}\(",
             body="arguments",

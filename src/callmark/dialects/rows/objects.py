@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.fences import INDENT
-from callmark.dialects.idioms import MARKED_NAME, SOURCE, list_of, twice, without_brackets
+from callmark.dialects.idioms import MARKED_NAME, SOURCE, fenced, list_of, twice, without_brackets
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 from callmark.dialects.thoughts import THOUGHT_TAGS
 
-_FENCE = r"```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)"  # around an object, which its dialect has without one
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
 _CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
 MISTRAL = Dialect(
@@ -33,13 +32,7 @@ MISTRAL = Dialect(
             body="envelope",
             repairs=("missing-opener", "missing-closer"),
         ),
-        Form(
-            begins="[",
-            head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}{_FENCE}",
-            body="json",
-            tail=r"{ws}```",
-            repairs=("fenced-body",),
-        ),
+        fenced(rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}", begins="["),
         Form(
             begins="[",
             head=r"\[TOOL_CALLS\]{name}\((?={ws}(?:[{)]|[^\W\d]\w{0,63}+{ws}=))",
@@ -239,12 +232,7 @@ TOOL_USE = Dialect(
         ),
     ),
     variants=(
-        Form(
-            head=rf"<tool_use>{{ws}}<name>{{ws}}{{name}}{{ws}}</name>{{ws}}<arguments>{{ws}}{_FENCE}",
-            body="json",
-            tail=r"{ws}```{ws}</arguments>{ws}</tool_use>",
-            repairs=("fenced-body",),
-        ),
+        fenced(r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}", r"{ws}</arguments>{ws}</tool_use>"),
     ),
     writing=Writing(
         call="<tool_use>\n  <name>{name}</name>\n  <arguments>{arguments}</arguments>\n</tool_use>",
@@ -269,21 +257,16 @@ QWEN_AGENT = Dialect(
             body="json",
         ),
     ),
-    variants=(
-        Form(
-            begins="✿",
-            head=rf"✿FUNCTION✿{{ws}}:{{ws}}{{name}}{{ws}}✿ARGS✿{{ws}}:{{ws}}{_FENCE}",
-            body="json",
-            tail=r"{ws}```",
-            repairs=("fenced-body",),
-        ),
-    ),
+    variants=(fenced(r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}", begins="✿"),),
     tags=(r"✿RETURN✿{ws}[:：]",),
     writing=Writing(call="✿FUNCTION✿: {name}\n✿ARGS✿: {arguments}"),
 )
 
 
-_RECIPIENT = r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!(?:all|user)[ \t\r\n<]){name}{ws}<\|content\|>{ws}"
+_RECIPIENT = (
+    r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}(?!(?:all|user)[ \t\r\n<])"  # these are no tools
+    r"{name}{ws}<\|content\|>{ws}"
+)
 FUNCTIONARY = Dialect(
     name="functionary",
     title="<|recipient|>f, and on the next line <|content|>{...}",
@@ -299,7 +282,7 @@ FUNCTIONARY = Dialect(
             explicit=False,
         ),
     ),
-    variants=(Form(head=_RECIPIENT + _FENCE, body="json", tail=r"{ws}```", repairs=("fenced-body",)),),
+    variants=(fenced(_RECIPIENT),),
     tags=(r"(?:<\|from\|>assistant{ws})?<\|recipient\|>{ws}all{ws}<\|content\|>", r"<\|stop\|>"),
     writing=Writing(call="<|from|>assistant\n<|recipient|>{name}\n<|content|>{arguments}"),
 )
@@ -307,6 +290,7 @@ FUNCTIONARY = Dialect(
 
 _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
+_ACTION = r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
 REACT = Dialect(
     name="react",
     title="Action: f, and on the next line Action Input: {...}",
@@ -316,7 +300,7 @@ REACT = Dialect(
     forms=(
         Form(
             begins="Aa*",
-            head=r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+            head=_ACTION + r"(?=\{)",
             loose_heads=(
                 *(
                     rf"{stars}{word}{colon}[ \t]{{0,16}}+`?{{name}}(?:\(\))?`?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
@@ -336,18 +320,16 @@ REACT = Dialect(
             **_STEP,
         ),
     ),
-    variants=tuple(
+    variants=(
+        fenced(_ACTION, begins="A", **_STEP),
         Form(
             begins="A",
-            head=(
-                r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}" + fence
-            ),
+            head=_ACTION + r"`(?=\{)",
             body="json",
-            tail=rf"{{ws}}{closing}",
+            tail=r"{ws}`",
             repairs=("fenced-body",),
             **_STEP,
-        )
-        for fence, closing in ((_FENCE, "```"), (r"`(?=\{)", "`"))
+        ),
     ),
     writing=Writing(call="Action: {name}\nAction Input: {arguments}"),
 )

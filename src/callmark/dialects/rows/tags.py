@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import EMPTY, KEY, SOURCE, TYPE, list_of, twice, unclosed
+from callmark.dialects.idioms import EMPTY, KEY, SOURCE, TYPE, fenced, list_of, twice, unclosed
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 
@@ -135,13 +135,7 @@ HUNYUAN = Dialect(
         ),
     ),
     variants=(
-        Form(  # as ms-swift asks for it
-            head=r"<tool_call>{ws}{name}{ws}```(?:json)?[ \t]{0,16}+\r?\n{ws}(?=\{)",
-            body="json",
-            tail=r"{ws}```{ws}</tool_call>",
-            repairs=("fenced-body",),
-            salvage=True,
-        ),
+        fenced(r"<tool_call>{ws}{name}{ws}", "{ws}</tool_call>", salvage=True),  # as ms-swift asks for it
     ),
     tags=(
         r"<(?:(?P<closes>/)|(?P<opens>))ifm\|think(?:_[a-z]{1,16}+)?>",
