@@ -175,6 +175,7 @@ DSML = Dialect(
 
 _NAME = r"[\"']?{name}[\"']?"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_INVOKE_OVER = rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))"  # a call whose own closer is missing
 _INVOKE_SECTION: dict[str, Any] = {
     "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
     "loose_openers": (
@@ -194,7 +195,7 @@ INVOKE = Dialect(
             head=rf"<invoke name={_NAME}>{{ws}}(?=\{{)",
             body="json",
             tail=r"{ws}</invoke>",
-            loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))",
+            loose_tail=_INVOKE_OVER,
         ),
         Form(
             **_INVOKE_SECTION,
@@ -225,7 +226,7 @@ INVOKE = Dialect(
                 r"(?:<parameter name=|</invoke>))"
             ),
             tail=r"{ws}</invoke>",
-            loose_tail=rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))|"
+            loose_tail=_INVOKE_OVER + "|"
             + _wrong_tail("</invoke>", "invokes?", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"),
         ),
         Form(

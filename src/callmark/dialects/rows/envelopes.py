@@ -55,6 +55,7 @@ def _by_name(opener: str, closer: str, **more: Any) -> Form:
     )  # fmt: skip
 
 
+_LIST_IN_TAGS = (r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?")  # of `listed`, and `hermes` alone
 HERMES = Dialect(
     name="hermes",
     title='<tool_call>{"name": "f", "arguments": {...}}</tool_call>',
@@ -98,7 +99,7 @@ HERMES = Dialect(
             tail=r"{ws}\[END_TOOL_REQUEST\]",
             repairs=("opener-spelling",),
         ),
-        list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?", repairs=("neighbour-body",)),
+        list_of(*_LIST_IN_TAGS, repairs=("neighbour-body",)),
         fenced("<(?:tool|function)_call>{ws}", "{ws}</(?:tool|function)_call>", "envelope"),
         Form(
             head=r"<tool_call>{ws}{name}\(",
@@ -138,7 +139,7 @@ LISTED = Dialect(
             r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}\[{ws}(?=\{)",
             r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
         ),
-        list_of(r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?"),
+        list_of(*_LIST_IN_TAGS),
         _objects_of(
             r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}(?=\{)",
             r"<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
