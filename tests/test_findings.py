@@ -119,13 +119,16 @@ def test_where_a_key_stands_again_is_asked_between_the_same_brackets(text, seen)
     ("text", "seen"),
     [
         ("<function=f><parameter=city>city: Oslo</parameter><parameter=city>2</parameter></function>", "city>2"),
-        ('<invoke name="f"><parameter name="name">x</parameter><parameter name="name">y</parameter>', 'name">y'),
+        (
+            '<invoke name="f"><parameter name="name">x</parameter><parameter name="name">y</parameter></invoke>',
+            'name">y',
+        ),
         ("[CALL: f(a='x, a=1', a=2)]", "a=2"),
         ("[CALL: f({'a': \"it's\", 'b': 'a', 'a': 2})]", "a': 2"),
     ],
 )
 def test_where_a_key_stands_again_is_no_place_in_a_value_or_a_tag(text, seen):
-    found = next(found for found in findings(text + "</invoke>") if found.code == "duplicate-key")
+    found = next(found for found in findings(text) if found.code == "duplicate-key")
     assert text[found.column - 1 :].startswith(seen)
 
 
@@ -164,7 +167,7 @@ def test_repairs_are_found_in_the_order_of_the_text():
 
 def test_a_notice_says_what_was_done():
     (found,) = findings("`[CALL: f()]`")
-    assert found.expected == "a call that is meant, outside of inline code"
+    assert found.expected == "a call that is meant, outside of code"
     assert found.done == "left as text: a marker in code (inline, or of HTML) is not a call"
     (found,) = findings("[CALL: forcast()]", tools=["forecast"])
     assert found.done == 'read as a call: no tool "forcast" was given; did it mean "forecast"?'

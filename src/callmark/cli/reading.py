@@ -31,7 +31,7 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
         "--allow",
         multiple=True,
         type=click.Choice(["fence", "sole-fence", "code", "quote", "reasoning"]),
-        help="Take calls in code fences (sole-fence: that hold nothing else), inline code, block quotes or reasoning. "
+        help="Take calls in code fences (sole-fence: that hold nothing else), other code, block quotes or reasoning. "
         "Repeatable.",
     ),
     click.option("--nonce", help="Take only calls that carry this nonce: [CALL#nonce: ...]."),

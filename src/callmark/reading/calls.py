@@ -203,6 +203,7 @@ class CallReading:
         return self._with_tools(reader)
 
     def _with_tools(self, reader: ValueReader) -> ValueReader:
+        """Return a reader that knows the caller's tools, where it reads their names itself."""
         if isinstance(reader, EnvelopeReader) and self._tools:
             reader.tools = self._tools
         return reader

@@ -129,7 +129,7 @@ _TOLD: Final[dict[str, tuple[str, str, str | tuple[str, ...], dict[str, Any]]]] 
     ),
     # Notices
     "marker-in-fence": ("a call that is meant, outside of code fences", _IN_TEXT, "```\n[CALL: look()]\n```", {}),
-    "marker-in-code": ("a call that is meant, outside of inline code", _IN_TEXT, "The form is `[CALL: look()]`.", {}),
+    "marker-in-code": ("a call that is meant, outside of code", _IN_TEXT, "The form is `[CALL: look()]`.", {}),
     "marker-in-quote": ("a call that is meant, outside of block quotes", _IN_TEXT, "> [CALL: look()]", {}),
     "marker-in-reasoning": (
         "a call that is meant, behind the reasoning",

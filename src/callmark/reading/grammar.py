@@ -41,7 +41,6 @@ Start: TypeAlias = Literal["marker", "call"]
 Place: TypeAlias = tuple[str | int, ...]
 """Where in arguments something stands: the keys, and numbers in lists, that lead there."""
 
-
 _IMPORT: Final = re.compile(r"^%import \.(\w+) \(([^)]*)\)[ \t]*(?:\n|\Z)", re.MULTILINE)
 _OVERRIDE: Final = re.compile(r"^%override (\w+):", re.MULTILINE)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<real>(?:\.[0-9]++)?+(?:[eE][+\-]?+[0-9]++)?+)")

@@ -50,10 +50,10 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Contexts(Params, frozen=True, kw_only=True):
-    """What markers in fences, inline code, block quotes and reasoning are: text, or read like any other.
+    """What markers in fences, code, block quotes and reasoning are: text, or read like any other.
 
     fence       in code fences; "sole" reads one that holds nothing but the call
-    code        in inline code
+    code        in code: inline, or of HTML
     quote       in block quotes
     reasoning   in thinking
     """
