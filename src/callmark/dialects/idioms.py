@@ -53,12 +53,20 @@ BARE: Final[dict[str, Any]] = {"line_start": True, "repairs": ("missing-opener",
 BARE_CALLS: Final = rf"\[{{ws}}(?=(?P<tool>{ANY_NAME}){{ws}}\()"
 """What opens a list of calls as Python has them."""
 
+BUILT_IN: Final = r"<\|python_tag\|>{ws}(?P<name>[^\W\d]\w{0,127}+)\.call\("
+"""The head of a call of a tool that Llama 3 has been trained on."""
+
 
 def list_of(opener: str, closer: str, **more: Any) -> Form:
     """Return the form of a JSON list of calls between an opener and a closer."""
     return Form(
         opener=opener, head=r"(?=\{)", body="envelope", separator=r"{ws},{ws}", closer=closer, alone=False, **more
     )
+
+
+def objects_of(opener: str, closer: str, **more: Any) -> Form:
+    """Return the form of one JSON object after the other, each a call, between an opener and a closer."""
+    return Form(opener=opener, head=r"(?=\{)", body="envelope", closer=closer, alone=False, **more)
 
 
 def without_brackets(opener: str, head: str, **more: Any) -> Form:

@@ -8,12 +8,14 @@ from callmark.dialects.fences import INDENT
 from callmark.dialects.idioms import (
     BARE,
     BARE_CALLS,
+    BUILT_IN,
     COMMAND_TAGS,
     EMPTY,
     SOURCE,
     calls_of,
     fenced,
     list_of,
+    objects_of,
     twice,
     without_brackets,
 )
@@ -31,12 +33,6 @@ _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
-
-
-def _objects_of(opener: str, closer: str, **more: Any) -> Form:
-    """Return the form of one JSON object after the other, each a call, between an opener and a closer."""
-    return Form(opener=opener, head=r"(?=\{)", body="envelope", closer=closer, alone=False, **more)
-
 
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
@@ -140,7 +136,7 @@ LISTED = Dialect(
             r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
         ),
         list_of(*_LIST_IN_TAGS),
-        _objects_of(
+        objects_of(
             r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}(?=\{)",
             r"<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
         ),
@@ -215,9 +211,9 @@ WRAPPED = Dialect(
             tail=r"{ws}<\|end_message\|>",
             loose_tail=r"{ws}(?P<wrong><\|content_model_end_sampling\|>)",
         ),
-        _objects_of(r"<(?:function_call|\|function_call\|)>{ws}(?=\{)", _OBJECTS_END),
-        _objects_of(r"<\|message_sep\|>{ws}" + _BY_ROLE, _OBJECTS_END),
-        _objects_of(
+        objects_of(r"<(?:function_call|\|function_call\|)>{ws}(?=\{)", _OBJECTS_END),
+        objects_of(r"<\|message_sep\|>{ws}" + _BY_ROLE, _OBJECTS_END),
+        objects_of(
             _BY_ROLE,
             _OBJECTS_END,
             begins="f",
@@ -293,6 +289,8 @@ LLAMA = Dialect(
             tail=r"{ws}</function>",
             repairs=("neighbour-body",),
         ),
+        Form(head=BUILT_IN, body="arguments", repairs=("neighbour-body",)),
+        calls_of(r"<\|python_tag\|>{ws}" + BARE_CALLS, r"{ws}\]", separator=r"{ws},{ws}", repairs=("neighbour-body",)),
         Form(
             opener=r"<\|python_start\|>{ws}" + _NAMED_CALL,
             head=r"(?=\{)",

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import BARE, BARE_CALLS, MARKED_NAME, SOURCE, calls_of, list_of, twice
+from callmark.dialects.idioms import (
+    BARE,
+    BARE_CALLS,
+    BUILT_IN,
+    MARKED_NAME,
+    SOURCE,
+    calls_of,
+    list_of,
+    objects_of,
+    twice,
+)
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 
@@ -84,7 +94,7 @@ PYTHONIC = Dialect(
         ),
         calls_of(r"<function_calls>{ws}" + _BEFORE_CALL, r"</function_calls>"),
         _bare_calls(explicit=False),
-        Form(head=r"<\|python_tag\|>{ws}(?P<name>[^\W\d]\w{0,127}+)\.call\(", body="arguments"),
+        Form(head=BUILT_IN, body="arguments"),
         *(
             Form(
                 opener=r"```tool_code[ \t]{0,16}+\r?\n{ws}" + _BEFORE_CALL,
@@ -105,6 +115,7 @@ PYTHONIC = Dialect(
         list_of(
             r"<\|tool_call_start\|>{ws}\[{ws}(?=\{)", r"{ws}\]{ws}<\|tool_call_end\|>", repairs=("neighbour-body",)
         ),
+        objects_of(r"<\|tool_call_start\|>{ws}(?=\{)", r"<\|tool_call_end\|>", repairs=("neighbour-body",)),
         calls_of(
             r"<\|(?:tool_call|python)_start\|>{ws}" + _BEFORE_CALL,
             r"<\|(?:tool_call|python)_end\|>",
