@@ -22,6 +22,7 @@ from callmark.reading.matching import Pattern
 from callmark.reading.patterns import Patterns, Section, patterns
 
 _tag_follows: Final = re.compile(expand(r"{ws}(?:[<\[]|\Z)")).match
+_brace_follows: Final = re.compile(expand(r"\}|{ws}(?:[<\[]|\Z)")).match
 _bracket_follows: Final = re.compile(r"\)|\Z").match
 
 
@@ -39,16 +40,19 @@ class Stray(NamedTuple):
 def stray(dialect: Dialect) -> Stray | None:
     """Return what may stand once too often behind a call of `dialect`, None for nothing.
 
-    That is a closing tag, the dialect's own or one that models confuse with it; in a dialect without tags both brackets
-    of `name(...)]`, directly behind: one alone may be that of a text around the call.
+    That is a closing tag, the dialect's own or one that models confuse with it, and directly behind JSON that ends a
+    marker a brace; in a dialect without tags both brackets of `name(...)]`, directly behind: one alone may be that of a
+    text around the call.
     """
     ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
     tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith("<") and "(?=" not in end]
     if not tags and all(form.body == "arguments" for form in dialect.forms):
         brackets = [rf"\){form.tail}" for form in dialect.forms if form.tail.endswith(r"\]")]
         return Stray(Pattern(expand(f"(?P<stray>{'|'.join(brackets)})")), _bracket_follows) if brackets else None
-    pattern = Pattern(expand("{ws}(?P<stray>" + "|".join(map(anonymous, [*tags, CLOSING_TAG])) + ")"))
-    return Stray(pattern, _tag_follows)
+    closing = "|".join(map(anonymous, [*tags, CLOSING_TAG]))
+    if any(form.body in ("json", "envelope") and not form.tail and not form.closer for form in dialect.forms):
+        return Stray(Pattern(expand(rf"(?:(?=\}})|{{ws}}(?!\}}))(?P<stray>\}}|{closing})")), _brace_follows)
+    return Stray(Pattern(expand(f"{{ws}}(?P<stray>{closing})")), _tag_follows)
 
 
 class Entry:
