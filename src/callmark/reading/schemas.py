@@ -42,6 +42,7 @@ class Parameters:
         self._others = schema.get("additionalProperties")
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
+        self._has_none = isinstance(properties, MAPPING) and not properties and not self._others
         self._types: dict[str, Types | None] = {}
         self._within: dict[tuple[str, bool], Parameters] = {}
 
@@ -109,7 +110,9 @@ class Parameters:
         astray = next((key for key in beside if key not in arguments and key in self.required), None)
         if astray is not None:
             return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
-        if arguments.get("type") == "object" and "properties" in arguments and self.lacks("properties"):
+        has_none = self._has_none
+        repeated = self.lacks("properties") or has_none if "properties" in arguments else has_none
+        if repeated and arguments.get("type") == "object":
             return "expected arguments, found a schema, as the definition of a tool has it"
         return ""
 
