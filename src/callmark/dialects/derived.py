@@ -67,7 +67,7 @@ def tolerated_heads(form: Form) -> tuple[str, ...]:
     if form.body in ("json", "envelope") and begin != form.head and form.alone and not form.repairs:
         ways.append(begin + _IN_STRING)
     if form.head.endswith(OBJECT) and form.tail:
-        ways.append(f"{begin}(?P<null>)(?P<empty>null{anonymous(form.tail)})")
+        ways.append(rf"{begin}(?P<null>)(?P<empty>(?:null|\[\]){anonymous(form.tail)})")
     return tuple(ways)
 
 

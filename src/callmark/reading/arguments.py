@@ -359,9 +359,10 @@ class ArgumentsReader(ValueReader):
         """Return where before `end` the sign stands behind which a value begins, and whether that is certain."""
         for sign in "=＝":
             found = buffer.find(sign, at, end)
-            if found >= 0 and self._is_key_up_to(buffer, at, found):
-                if sign == "=" or self._bound >= len(self._bind) or self._names_one(buffer, at, found):
-                    end = found
+            if found < 0 or not self._is_key_up_to(buffer, at, found):
+                continue
+            if sign == "=" or self._bound >= len(self._bind) or self._names_one(buffer, at, found):
+                end = found
         colon = _COLON_SIGN.search(buffer, at, end)
         if colon is not None and self._is_key_up_to(buffer, at, colon.start()):
             pairs = follows(COLON_AND_VALUE, buffer, colon.start())

@@ -20,9 +20,10 @@ from callmark.dialects.model import ID_KEYS
 from callmark.events import Repair, Span
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
+from callmark.reading.matching import Pattern
 from callmark.reading.pieces import fold
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
-from callmark.reading.status import KEY
+from callmark.reading.status import KEY, NEXT
 from callmark.reading.values import JSON, ValueReader
 
 _ASIDE: Final = ID_KEYS | {"type"}
@@ -30,6 +31,7 @@ _ASIDE_OF_OBJECT: Final = _ASIDE | {"index"}  # what may stand beside an object 
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
 """Keys, in lower case, under which a name stands that has none of the dialect's own."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
+_EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
 
@@ -188,6 +190,28 @@ class EnvelopeReader(ValueReader):
         return self._die("bad-arguments", "an object, the arguments", at)
 
     # Brackets.
+
+    def _begin_value(self, buffer: str, at: int, base: int) -> int:
+        """As in ValueReader; an empty list for the arguments, as PHP writes an empty object, is none."""
+        if self._stack[-1:] == ["E"] and self._role == "arguments" and self._tolerant and buffer[at] == "[":
+            is_empty = follows(_EMPTY_LIST, buffer, at)
+            if is_empty is None:
+                return at
+            if is_empty:
+                end = buffer.index("]", at) + 1
+                self.sound = base + at
+                self._take_no_arguments(base + at, base + end)
+                self._state = NEXT
+                self._gap = False
+                return end
+        return super()._begin_value(buffer, at, base)
+
+    def _take_no_arguments(self, start: int, end: int) -> None:
+        """What stands between two positions says that there are none."""
+        self._repair("null-arguments", start, end)
+        self.start, self.end = start, end
+        self.out.append("{}")
+        self._live = False
 
     def _open(self, new: str, char: str, frame: str, at: int, base: int) -> int:
         if frame != "E":
@@ -375,8 +399,4 @@ class EnvelopeReader(ValueReader):
         elif text != "null" or self._role == "name" or not self._tolerant:
             self._die_in_role(at)
         else:
-            self._repair("null-arguments", self._word_start, base + at)
-            self.start = self._word_start
-            self.end = base + at
-            self.out.append("{}")
-            self._live = False
+            self._take_no_arguments(self._word_start, base + at)

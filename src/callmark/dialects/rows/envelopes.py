@@ -24,11 +24,13 @@ from callmark.dialects.notation import ANY_NAME
 
 _TOOL = rf"\"(?P<tool>{ANY_NAME})\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+_SINGLE_QUOTED = _NAMED_FIRST.replace(r"\"", "'")  # as Python writes it
 _NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
 _FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
+_META = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}"
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
-    r"(?P<told>)(?=\{{ws}\"type\"{few}:{few}\"function\"{few},{ws}\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
-    + _TOOL + r"{few},{ws}\"arguments\"{few}:)"
+    r"(?P<told>)(?=\{{ws}(?:" + _META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
+    + _TOOL + r"{few},{few}\"arguments\"{few}:)"
 ).replace("{few}", _FEW)  # fmt: skip
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
@@ -37,8 +39,7 @@ _FURTHER = (  # another call in the same wrapper, and not what should have stood
 _BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
-    r"(?:\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}){0,3}+"
-    r"(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + _TOOL + r"{few},)"
+    r"(?:" + _META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + _TOOL + r"{few},)"
 ).replace("{few}", _FEW)
 
 
@@ -149,7 +150,7 @@ LISTED = Dialect(
             begins="[",
             explicit=False,
             line_start=True,
-            loose_openers=(_BARE_LIST.replace(r"\"", "'"),),  # as Python writes it
+            loose_openers=(r"\[{ws}" + _SINGLE_QUOTED,),
         ),
     ),
     variants=(
@@ -160,6 +161,7 @@ LISTED = Dialect(
             repairs=("missing-opener", "missing-closer"),
         ),
         list_of(_BARE_LIST, r"{ws}\]", begins="[", **BARE),
+        list_of(r"\[{ws}" + _WRAPPED_FIRST.removeprefix("(?P<told>)"), r"{ws}\]", begins="[", **BARE),
     ),
     tags=(
         *COMMAND_TAGS,
@@ -278,7 +280,10 @@ LLAMA = Dialect(
                 body="envelope", line_start=not head, explicit=False,
             )
             for begins, head in (("{", ""), (";", r";{ws}"))
-            for first, otherwise in ((_NAMED_FIRST, ()), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
+            for first, otherwise in (
+                (_NAMED_FIRST, ("(?P<told>)" + _SINGLE_QUOTED,)),
+                (_TYPED_FIRST, (_WRAPPED_FIRST,)),
+            )
         ),
     ),
     variants=(

@@ -21,6 +21,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
     return Form(
         head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{empty})",
+        loose_heads=(rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})",) if empty else (),
         body="parameters",
         parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
         loose_parameters=(
