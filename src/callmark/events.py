@@ -76,7 +76,7 @@ REPAIR_CODES: dict[str, str] = {
     "doubled-braces": "two braces were read as one, as templates write it",
     "equals-for-colon": "an equals sign or `=>` was read where the dialect wants a colon",
     "wrong-closer": "a closer of another kind was read as the one that was due",
-    "string-arguments": "arguments given as a JSON string were decoded once more",
+    "string-arguments": "arguments, or one between tags, given as a JSON string were decoded once more",
     "null-arguments": "arguments given as null, or as an empty list, were read as none",
     "escaped-entities": "entities of XML were read as the characters that they stand for",
     "fenced-body": "a code fence around the body was dropped",

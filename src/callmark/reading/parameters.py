@@ -33,6 +33,7 @@ from callmark.reading.raw_values import (
     declared,
     elements_in,
     empty_container,
+    encoded_twice,
     inside_of,
     is_long_json,
     is_sloppy,
@@ -54,7 +55,22 @@ _SEARCH_WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided
 _BLANKS: Final = " \t\r\n"
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANK_RUN: Final = re.compile(r"[ \t\r\n]{1,64}+")
+_ONE_TOO_MANY: Final = {"}": "extra-closer", "]": "extra-closer", ",": "extra-comma"}
+"""What may stand behind a value that is JSON, with the code of its repair."""
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
+
+
+def _supply_closers(inside: Embedded, place: int, out: list[str]) -> bool:
+    """Close the brackets that are open in JSON which ends at a position; return whether that is all it lacks."""
+    reader = inside.reader
+    closers = reader.closers
+    if not closers or len(closers) > DEPTH:
+        return False
+    before = len(reader.repairs)
+    inside.take(closers, place + len(closers), out)
+    added = {repair.code for repair in reader.repairs[before:]}  # what stands before may be cut: a word, a comma
+    reader.repairs += [Repair("missing-closer", Span(place, place))] * len(closers)
+    return inside.whole and added <= _WITH_STRINGS
 
 
 class ParametersReader:
@@ -437,19 +453,34 @@ class ParametersReader:
         self._halves = []
         return without_halves(text)
 
-    def _container(self) -> Embedded:
+    def _container(self, *, fenced: bool = False) -> Embedded:
         limit = self._depth_limit - 1 - len(self._open)
-        return Embedded(ValueReader(JSON, 0, depth_limit=limit, any_container=True))
+        return Embedded(ValueReader(JSON, 0, depth_limit=limit, any_container=True), fenced=fenced)
 
     def _mended(self, text: str, end: int) -> str:
         """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended."""
         if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
             return ""
-        json = self._container()
+        plain = text.strip(_BLANKS)
+        if plain[0] == '"':
+            json = encoded_twice(plain, self._declared, self._depth_limit - 1 - len(self._open))
+            start = end - len(text.lstrip(_BLANKS))
+            self.repairs += [Repair("string-arguments", Span(start, start + len(plain)))] if json else []
+            return json
+        inside = self._container(fenced=True)
         out: list[str] = []
-        if json.take(text, end, out) < end or not json.whole or json.reader.faults:
+        read = inside.take(text, end, out)
+        repairs = inside.reader.repairs
+        if read < end:
+            code = _ONE_TOO_MANY.get(text[read - end :].strip(_BLANKS))
+            if code is None or not inside.whole:
+                return ""
+            repairs.append(Repair(code, Span(read, read + 1)))
+        elif not inside.whole and not _supply_closers(inside, end, out):
             return ""
-        self.repairs += json.reader.repairs
+        if inside.reader.faults:
+            return ""
+        self.repairs += repairs
         return "".join(out).strip(_BLANKS)
 
     def _begin_string(self) -> None:
@@ -494,9 +525,11 @@ class ParametersReader:
             if self._whole and not self._json.begun:
                 self.repairs.append(Repair("null-arguments", Span(base + at, base + at)))
                 self._sink.append("{}")
-            elif not self._json.whole and not self._supply_closers(at, base):
-                self.error = base + at
-                self._die("bad-arguments", "a whole JSON value", at)
+            elif not self._json.whole:
+                if not self._whole or not _supply_closers(self._json, base + at, self._sink):
+                    self.error = base + at
+                    self._die("bad-arguments", "a whole JSON value", at)
+                self.repairs += self._json.reader.repairs
             self._json = None
             if self._whole:
                 self.end = base + at
@@ -514,20 +547,6 @@ class ParametersReader:
                 self._sink.append(json)
             except Undecodable:  # a key is there twice: the call has an end all the same, and is refused there
                 self._sink.append(text)
-
-    def _supply_closers(self, at: int, base: int) -> bool:
-        """Close the brackets that are open in arguments whose end stands at index `at`; return whether that is all."""
-        if not self._whole or self._json is None:
-            return False
-        json, reader = self._json, self._json.reader
-        closers = reader.closers
-        if not closers or len(closers) > DEPTH:
-            return False
-        json.take(closers, base + at + len(closers), self._sink)
-        added = {repair.code for repair in reader.repairs}  # what stands before may be cut: a word, a comma
-        self.repairs += reader.repairs
-        self.repairs += [Repair("missing-closer", Span(base + at, base + at))] * len(closers)
-        return json.whole and added <= _WITH_STRINGS
 
     def _die(self, code: str, expected: str, at: int) -> int:
         self.status = DEAD

@@ -23,6 +23,7 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 _TEXT: Final = Types({"string"})
 _ENTITY: Final = re.compile(ENTITY)
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
+_AROUND_JSON: Final = ('"', "```")
 _NEEDS_DECODER: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
 _BLANKS: Final = " \t\r\n"
@@ -91,9 +92,25 @@ def empty_container(text: str, types: Types | None) -> str:
 
 
 def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
-    """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed."""
-    kind = BRACKETS.get(text.lstrip(_BLANKS)[:1])
-    return kind is not None and (is_json or (types is not None and "string" not in types and kind in types))
+    """Whether a value, which no JSON reader takes, was meant as JSON: a container where no string is allowed.
+
+    Or, where a schema says so, a value in quotes or in a fence.
+    """
+    plain = text.lstrip(_BLANKS)
+    kind = BRACKETS.get(plain[:1])
+    if kind is None:
+        return types is not None and "string" not in types and plain.startswith(_AROUND_JSON)
+    return is_json or (types is not None and "string" not in types and kind in types)
+
+
+def encoded_twice(plain: str, types: Types | None, depth_limit: int) -> str:
+    """Return the JSON of a value of the declared types that was written as a string of JSON once more; else ""."""
+    try:
+        text = decode(plain, depth_limit)
+        json = plain_value(text, types, depth_limit)[0] if isinstance(text, str) else ""
+    except Undecodable:
+        return ""
+    return json if json[:1] != '"' else ""
 
 
 def character(entity: str) -> str:
