@@ -31,6 +31,8 @@ _ASIDE_OF_OBJECT: Final = _ASIDE | {"index"}  # what may stand beside an object 
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
 """Keys, in lower case, under which a name stands that has none of the dialect's own."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
+_UNESCAPED: Final = Pattern(r"\"[ \t\r\n]{0,16}+\{[ \t\r\n]{0,16}+\"[\w$@]")
+"""What a string of arguments begins with whose quotes should have been escaped."""
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
@@ -44,8 +46,8 @@ class EnvelopeReader(ValueReader):
     """
 
     __slots__ = (
-        "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_key", "_key_span", "_mixed",
-        "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "final",
+        "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
+        "_mixed", "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "final",
         "keys_beside", "tools",
     )  # fmt: skip
 
@@ -58,6 +60,7 @@ class EnvelopeReader(ValueReader):
             others=others,
         )
         self.final = False  # whether no more text comes
+        self._in_quotes = False  # whether the arguments stand in quotes, though their own ones are not escaped
         self.tools: Mapping[str, Parameters] = {}
         self._outer = "E"
         self._outside = 1
@@ -332,6 +335,25 @@ class EnvelopeReader(ValueReader):
         else:
             self._die_in_role(at)
         return True
+
+    def _begin_string(self, quote: str, buffer: str, at: int, base: int, *, is_key: bool) -> int:
+        """As in ValueReader; but the quotes around arguments whose own ones are not escaped are dropped."""
+        of_arguments = not is_key and self._role == "arguments" and self._stack[-1] == "E" and self._aside is None
+        if of_arguments and self._tolerant and quote == '"':
+            unescaped = follows(_UNESCAPED, buffer, at)
+            if unescaped is None:
+                return at
+            if unescaped:
+                self._repair("string-arguments", base + at, base + at + 1)
+                self._in_quotes = True
+                return at + 1
+        return super()._begin_string(quote, buffer, at, base, is_key=is_key)
+
+    def _mend(self, frame: str, char: str, buffer: str, at: int, base: int) -> int:
+        if frame == "E" and self._in_quotes and self._role == "arguments" and char == '"':
+            self._in_quotes = False
+            return at + 1
+        return super()._mend(frame, char, buffer, at, base)
 
     def _end_string(self, at: int, base: int) -> int:
         at = super()._end_string(at, base)
