@@ -120,4 +120,4 @@ def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> st
 
 def twice(opener: str, begin: str) -> str:
     """Return the pattern of an opener that stands before the same again, behind which a call begins."""
-    return rf"{opener}{{ws}}(?={opener}{{ws}}{begin})"
+    return rf"{opener}{{ws}}(?=(?:{opener}{{ws}}){{1,2}}+{begin})"

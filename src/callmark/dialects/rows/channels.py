@@ -56,12 +56,12 @@ HARMONY = Dialect(
         Form(
             opener=rf"(?:{_ROLE})?{_VIA}(?={_CHANNEL}{{ws}}to=functions\.)",
             loose_openers=(
-                rf"(?:{_ROLE})?{_VIA}(?:{_CHANNEL}{{ws}})?{_VIA}(?={_CHANNEL}{{ws}}to=functions\.)",
+                rf"(?:{_ROLE})?{_VIA}(?:{_CHANNEL}{{ws}}(?:to=assistant{{ws}})?)?{_VIA}(?={_CHANNEL}{{ws}}to=functions\.)",
             ),
             head=rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_HARMONY_MESSAGE}",
             loose_heads=(
                 rf"{_CHANNEL}{{ws}}to=functions\.{{name}}(?:{{ws}}{_VIA}{_CHANNEL})?{{ws}}"
-                r"(?:<\|constrain\|>{ws})?(?:(?i:json|code){ws})?(?:<\|message\|>{ws})?(?=\{)",
+                r"(?:<\|constrain\|>{ws}(?:[A-Za-z]{1,16}+{ws})?|(?i:json|code){ws})?(?:<\|message\|>{ws})?(?=\{)",
                 # With a word too many.
                 rf"{_CHANNEL}{{ws}}to=functions\.{{name}}[ ]{{1,4}}+[a-z]{{1,16}}+{_HARMONY_HEADER}(?=\{{)",
                 rf"{_CHANNEL}{{ws}}to=functions\.{{name}}{_NO_ARGUMENTS}",

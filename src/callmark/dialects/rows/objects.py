@@ -73,6 +73,7 @@ DEEPSEEK = Dialect(
             tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
             loose_tail=(
                 rf"{{ws}}(?:(?:```{{ws}})?<｜tool{_DS}call{_DS}end｜>|```{_DS_NEXT}"
+                r"|```(?={ws}<｜(?:end▁of▁sentence|tool▁outputs▁begin)｜>)"
                 rf"|```(?=[ \t]{{0,16}}+\r?\n{{ws}}[^ \t\r\n<]))|{_DS_NEXT}"
             ),
             closer=r"<｜tool▁calls▁end｜>",
