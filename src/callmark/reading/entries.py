@@ -37,20 +37,20 @@ class Stray(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def stray(dialect: Dialect) -> Stray | None:
-    """Return what may stand once too often behind a call of `dialect`, None for nothing.
+def stray(dialect: Dialect, form: Form) -> Stray | None:
+    """Return what may stand once too often behind a call of `form`, or behind its section, None for nothing.
 
     That is a closing tag, the dialect's own or one that models confuse with it, and directly behind JSON that ends a
     marker a brace; in a dialect without tags both brackets of `name(...)]`, directly behind: one alone may be that of a
     text around the call.
     """
-    ends = [end.removeprefix("{ws}") for form in dialect.forms for end in (form.tail, form.closer) if end]
+    ends = [end.removeprefix("{ws}") for one in dialect.forms for end in (one.tail, one.closer) if end]
     tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith("<") and "(?=" not in end]
-    if not tags and all(form.body == "arguments" for form in dialect.forms):
-        brackets = [rf"\){form.tail}" for form in dialect.forms if form.tail.endswith(r"\]")]
+    if not tags and all(one.body == "arguments" for one in dialect.forms):
+        brackets = [rf"\){one.tail}" for one in dialect.forms if one.tail.endswith(r"\]")]
         return Stray(Pattern(expand(f"(?P<stray>{'|'.join(brackets)})")), _bracket_follows) if brackets else None
     closing = "|".join(map(anonymous, [*tags, CLOSING_TAG]))
-    if any(form.body in ("json", "envelope") and not form.tail and not form.closer for form in dialect.forms):
+    if form.body in ("json", "envelope") and not form.tail and not form.closer:
         return Stray(Pattern(expand(rf"(?:(?=\}})|{{ws}}(?!\}}))(?P<stray>\}}|{closing})")), _brace_follows)
     return Stray(Pattern(expand(f"{{ws}}(?P<stray>{closing})")), _tag_follows)
 
@@ -83,7 +83,7 @@ class Entry:
         self.form: Final = patterns.form
         self.patterns: Final = patterns
         self.section: Final = section
-        self.stray: Final = stray(dialect)
+        self.stray: Final = stray(dialect, patterns.form)
         text = pattern.text
         self.has_name: Final = "(?P<name>" in text
         self.has_id: Final = "(?P<id>" in text

@@ -27,6 +27,9 @@ from callmark.toolshapes import (
 ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
 
+_MORE: Final = ("patternProperties", "required", "minProperties")
+"""What says that an object has members which are not named."""
+
 
 class Parameters:
     """The parameters of one tool: `names` in the schema's order, and the declared types of each."""
@@ -42,7 +45,9 @@ class Parameters:
         self._others = schema.get("additionalProperties")
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
-        self._has_none = isinstance(properties, MAPPING) and not properties and not self._others
+        self._is_closed = self._others is None or self._others is False  # none is allowed that is not said
+        more = schema is not self._schema or any(schema.get(key) for key in _MORE)
+        self._has_none = properties == {} and self._is_closed and not more  # whether it says that there are none
         self._types: dict[str, Types | None] = {}
         self._within: dict[tuple[str, bool], Parameters] = {}
 
@@ -87,7 +92,7 @@ class Parameters:
 
     def lacks(self, key: str) -> bool:
         """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
-        return bool(self._properties) and key not in self._properties and not self._others
+        return bool(self._properties) and key not in self._properties and self._is_closed
 
     def takes(self, keys: Collection[str], *, without: Collection[str]) -> bool:
         """Return whether an object of just these keys is certainly meant for the tool.

@@ -92,8 +92,8 @@ QWEN_XML = Dialect(
             loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
             nested=rf"<tool_call>{{ws}}(?=<function=)|\r?\n<function={ANY_NAME}>(?=\r?\n)",
             unclosed=(
-                r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+"
-                r"(?:</parameter(?:=[^<>\r\n]{1,32}+)?>{ws}|\r?\n)(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
+                r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
+                r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
             ),
             trim=True,
             tail=r"{ws}</function>",

@@ -295,7 +295,6 @@ LLAMA = Dialect(
             repairs=("neighbour-body",),
         ),
         Form(head=BUILT_IN, body="arguments", repairs=("neighbour-body",)),
-        calls_of(r"<\|python_tag\|>{ws}" + BARE_CALLS, r"{ws}\]", separator=r"{ws},{ws}", repairs=("neighbour-body",)),
         Form(
             opener=r"<\|python_start\|>{ws}" + _NAMED_CALL,
             head=r"(?=\{)",
