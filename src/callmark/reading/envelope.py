@@ -31,7 +31,9 @@ _ASIDE_OF_OBJECT: Final = _ASIDE | {"index"}  # what may stand beside an object 
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
 """Keys, in lower case, under which a name stands that has none of the dialect's own."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
-_UNESCAPED: Final = Pattern(r"\"[ \t\r\n]{0,16}+\{[ \t\r\n]{0,16}+\"[\w$@]")
+_UNESCAPED: Final = Pattern(
+    r"\"[ \t\r\n]{0,16}+\{[ \t\r\n]{0,16}+\"[\w$@][\w$@.\-]{0,127}+\"[ \t\r\n]{0,16}+:[ \t\r\n]{0,16}+[^ \t\r\n\\]"
+)
 """What a string of arguments begins with whose quotes should have been escaped."""
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
@@ -349,11 +351,14 @@ class EnvelopeReader(ValueReader):
                 return at + 1
         return super()._begin_string(quote, buffer, at, base, is_key=is_key)
 
-    def _mend(self, frame: str, char: str, buffer: str, at: int, base: int) -> int:
-        if frame == "E" and self._in_quotes and self._role == "arguments" and char == '"':
+    def _read_token(self, char: str, state: int, frame: str, buffer: str, at: int, base: int) -> int:
+        """As in ValueReader; where the arguments stand in quotes, the second one ends them, and nothing else does."""
+        if self._in_quotes and frame == "E" and state == NEXT:
+            if char != '"':
+                return self._die("unexpected-text", "the quote behind the arguments", at)
             self._in_quotes = False
             return at + 1
-        return super()._mend(frame, char, buffer, at, base)
+        return super()._read_token(char, state, frame, buffer, at, base)
 
     def _end_string(self, at: int, base: int) -> int:
         at = super()._end_string(at, base)

@@ -38,6 +38,7 @@ from callmark.reading.raw_values import (
     is_long_json,
     is_sloppy,
     key_of,
+    may_be,
     may_wrap,
     plain_value,
 )
@@ -341,7 +342,7 @@ class ParametersReader:
             return self._die("unexpected-text", self._patterns.value_end, end)
         if kind == "unclosed":
             self.repairs.append(Repair("missing-closer", Span(base + end, base + end)))
-            self._end_value(end, base)
+            self._end_value(end, base, closed=False)
             self._state = _BETWEEN
             return end
         if kind == "nested" and self._may_hold_elements():
@@ -457,8 +458,11 @@ class ParametersReader:
         limit = self._depth_limit - 1 - len(self._open)
         return Embedded(ValueReader(JSON, 0, depth_limit=limit, any_container=True), fenced=fenced)
 
-    def _mended(self, text: str, end: int) -> str:
-        """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended."""
+    def _mended(self, text: str, end: int, *, closed: bool) -> str:
+        """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended.
+
+        `closed`: as of `_end_value`; else nothing more is supplied.
+        """
         if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
             return ""
         plain = text.strip(_BLANKS)
@@ -476,12 +480,13 @@ class ParametersReader:
             if code is None or not inside.whole:
                 return ""
             repairs.append(Repair(code, Span(read, read + 1)))
-        elif not inside.whole and not _supply_closers(inside, end, out):
+        elif not inside.whole and not (closed and len(plain) > 1 and _supply_closers(inside, end, out)):
             return ""
-        if inside.reader.faults:
+        json = "".join(out).strip(_BLANKS)
+        if inside.reader.faults or not may_be(json, self._declared):
             return ""
         self.repairs += repairs
-        return "".join(out).strip(_BLANKS)
+        return json
 
     def _begin_string(self) -> None:
         self._is_string = True
@@ -516,8 +521,8 @@ class ParametersReader:
             return self._die("bad-arguments", expected, read - self._base)
         return stop
 
-    def _end_value(self, at: int, base: int) -> None:
-        """The value is over: write what was held, and close what was begun."""
+    def _end_value(self, at: int, base: int, *, closed: bool = True) -> None:
+        """The value is over: write what was held, and close what was begun; `closed`: by an end of its own."""
         tail, self._tail = self._tail, ""
         if tail == "\r":  # no line break, so it belongs to the value
             self._write(tail, at)
@@ -543,7 +548,7 @@ class ParametersReader:
             try:
                 json = plain_value(text, self._declared, self._depth_limit - 1 - len(self._open))[0]
                 if json[0] == '"':
-                    json = self._mended(text, base + at - len(tail)) or json
+                    json = self._mended(text, base + at - len(tail), closed=closed) or json
                 self._sink.append(json)
             except Undecodable:  # a key is there twice: the call has an end all the same, and is refused there
                 self._sink.append(text)

@@ -23,6 +23,10 @@ CONTAINERS: Final = frozenset({"object", "array", "null"})
 _TEXT: Final = Types({"string"})
 _ENTITY: Final = re.compile(ENTITY)
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
+_KINDS: Final = {
+    "{": {"object"}, "[": {"array"}, "t": {"boolean"}, "f": {"boolean"}, "n": {"null"},
+}  # fmt: skip
+_NUMBERS: Final = frozenset({"integer", "number"})
 _AROUND_JSON: Final = ('"', "```")
 _NEEDS_DECODER: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
@@ -103,14 +107,20 @@ def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
     return is_json or (types is not None and "string" not in types and kind in types)
 
 
+def may_be(json: str, types: Types | None) -> bool:
+    """Whether JSON that is no string is of the types declared, None for any, and is one of the members, if they are."""
+    kinds = _KINDS.get(json[0], _NUMBERS)
+    return types is None or (not kinds.isdisjoint(types) and (not types.members or json in types.members.values()))
+
+
 def encoded_twice(plain: str, types: Types | None, depth_limit: int) -> str:
     """Return the JSON of a value of the declared types that was written as a string of JSON once more; else ""."""
     try:
         text = decode(plain, depth_limit)
-        json = plain_value(text, types, depth_limit)[0] if isinstance(text, str) else ""
+        json = plain_value(text, types, depth_limit)[0] if isinstance(text, str) else '"'
     except Undecodable:
         return ""
-    return json if json[:1] != '"' else ""
+    return json if json[0] != '"' and may_be(json, types) else ""
 
 
 def character(entity: str) -> str:
