@@ -187,6 +187,7 @@ class Section:
     `mended_last` the same where no more text comes;
     `resume` what leads from a broken call to the next where a separator stands between them, or to the end of a list
     that more than its bracket closes; None for no separator.
+    `of_brackets`: that more is brackets, too, of which any number may stand before.
     """
 
     def __init__(self, forms: tuple[Form, ...]) -> None:
@@ -197,8 +198,10 @@ class Section:
         self.heads = tuple(patterns(form) for form in forms)
         self.separated = bool(first.separator)
         self.closes = bool(first.closer)
-        self.goes_on = closer.endswith(")?")
         listed = re.match(r"(?:\{ws\})?\\\](?!\Z|\(\?:)", first.closer)
+        self.of_brackets = listed is not None and not first.closer.replace("{ws}", "").replace("\\", "").strip("])}")
+        opens_end = closer.endswith(")?")
+        self.goes_on = opens_end or self.of_brackets
         self.bracket = Pattern(rf"{blanks}\]") if listed else None
         between = expand(first.separator) if first.separator else blanks
         heads = "|".join(anonymous(head.head.text) for head in self.heads)
@@ -225,7 +228,7 @@ class Section:
         another = f"{between}(?={heads})"
         self.between = another if self.separated else ""
         members = r"[,:=)\]}，：＝）］】｝]"
-        bracket = self.goes_on or first.closer.endswith(r"\]")
+        bracket = opens_end or first.closer.endswith(r"\]")
         no_more = rf"(?={blanks}(?!{members})[^ \t\r\n])" if bracket else ""
         self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
         no_more = rf"(?!{blanks}{members})" if bracket else ""

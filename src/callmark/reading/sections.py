@@ -220,12 +220,15 @@ class SectionReading(CallReading):
         clear = max(sound, self._clear - self._base)
         hit = self._search.next_entry(buffer, clear)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
+        margin = RECOVERY_MARGIN if len(recovery) > 1 else 0  # of more text, that what was found is all of it
+        if self._opener is not None and self._opener.section is not None and self._opener.section.of_brackets:
+            margin = RECOVERY
         tail, end, sure = -1, -1, False
         for number, pattern in enumerate(recovery):
             found = pattern.search(buffer, start, far)
             if found is not None and found.start() <= limit:
                 tail, end = found.span()
-                sure = number == 0 and (len(recovery) == 1 or end + RECOVERY_MARGIN <= len(buffer))
+                sure = number == 0 and end + margin <= len(buffer)
                 break
         if not self._finished:
             begin = self._search.next_cut(buffer, clear)
