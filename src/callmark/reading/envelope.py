@@ -35,6 +35,7 @@ _UNESCAPED: Final = Pattern(
     r"\"[ \t\r\n]{0,16}+\{[ \t\r\n]{0,16}+\"[\w$@][\w$@.\-]{0,127}+\"[ \t\r\n]{0,16}+:[ \t\r\n]{0,16}+[^ \t\r\n\\]"
 )
 """What a string of arguments begins with whose quotes should have been escaped."""
+_OUTER_QUOTE: Final = Pattern(r"\"[ \t\r\n]{0,16}+[}\]]")
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
@@ -349,6 +350,12 @@ class EnvelopeReader(ValueReader):
                 self._repair("string-arguments", base + at, base + at + 1)
                 self._in_quotes = True
                 return at + 1
+        if self._in_quotes and quote == '"':  # before a closer it is the outer one, and something is missing before it
+            is_outer = follows(_OUTER_QUOTE, buffer, at)
+            if is_outer is None:
+                return at
+            if is_outer:
+                return self._die("unexpected-text", self._wanted(), at)
         return super()._begin_string(quote, buffer, at, base, is_key=is_key)
 
     def _read_token(self, char: str, state: int, frame: str, buffer: str, at: int, base: int) -> int:

@@ -108,9 +108,12 @@ def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
 
 
 def may_be(json: str, types: Types | None) -> bool:
-    """Whether JSON that is no string is of the types declared, None for any, and is one of the members, if they are."""
-    kinds = _KINDS.get(json[0], _NUMBERS)
-    return types is None or (not kinds.isdisjoint(types) and (not types.members or json in types.members.values()))
+    """Whether JSON that is no string is of the declared types (None: any), and, if a scalar, one of the members listed."""
+    if types is None:
+        return True
+    begin = json[0]
+    is_member = begin in BRACKETS or not types.members or json in types.members.values()
+    return is_member and not _KINDS.get(begin, _NUMBERS).isdisjoint(types)
 
 
 def encoded_twice(plain: str, types: Types | None, depth_limit: int) -> str:

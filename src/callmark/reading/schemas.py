@@ -27,7 +27,10 @@ from callmark.toolshapes import (
 ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
 
-_MORE: Final = ("patternProperties", "required", "minProperties")
+_MORE: Final = (
+    "patternProperties", "propertyNames", "unevaluatedProperties", "required", "minProperties", "dependentSchemas",
+    "if",
+)  # fmt: skip
 """What says that an object has members which are not named."""
 
 
