@@ -108,7 +108,7 @@ def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
 
 
 def may_be(json: str, types: Types | None) -> bool:
-    """Whether JSON that is no string is of the declared types (None: any), and, if a scalar, one of the members listed."""
+    """Whether JSON that is no string is of the types declared, None for any; a scalar must be one of the members."""
     if types is None:
         return True
     begin = json[0]
