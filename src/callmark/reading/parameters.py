@@ -38,7 +38,6 @@ from callmark.reading.raw_values import (
     is_long_json,
     is_sloppy,
     key_of,
-    may_be,
     may_wrap,
     plain_value,
 )
@@ -46,7 +45,7 @@ from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, HELD, OPEN, Fault
 from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
-from callmark.toolshapes import Types
+from callmark.toolshapes import BRACKETS, Types
 
 _BETWEEN: Final = 0
 _BEGIN: Final = 1
@@ -466,7 +465,7 @@ class ParametersReader:
         if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
             return ""
         plain = text.strip(_BLANKS)
-        if plain[0] == '"':
+        if plain[0] == '"' and self._declared is not None:
             json = encoded_twice(plain, self._declared, self._depth_limit - 1 - len(self._open))
             start = end - len(text.lstrip(_BLANKS))
             self.repairs += [Repair("string-arguments", Span(start, start + len(plain)))] if json else []
@@ -483,7 +482,7 @@ class ParametersReader:
         elif not inside.whole and not (closed and len(plain) > 1 and _supply_closers(inside, end, out)):
             return ""
         json = "".join(out).strip(_BLANKS)
-        if inside.reader.faults or not may_be(json, self._declared):
+        if inside.reader.faults or (self._declared is not None and BRACKETS[json[0]] not in self._declared):
             return ""
         self.repairs += repairs
         return json

@@ -16,16 +16,13 @@ from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.patterns import ENTITY
 from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
 from callmark.reading.words import NUMBER, scalar
-from callmark.toolshapes import BRACKETS, Types
+from callmark.toolshapes import BRACKETS, Types, type_of
 
 CONTAINERS: Final = frozenset({"object", "array", "null"})
 """Types of which a value that is longer is still read as JSON."""
 _TEXT: Final = Types({"string"})
 _ENTITY: Final = re.compile(ENTITY)
 _BEGINS_JSON: Final = frozenset('{["-0123456789tfn')
-_KINDS: Final = {
-    "{": {"object"}, "[": {"array"}, "t": {"boolean"}, "f": {"boolean"}, "n": {"null"},
-}  # fmt: skip
 _NUMBERS: Final = frozenset({"integer", "number"})
 _AROUND_JSON: Final = ('"', "```")
 _NEEDS_DECODER: Final = frozenset('{["')
@@ -107,23 +104,16 @@ def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
     return is_json or (types is not None and "string" not in types and kind in types)
 
 
-def may_be(json: str, types: Types | None) -> bool:
-    """Whether JSON that is no string is of the types declared, None for any; a scalar must be one of the members."""
-    if types is None:
-        return True
-    begin = json[0]
-    is_member = begin in BRACKETS or not types.members or json in types.members.values()
-    return is_member and not _KINDS.get(begin, _NUMBERS).isdisjoint(types)
-
-
-def encoded_twice(plain: str, types: Types | None, depth_limit: int) -> str:
+def encoded_twice(plain: str, types: Types, depth_limit: int) -> str:
     """Return the JSON of a value of the declared types that was written as a string of JSON once more; else ""."""
     try:
-        text = decode(plain, depth_limit)
-        json = plain_value(text, types, depth_limit)[0] if isinstance(text, str) else '"'
+        json, value = plain_value(str(decode(plain, depth_limit)), types, depth_limit)
     except Undecodable:
         return ""
-    return json if json[0] != '"' and may_be(json, types) else ""
+    kind = type_of(value)
+    is_declared = kind in types or (kind in _NUMBERS and not types.isdisjoint(_NUMBERS))
+    is_member = kind in BRACKETS.values() or not types.members or json in types.members.values()
+    return json if is_declared and is_member else ""
 
 
 def character(entity: str) -> str:
