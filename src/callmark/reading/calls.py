@@ -52,7 +52,7 @@ _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "ar
 
 _LIMIT_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than arguments may be
 _OVERFLOW_WINDOW: Final = 64  # characters behind that limit that are read at once, or twice as many, and so on
-_IN_KEY: Final = re.compile(r"[\w$@\-/\"]").match
+_IN_KEY: Final = re.compile(r"[\w$@\-/\"]").match  # a key begins so behind its quote, and nothing behind a string
 _SOME_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""

@@ -113,7 +113,8 @@ class Entry:
             return (Repair("missing-opener", Span(place, place)),)
         if "null" in groups:
             place = base + found.start("empty")
-            return (Repair("null-arguments", Span(place, place + (2 if found["empty"][0] == "[" else 4))),)
+            given = "[]" if found["empty"].startswith("[") else "null"
+            return (Repair("null-arguments", Span(place, place + len(given))),)
         if "escaped" in groups:
             first = base + found.start("name")
             places = [first + at for at, char in enumerate(found["name"]) if char == "\\"]

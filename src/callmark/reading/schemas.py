@@ -15,6 +15,7 @@ from callmark.errors import ToolsError
 from callmark.events import JsonValue
 from callmark.toolshapes import (
     MAPPING,
+    UNIONS,
     Types,
     branches,
     declared_types,
@@ -28,10 +29,10 @@ ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "to
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
 
 _MORE: Final = (
-    "patternProperties", "propertyNames", "unevaluatedProperties", "required", "minProperties", "dependentSchemas",
-    "if",
+    "$ref", *UNIONS, "patternProperties", "propertyNames", "unevaluatedProperties", "required", "minProperties",
+    "dependentSchemas", "if",
 )  # fmt: skip
-"""What says that an object has members which are not named."""
+"""What says of an object's members more than `properties` does."""
 
 
 class Parameters:
@@ -49,8 +50,6 @@ class Parameters:
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
         self._is_closed = self._others is None or self._others is False  # none is allowed that is not said
-        more = schema is not self._schema or any(schema.get(key) for key in _MORE)
-        self._has_none = properties == {} and self._is_closed and not more  # whether it says that there are none
         self._types: dict[str, Types | None] = {}
         self._within: dict[tuple[str, bool], Parameters] = {}
 
@@ -58,6 +57,11 @@ class Parameters:
     def _said(self) -> list[Mapping[str, Any]]:
         """All that holds for the object: asked of the tool that is called, not of each that is given."""
         return branches(self._schema, self._root, unions=("allOf",))
+
+    @cached_property
+    def _has_none(self) -> bool:
+        """Whether the schema says that there are no parameters, and nothing of others."""
+        return self._is_closed and self._schema.get("properties") == {} and not any(map(self._schema.get, _MORE))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -118,9 +122,8 @@ class Parameters:
         astray = next((key for key in beside if key not in arguments and key in self.required), None)
         if astray is not None:
             return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
-        has_none = self._has_none
-        repeated = self.lacks("properties") or has_none if "properties" in arguments else has_none
-        if repeated and arguments.get("type") == "object":
+        is_schema = arguments.get("type") == "object"
+        if is_schema and (self._has_none or ("properties" in arguments and self.lacks("properties"))):
             return "expected arguments, found a schema, as the definition of a tool has it"
         return ""
 
