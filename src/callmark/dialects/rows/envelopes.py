@@ -29,7 +29,7 @@ _NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools
 _FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
 _META = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}"
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
-    r"(?P<told>)(?=\{{ws}(?:" + _META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
+    r"(?=\{{ws}(?:" + _META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
     + _TOOL + r"{few},{few}\"arguments\"{few}:)"
 ).replace("{few}", _FEW)  # fmt: skip
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
@@ -161,7 +161,7 @@ LISTED = Dialect(
             repairs=("missing-opener", "missing-closer"),
         ),
         list_of(_BARE_LIST, r"{ws}\]", begins="[", **BARE),
-        list_of(r"\[{ws}" + _WRAPPED_FIRST.removeprefix("(?P<told>)"), r"{ws}\]", begins="[", **BARE),
+        list_of(r"\[{ws}" + _WRAPPED_FIRST, r"{ws}\]", begins="[", **BARE),
     ),
     tags=(
         *COMMAND_TAGS,
@@ -276,14 +276,11 @@ LLAMA = Dialect(
         ),
         *(
             Form(
-                begins=begins, head=head + first, loose_heads=tuple(head + loose for loose in otherwise),
+                begins=begins, head=head + first, loose_heads=tuple(head + "(?P<told>)" + loose for loose in otherwise),
                 body="envelope", line_start=not head, explicit=False,
             )
             for begins, head in (("{", ""), (";", r";{ws}"))
-            for first, otherwise in (
-                (_NAMED_FIRST, ("(?P<told>)" + _SINGLE_QUOTED,)),
-                (_TYPED_FIRST, (_WRAPPED_FIRST,)),
-            )
+            for first, otherwise in ((_NAMED_FIRST, (_SINGLE_QUOTED,)), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
         ),
     ),
     variants=(
@@ -339,7 +336,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
         Form(
             head=json + _FENCED_FIRST,
             loose_heads=(
-                json + _WRAPPED_FIRST,
+                json + "(?P<told>)" + _WRAPPED_FIRST,
                 json + _FENCED_FIRST.replace(r"\"", "'"),  # as Python writes it
                 _json_otherwise(fence) + _FENCED_FIRST,
             ),
