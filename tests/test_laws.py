@@ -973,6 +973,22 @@ def test_a_missing_bracket_is_told_from_several_however_the_text_is_cut(wrapped,
     laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f"])
 
 
+_LISTS = (
+    '{"tool_calls": [', "[", "<tool_calls>[", "<tool_call>[", "<|tool_call_start|>[", "[TOOL_CALLS][",
+    "<|START_ACTION|>[", "<|tools_prefix|>[", "```json\n[", "[unused11][",
+)  # fmt: skip
+_NEXT_CALL = '{"name": "g", "arguments": {}}'
+_BEHIND_CALLS = ("}", "]", "}]", "}]}", ", ", " ", "\n", " " * 8, _NEXT_CALL, "[", '{"a": [1', '"', " end")
+
+
+@pytest.mark.parametrize("begun", _LISTS)
+@given(st.sampled_from(['[{"a": 1}]', '{"a": 1}', '"x"']), st.lists(st.sampled_from(_BEHIND_CALLS), max_size=8))
+def test_brackets_behind_a_call_of_a_list_are_read_alike_however_the_text_is_cut(begun, arguments, behind):
+    """Each may close the call, the list or what is around it, and more of them may come."""
+    text = f'{begun}{{"name": "f", "arguments": {arguments}' + "".join(behind)
+    laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f", "g"])
+
+
 @pytest.mark.parametrize("tail", ["}", "}}", "]", ")>"])
 @given(st.text("})] ,x", max_size=6), st.sampled_from(['{"c": "\\\\"', '{"c":1', "{'c':'x'", "{c:[1]"]))
 @example("}}}", '{"c": "\\\\"')
