@@ -36,6 +36,7 @@ _UNESCAPED: Final = Pattern(
 )
 """What a string of arguments begins with whose quotes should have been escaped."""
 _OUTER_QUOTE: Final = Pattern(r"\"[ \t\r\n]{0,16}+[}\]]")
+"""The second quote around such arguments, where one of their own is due."""
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
