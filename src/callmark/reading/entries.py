@@ -145,7 +145,8 @@ def further(entry: Entry) -> Entry:
     """Return what another call begins with in the marker of `entry`: its head from the name on, or its body."""
     _, named, rest = entry.form.head.partition("{name}")
     head = named + rest if named else r"(?=\{)"
-    form = replace(entry.form, head=head, loose_heads=(), repairs=("missing-opener",))
+    # What stands behind a call begins nothing elsewhere: a string may hold it.
+    form = replace(entry.form, head=head, loose_heads=(), alone=False, repairs=("missing-opener",))
     compiled = patterns(form)
     return Entry("loose", compiled.head, entry.dialect, compiled)
 

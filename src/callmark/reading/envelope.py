@@ -38,6 +38,8 @@ _UNESCAPED: Final = Pattern(
 _OUTER_QUOTE: Final = Pattern(r"\"[ \t\r\n]{0,16}+[}\]]")
 """The second quote around such arguments, where one of their own is due."""
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
+_BEHIND_ARGUMENTS: Final = (["E"], ["E", "O"], ["F"], ["F", "E"], ["F", "E", "O"])
+"""The brackets that are open where the next call may follow one that has begun its arguments and lacks closers."""
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
 
@@ -96,7 +98,7 @@ class EnvelopeReader(ValueReader):
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
         """Begin a key; or end, where the next call of a list stands in its place: this one lacks its closers."""
         another = self._around.another
-        behind = self._tolerant and self._state == KEY and self.complete and self._stack in (["E"], ["E", "O"])
+        behind = self._tolerant and self._state == KEY and self.complete and self._stack in _BEHIND_ARGUMENTS
         if buffer[at] == "{" and another is not None and behind:
             begins = follows(another, buffer, at)
             if begins is None:

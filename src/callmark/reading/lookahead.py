@@ -19,6 +19,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect, Form, dialects
+from callmark.dialects.model import ID_KEYS
 from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import literals, merged
 from callmark.reading.matching import HOLD_LIMIT, Pattern, begins
@@ -29,6 +30,12 @@ ODD_BLANKS: Final = frozenset("\u00a0\u1680\u180e\u202f\u205f\u2060\u3000\ufeff"
 _ANY_WS: Final = rf"[ \t\r\n{''.join(sorted(ODD_BLANKS))}]{{0,64}}+"
 _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote before them ends its string
 _FEW: Final = r"[ \t\r\n]{0,8}+"
+_LINE: Final = r"[ \t\r\n]{0,24}+"  # a line break, and how far the next line may be indented
+_ASIDE: Final = (
+    rf"(?:{_LINE}[\"'](?:{'|'.join(sorted(ID_KEYS))}|type|index)[\"']{_FEW}:{_FEW}"
+    rf"(?:[\"'][^\"'\\\r\n]{{1,64}}+[\"']|[0-9]{{1,4}}+){_FEW},){{0,2}}+"
+)
+"""Members of a call that may stand before its name."""
 _CURLY_QUOTES: Final = "“”„‘’"
 _QUOTE: Final = f"[\"'{_CURLY_QUOTES}]"
 KEY_PATTERN: Final = r"[$@]?+[^\W\d][\w.\-]{0,127}+"
@@ -190,11 +197,15 @@ def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
 
 
 def envelope_begun(form: Form) -> str:
-    """Return the pattern of what only a call begins with, and no object among the arguments: name and arguments."""
+    """Return the pattern of what only a call begins with, and no object among the arguments: name and arguments.
+
+    An id and the like may stand before, and both in an object of their own.
+    """
     name, arguments = ("|".join(map(re.escape, keys)) for keys in (form.name_keys, form.arguments_keys))
     text = r"[\"'][^\"'\\\r\n]{1,128}+[\"']"
     return (
-        rf"\{{{_ANY_WS}[\"'](?:{name})[\"']{_ANY_WS}:{_ANY_WS}{text}{_ANY_WS},"
+        rf"\{{{_ASIDE}{_ANY_WS}(?:[\"']function[\"']{_FEW}:{_FEW}\{{{_LINE})?+"
+        rf"[\"'](?:{name})[\"']{_ANY_WS}:{_ANY_WS}{text}{_ANY_WS},"
         rf"{_ANY_WS}[\"'](?:{arguments})[\"']{_ANY_WS}:"
     )
 
@@ -213,7 +224,7 @@ class Lookahead:
              a call ends with its bracket, whatever follows
     odd      what shows behind three quotes that they begin no string: another member or pair, or the end of the marker
     doubled  two braces and the tail: one too many for an envelope
-    another  the next call of a list of envelopes, None for other forms
+    another  the next call of a list of envelopes where a key is due, None for other forms; its arguments may come first
     bare_text   a value of several words without quotes, in braces
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
@@ -231,8 +242,11 @@ class Lookahead:
         behind_comma = rf"{_ANY_WS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_ANY_WS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         another = envelope_begun(form)
-        self.another = Pattern(another) if form.body == "envelope" and "," in form.separator else None
-        if self.another is not None:
+        self.another = None
+        if form.body == "envelope" and "," in form.separator:
+            arguments = "|".join(map(re.escape, form.arguments_keys))
+            first = rf"\{{{_ASIDE}{_ANY_WS}[\"'](?:{arguments})[\"']{_ANY_WS}:{_ANY_WS}[\"{{]"
+            self.another = Pattern(f"{another}|{first}")
             member += rf"|[,，]{_ANY_WS}{another}"
         self.bare_text = _bare_text(form.quote)
         if form.body == "braces":
