@@ -989,6 +989,28 @@ def test_brackets_behind_a_call_of_a_list_are_read_alike_however_the_text_is_cut
     laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f", "g"])
 
 
+_WRAPPERS = (
+    "<tool_call>", "<tool_calls>[", "<longcat_tool_call>", "[TOOL_CALLS] [", "<|tool_call|>[", "<|tool_call|>",
+    "<|tool_calls_begin|>", '{"tool_calls": [',
+)  # fmt: skip
+_SOME_CALLS = (
+    '{"name": "g", "arguments": {}}', '{"name": "g", "arguments": {"a": 1}', '{"name": "g", "arguments": {"a": "x"',
+    '{"id": "c1", "name": "g", "arguments": {"a": "["}}', '{"arguments": {"a": [1]}, "name": "f"}', '{"id": "c1"}',
+    '{"function": {"name": "f", "arguments": {"a": 1}}', '{"index": 0, "function": {"name": "f", "arguments": "{}"}}',
+    '{"name": "f", "arguments": "{\\"a\\": \\"["', '{"name": "f", "arguments": "{\\"a\\": 1, \\"a\\": 2}"',
+    '{"name": "f", "arguments": {"a": "say "hi", {"arguments": {}}"}}', '{"name": "f", "x": 1', "}", "]", '"',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("begun", _WRAPPERS)
+@given(st.lists(st.sampled_from(_SOME_CALLS), min_size=2, max_size=5), st.sampled_from(["", " ", ", ", "\n", ",\n  "]))
+@example([_SOME_CALLS[0], _SOME_CALLS[8]], "")
+def test_each_call_of_a_wrapper_is_read_alike_however_the_text_is_cut(begun, some, between):
+    """The next one may begin where this one lacks its end, and with whatever member."""
+    text = begun + between.join(some)
+    laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f", "g"])
+
+
 @pytest.mark.parametrize("tail", ["}", "}}", "]", ")>"])
 @given(st.text("})] ,x", max_size=6), st.sampled_from(['{"c": "\\\\"', '{"c":1', "{'c':'x'", "{c:[1]"]))
 @example("}}}", '{"c": "\\\\"')
