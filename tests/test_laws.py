@@ -978,7 +978,9 @@ _LISTS = (
     "<|START_ACTION|>[", "<|tools_prefix|>[", "```json\n[", "[unused11][",
 )  # fmt: skip
 _NEXT_CALL = '{"name": "g", "arguments": {}}'
-_BEHIND_CALLS = ("}", "]", "}]", "}]}", ", ", " ", "\n", " " * 8, _NEXT_CALL, "[", '{"a": [1', '"', " end")
+_BEHIND_CALLS = (
+    "}", "]", "}]", "}]}", ")", ", ", " ", "\n", " " * 8, "\n" * 65, _NEXT_CALL, "[", '{"a": [1', '"', " end",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("begun", _LISTS)
@@ -987,6 +989,7 @@ def test_brackets_behind_a_call_of_a_list_are_read_alike_however_the_text_is_cut
     """Each may close the call, the list or what is around it, and more of them may come."""
     text = f'{begun}{{"name": "f", "arguments": {arguments}' + "".join(behind)
     laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f", "g"])
+    laws.check_chunking(text, range(len(text)))
 
 
 _WRAPPERS = (

@@ -81,6 +81,7 @@ contents = st.one_of(
 @example([" "], ["[CALL:", "f()]"])
 @example(["call"], ["", ": f({})"])
 @example(["Action"], ["", ": f\nAction Input: {}"])
+@example(['fix|>[{"f":1},{"g":{}}]<|tools_suffix|>'], ["<|tools_pre"])
 @example(["\n{"], ["```tool_call", '"name": "f"}\n```'])
 def test_written_content_cannot_call(texts, between):
     check_neutral(*texts, between=between)

@@ -89,7 +89,9 @@ class SectionReading(CallReading):
                 strict = between is not None
                 if between is None:
                     between = section.loose.match(buffer, at) if mends else None
-                    open_end = mends and not self._finished and (between is None or section.goes_on)
+                    # Of brackets before the end there may be more.
+                    unsure = between is None or section.goes_on or between["closer"] is not None
+                    open_end = mends and not self._finished and unsure
                     if open_end and section.loose.may_match(buffer, at):
                         return False
                 closes = between is not None and between["closer"] is not None
@@ -232,7 +234,7 @@ class SectionReading(CallReading):
                 break
         if not self._finished:
             begin = self._search.next_cut(buffer, clear)
-            cut = begin < hit and (end < 0 or begin < end) and begin <= limit
+            cut = begin < hit and (end < 0 or begin < end) and begin <= max(limit, end)  # it may begin in the tail
             if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
                 if not blank and (end < 0 or start == error):
                     # Up to where something may begin, the last token need not be looked at again.

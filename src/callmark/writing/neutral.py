@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
-from callmark.dialects.notation import anonymous
+from callmark.dialects.notation import BRACE, anonymous
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError
 from callmark.writing.infixes import Continuations
@@ -261,6 +261,7 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
             patterns += [(form.begins, anonymous(pattern), indent) for pattern in begin]
             starts += [*heads, *derived.quoted_heads(form)]
         else:
+            starts += [opener for opener in openers if opener.endswith(BRACE)]  # whatever object comes first
             starts += [opener + "{ws}" + head for opener in openers for head in (*heads, *derived.quoted_heads(form))]
     if special_tokens:
         # One that begins with a bracket's end is broken behind it: a text may well end in such a bracket.
