@@ -673,7 +673,7 @@ class CallReading:
         whole = Span(self._start, self._start + len(raw))
         self._events.append(Malformed(whole, raw, code, message, index, self._name, dialect.name))
         behind = len(raw) if closed else self._entry.patterns.swallowed(raw)
-        self._contexts.pass_marker(raw[:behind])
+        self._contexts.pass_marker(raw[:behind], anew=closed and self._entry.anew)
         self._contexts.pass_text(raw[behind:])
         self._reader = None
         self._begun = False

@@ -115,6 +115,7 @@ HARMONY = Dialect(
 
 
 _BEAM_HEADER = r"to={name}<\|channel\|>(?:analysis|commentary){ws}<\|constrain\|>xml{ws}<\|message\|>"
+_BEAM_HEAD = r"<\|start\|>assistant{ws}" + _BEAM_HEADER
 _BEAM: dict[str, Any] = {
     **attributed("rfl:parameter", r"\|(?:call|end)\|>", r"\|start\|>assistant"),
     "trim": True,
@@ -125,9 +126,12 @@ BEAM = Dialect(
     title='<|start|>assistant to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="k">…<|call|>',
     models="Beam",
     source=SOURCE + ": beam",
-    forms=(Form(head=r"<\|start\|>assistant{ws}" + _BEAM_HEADER, **_BEAM),),
+    forms=(Form(head=_BEAM_HEAD, **_BEAM),),
     variants=(
-        Form(begins=" ", head="[ ]" + _BEAM_HEADER, text_start=True, repairs=("missing-opener",), **_BEAM),
+        Form(
+            begins=" ", head="[ ]" + _BEAM_HEADER, nested=_BEAM_HEAD, text_start=True, repairs=("missing-opener",),
+            **_BEAM,
+        ),
     ),
     tags=_CHANNELS,
     writing=Writing(
