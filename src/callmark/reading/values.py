@@ -832,9 +832,9 @@ class ValueReader:
         self.stops = None
         self._gap = False
         if self._nested is not None:
-            if not self._nested.begun:
+            if not (self._nested.begun or self._nested_wrong):
                 self.out.append("{}")
-            elif not self._nested.whole and not self._nested_wrong:
+            elif not (self._nested.whole or self._nested_wrong):
                 self._refuse_nested()
             self._nested = None
             self._live = False
