@@ -40,6 +40,7 @@ RECOVERY: Final = 256
 _STRAY: Final = "stray-closer"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _NOTHING: Final = re.compile("(?!)")
+_CLOSER: Final = re.compile(r"[)}\]]").search
 _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 
@@ -54,6 +55,16 @@ def _value_and(closers: str) -> re.Pattern[str]:
         return _NOTHING
     behind = "".join(rf"[ \t\r\n]{{0,64}}+{re.escape(closer)}" for closer in closers)
     return re.compile(rf"(?:\"[^\"\\{{}}\[\]()<>\r\n]{{0,64}}+\")?[^\"'`{{}}\[\]()<>\r\n]{{0,64}}+{behind}")
+
+
+def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
+    """Return whether `resume` may match between the indexes `at` and `end` of the buffer once more text has come."""
+    found = _CLOSER(buffer, at, end)
+    while found is not None:
+        if resume.may_match(buffer, found.start()):
+            return True
+        found = _CLOSER(buffer, found.end(), end)
+    return False
 
 
 class SectionReading(CallReading):
@@ -235,7 +246,10 @@ class SectionReading(CallReading):
         if not self._finished:
             begin = self._search.next_cut(buffer, clear)
             cut = begin < hit and (end < 0 or begin < end) and begin <= max(limit, end)  # it may begin in the tail
-            if cut or (hit >= len(buffer) and not sure and len(buffer) < limit + RECOVERY):
+            few = len(buffer) < limit + RECOVERY
+            if end < 0 and few and resume is not None and _may_resume(resume, buffer, start, min(limit, hit)):
+                cut = True  # what begins at `hit` may stand in the head of the next call
+            if cut or (hit >= len(buffer) and not sure and few):
                 if not blank and (end < 0 or start == error):
                     # Up to where something may begin, the last token need not be looked at again.
                     self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
