@@ -97,7 +97,8 @@ class EnvelopeReader(ValueReader):
 
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
         """Begin a key; or end, where the next call of a list stands in its place: this one lacks its closers."""
-        another = self._around.another
+        inside = self._stack[-1:] == ["O"]
+        another = self._around.another if inside else self._around.another_behind
         behind = self._tolerant and self._state == KEY and self.complete and self._stack in _BEHIND_ARGUMENTS
         if buffer[at] == "{" and another is not None and behind:
             begins = follows(another, buffer, at)

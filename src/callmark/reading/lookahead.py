@@ -197,17 +197,24 @@ def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
 
 
 def envelope_begun(form: Form) -> str:
-    """Return the pattern of what only a call begins with, and no object among the arguments: name and arguments.
-
-    An id and the like may stand before, and both in an object of their own.
-    """
+    """Return the pattern of what only a call begins with, and no object among the arguments: name and arguments."""
     name, arguments = ("|".join(map(re.escape, keys)) for keys in (form.name_keys, form.arguments_keys))
     text = r"[\"'][^\"'\\\r\n]{1,128}+[\"']"
     return (
-        rf"\{{{_ASIDE}{_ANY_WS}(?:[\"']function[\"']{_FEW}:{_FEW}\{{{_LINE})?+"
-        rf"[\"'](?:{name})[\"']{_ANY_WS}:{_ANY_WS}{text}{_ANY_WS},"
+        rf"\{{{_ANY_WS}[\"'](?:{name})[\"']{_ANY_WS}:{_ANY_WS}{text}{_ANY_WS},"
         rf"{_ANY_WS}[\"'](?:{arguments})[\"']{_ANY_WS}:"
     )
+
+
+def _envelope_begun_otherwise(form: Form) -> str:
+    """Return the pattern of what a call may begin with besides: an id and the like, an object that holds name and
+    arguments, or its arguments.
+    """
+    begun = envelope_begun(form).removeprefix(r"\{")
+    arguments = "|".join(map(re.escape, form.arguments_keys))
+    function = rf"[\"']function[\"']{_FEW}:{_FEW}\{{"
+    first = rf"[\"'](?:{arguments})[\"']{_ANY_WS}:{_ANY_WS}\{{"
+    return rf"\{{{_ASIDE}(?:{_LINE}(?:{function})?+{begun}|{_ANY_WS}{first})"
 
 
 class Lookahead:
@@ -224,7 +231,8 @@ class Lookahead:
              a call ends with its bracket, whatever follows
     odd      what shows behind three quotes that they begin no string: another member or pair, or the end of the marker
     doubled  two braces and the tail: one too many for an envelope
-    another  the next call of a list of envelopes where a key is due, None for other forms; its arguments may come first
+    another  the next call of a list of envelopes, None for other forms; `another_behind`: with more ways to begin, where
+             the arguments of this one have ended, and it cannot stand in them
     bare_text   a value of several words without quotes, in braces
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
@@ -242,11 +250,10 @@ class Lookahead:
         behind_comma = rf"{_ANY_WS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_ANY_WS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         another = envelope_begun(form)
-        self.another = None
-        if form.body == "envelope" and "," in form.separator:
-            arguments = "|".join(map(re.escape, form.arguments_keys))
-            first = rf"\{{{_ASIDE}{_ANY_WS}[\"'](?:{arguments})[\"']{_ANY_WS}:{_ANY_WS}[\"{{]"
-            self.another = Pattern(f"{another}|{first}")
+        listed = form.body == "envelope" and "," in form.separator
+        self.another = Pattern(another) if listed else None
+        self.another_behind = Pattern(f"{another}|{_envelope_begun_otherwise(form)}") if listed else None
+        if self.another is not None:
             member += rf"|[,，]{_ANY_WS}{another}"
         self.bare_text = _bare_text(form.quote)
         if form.body == "braces":

@@ -47,13 +47,9 @@ def _swapped(tail: str, value_end: str, behind: str) -> str:
     return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
 
 
-_LOOSE_TOOL_CALL = "<(?:tool_calls?|function_calls)>{ws}"
-_MINICPM_CALL = rf"<function name=\"{ANY_NAME}\">{{ws}}<param name="  # which some put into the tags of `qwen_xml`
 _QWEN_SECTION: dict[str, Any] = {
     "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
-    "loose_openers": (
-        rf"{_LOOSE_TOOL_CALL}(?!{_MINICPM_CALL})(?=<[ \t]{{0,4}}+function{_NAMED})",
-    ),
+    "loose_openers": (rf"<(?:tool_calls?|function_calls)>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
     "closer": r"</(?:seed:)?tool_call>",
 }
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
@@ -342,7 +338,6 @@ MINICPM5 = Dialect(
             tail=r"{ws}</function>",
         ),
     ),
-    tags=(f"{_LOOSE_TOOL_CALL}(?={_MINICPM_CALL})",),
     writing=Writing(
         call='<function name="{name}">{arguments}</function>',
         parameter='<param name="{key}">{value}</param>',
