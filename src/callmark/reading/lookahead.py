@@ -128,10 +128,12 @@ def _bare_text(quote: str) -> Pattern:
     char = r"[^\x00- ,{}\[\]<>\":=：＝，；“”„‘’\ud800-\udfff]"
     if quote and re.match(char, quote):
         char = f"(?!{re.escape(quote)}){char}"
+    # That no key comes is said by what does, else more text could take it back.
+    no_key = r"(?:[^\W\d][\w.\-]{0,127}+[ ]{0,8}+[^:]|(?![ \t\r\n,}])[\W\d])"
     return Pattern(
         rf"(?![\w+\-.]{{1,256}}+{_ANY_WS}(?:(?:,{_ANY_WS})?[}}\]]|/[/*]|#|{_BRACES_MEMBER}))"  # one word
         rf"(?P<text>{_URL}|(?:{char}|[ ](?=[ ]{{0,7}}+[^ \t\r\n,}}])"
-        rf"|(?!{_NEXT_KEY}),(?={_ANY_WS}[^ \t\r\n,}}])){{1,256}}+){_ANY_WS}(?=(?:,{_ANY_WS})?\}}|{_NEXT_KEY})"
+        rf"|,(?={_ANY_WS}{no_key})){{1,256}}+){_ANY_WS}(?=(?:,{_ANY_WS})?\}}|{_NEXT_KEY})"
     )
 
 
@@ -231,7 +233,7 @@ class Lookahead:
              a call ends with its bracket, whatever follows
     odd      what shows behind three quotes that they begin no string: another member or pair, or the end of the marker
     doubled  two braces and the tail: one too many for an envelope
-    another  the next call of a list of envelopes, None for other forms; `another_behind`: with more ways to begin, where
+    another  the next call of a list of envelopes, None for other forms; `another_behind`: with more beginnings, where
              the arguments of this one have ended, and it cannot stand in them
     bare_text   a value of several words without quotes, in braces
     stops    finds in a chunk of a string what must be looked at: what may end it, or begin a marker
@@ -250,9 +252,9 @@ class Lookahead:
         behind_comma = rf"{_ANY_WS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_ANY_WS}[:：])|{_MANY}"
         member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
         another = envelope_begun(form)
-        listed = form.body == "envelope" and "," in form.separator
-        self.another = Pattern(another) if listed else None
-        self.another_behind = Pattern(f"{another}|{_envelope_begun_otherwise(form)}") if listed else None
+        of_envelopes = form.body == "envelope" and "," in form.separator
+        self.another = Pattern(another) if of_envelopes else None
+        self.another_behind = Pattern(f"{another}|{_envelope_begun_otherwise(form)}") if of_envelopes else None
         if self.another is not None:
             member += rf"|[,，]{_ANY_WS}{another}"
         self.bare_text = _bare_text(form.quote)
