@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -49,6 +50,7 @@ from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Argumen
 from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
+from callmark.reading.lookahead import lookahead
 from callmark.reading.matching import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, prefix
 from callmark.reading.patterns import patterns, section
 from callmark.reading.raw_values import plain_value
@@ -58,7 +60,7 @@ from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE
 from callmark.reading.words import scalar
 from callmark.testing import in_chunks, joined
 from feeding import by_characters, whole
-from sampling import LooseTags
+from sampling import LooseTags, sample
 from strategies import (
     HOSTILE,
     MARKERS,
@@ -1247,6 +1249,41 @@ def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
     assert (re.match(unfinished(pattern), text) is not None) == expected
     assert Pattern(pattern).may_match(text, 0) == expected
     assert (Pattern(pattern).waits(text) is not None) == expected
+
+
+def looked_ahead() -> list[str]:
+    """Return the patterns of what may stand in and around the arguments of all forms."""
+    forms = [form for dialect in dialects() for form in (*dialect.forms, *dialect.variants)]
+    found = [it for form in forms for it in vars(lookahead(form)).values() if isinstance(it, Pattern)]
+    return sorted({pattern.text for pattern in found})
+
+
+def given_up_too_soon(pattern: str, seed: int) -> str:
+    """Return a text behind which `pattern` is not waited for, though more text makes it match; "" for none."""
+    random = Random(seed)
+    one = Pattern(pattern)
+    for _ in range(8):
+        text = sample(pattern, random) + random.choice(["", ":", "b:", "\nb:", "}", " x", sample(pattern, random)[:9]])
+        given_up = ""
+        for size in range(1, min(len(text), HOLD_LIMIT) + 1):
+            if one.match(text[:size], 0) is not None:
+                if given_up:
+                    return given_up
+                break
+            if not given_up and not one.may_match(text[:size], 0):
+                given_up = text[:size]
+    return ""
+
+
+@given(st.sampled_from([text for text in (*every_pattern(), *looked_ahead()) if "(?!" in text]), st.integers(0, 2**32))
+@settings(max_examples=settings.default.max_examples * 3)
+def test_no_pattern_is_given_up_that_more_text_makes_match(pattern, seed):
+    """One with a negative look-ahead in a run might be: what this looks for ends the run sooner."""
+    assert not given_up_too_soon(pattern, seed)
+
+
+def test_a_negative_look_ahead_in_a_run_is_seen_to_give_up_too_soon():
+    assert any(given_up_too_soon(r"(?:[ab]|(?!,\n?b:),)++\n?(?=,\n?b:)", seed) for seed in range(200))
 
 
 @given(st.lists(st.sampled_from(every_pattern()), min_size=2, max_size=8), st.data())
