@@ -980,6 +980,7 @@ _LISTS = (
     "<|START_ACTION|>[", "<|tools_prefix|>[", "```json\n[", "[unused11][",
 )  # fmt: skip
 _NEXT_CALL = '{"name": "g", "arguments": {}}'
+_READ_WIDELY: dict[str, Any] = {"tolerance": "salvage", "tools": ["f", "g"], "dialects": ["default", "fenced"]}
 _BEHIND_CALLS = (
     "}", "]", "}]", "}]}", ")", ", ", " ", "\n", " " * 8, "\n" * 65, _NEXT_CALL, "[", '{"a": [1', '"', " end",
 )  # fmt: skip
@@ -990,13 +991,13 @@ _BEHIND_CALLS = (
 def test_brackets_behind_a_call_of_a_list_are_read_alike_however_the_text_is_cut(begun, arguments, behind):
     """Each may close the call, the list or what is around it, and more of them may come."""
     text = f'{begun}{{"name": "f", "arguments": {arguments}' + "".join(behind)
-    laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f", "g"])
+    laws.check_chunking(text, range(len(text)), **_READ_WIDELY)
     laws.check_chunking(text, range(len(text)))
 
 
 _WRAPPERS = (
     "<tool_call>", "<tool_calls>[", "<longcat_tool_call>", "[TOOL_CALLS] [", "<|tool_call|>[", "<|tool_call|>",
-    "<|tool_calls_begin|>", '{"tool_calls": [',
+    "<function_call>", '{"tool_calls": [',
 )  # fmt: skip
 _SOME_CALLS = (
     '{"name": "g", "arguments": {}}', '{"name": "g", "arguments": {"a": 1}', '{"name": "g", "arguments": {"a": "x"',
@@ -1013,7 +1014,13 @@ _SOME_CALLS = (
 def test_each_call_of_a_wrapper_is_read_alike_however_the_text_is_cut(begun, some, between):
     """The next one may begin where this one lacks its end, and with whatever member."""
     text = begun + between.join(some)
-    laws.check_chunking(text, range(len(text)), tolerance="salvage", tools=["f", "g"])
+    laws.check_chunking(text, range(len(text)), **_READ_WIDELY)
+
+
+@pytest.mark.parametrize("begun", dict.fromkeys((*_LISTS, *_WRAPPERS)))
+def test_these_begin_lists_and_wrappers(begun):
+    events = parse(begun + _NEXT_CALL, **_READ_WIDELY).events
+    assert any(isinstance(event, CallStart | Malformed) for event in events)
 
 
 @pytest.mark.parametrize("tail", ["}", "}}", "]", ")>"])
