@@ -114,7 +114,8 @@ APART: Final = {'"': _apart('"'), "'": _apart("'"), **dict.fromkeys(_CURLY_QUOTE
 or a sign, as `;` is one, with the next key and its string behind it."""
 BEHIND_BARE: Final = Pattern(rf"{_ANY_WS}[,}}\]，｝］]")
 
-_NEXT_KEY: Final = rf",{_ANY_WS}[^\W\d][\w.\-]{{0,127}}+[ ]{{0,8}}+:"
+_PLAIN_KEY: Final = r"[^\W\d][\w.\-]{0,127}+[ ]{0,8}+"
+_NEXT_KEY: Final = rf",{_ANY_WS}{_PLAIN_KEY}:"
 _BRACES_MEMBER: Final = rf",{_ANY_WS}[^\x00-\x1f:,{{}}\[\]<>\"'\ud800-\udfff]{{1,128}}+:"
 _URL: Final = r"https?://[^\x00- ,{}\[\]<>\"\ud800-\udfff]{1,256}+"
 
@@ -129,7 +130,7 @@ def _bare_text(quote: str) -> Pattern:
     if quote and re.match(char, quote):
         char = f"(?!{re.escape(quote)}){char}"
     # That no key comes is said by what does, else more text could take it back.
-    no_key = r"(?:[^\W\d][\w.\-]{0,127}+[ ]{0,8}+[^:]|(?![ \t\r\n,}])[\W\d])"
+    no_key = rf"(?:{_PLAIN_KEY}[^:]|(?![ \t\r\n,}}])[\W\d])"
     return Pattern(
         rf"(?![\w+\-.]{{1,256}}+{_ANY_WS}(?:(?:,{_ANY_WS})?[}}\]]|/[/*]|#|{_BRACES_MEMBER}))"  # one word
         rf"(?P<text>{_URL}|(?:{char}|[ ](?=[ ]{{0,7}}+[^ \t\r\n,}}])"
@@ -200,23 +201,26 @@ def follows(pattern: Pattern, buffer: str, at: int) -> bool | None:
 
 def envelope_begun(form: Form) -> str:
     """Return the pattern of what only a call begins with, and no object among the arguments: name and arguments."""
-    name, arguments = ("|".join(map(re.escape, keys)) for keys in (form.name_keys, form.arguments_keys))
-    text = r"[\"'][^\"'\\\r\n]{1,128}+[\"']"
-    return (
-        rf"\{{{_ANY_WS}[\"'](?:{name})[\"']{_ANY_WS}:{_ANY_WS}{text}{_ANY_WS},"
-        rf"{_ANY_WS}[\"'](?:{arguments})[\"']{_ANY_WS}:"
-    )
+    return rf"\{{{_name_and_arguments(form)}"
 
 
 def _envelope_begun_otherwise(form: Form) -> str:
     """Return the pattern of what a call may begin with besides: an id and the like, an object that holds name and
     arguments, or its arguments.
     """
-    begun = envelope_begun(form).removeprefix(r"\{")
-    arguments = "|".join(map(re.escape, form.arguments_keys))
     function = rf"[\"']function[\"']{_FEW}:{_FEW}\{{"
-    first = rf"[\"'](?:{arguments})[\"']{_ANY_WS}:{_ANY_WS}\{{"
-    return rf"\{{{_ASIDE}(?:{_LINE}(?:{function})?+{begun}|{_ANY_WS}{first})"
+    first = rf"{_any_key(form.arguments_keys)}{_ANY_WS}\{{"
+    return rf"\{{{_ASIDE}(?:{_LINE}(?:{function})?+{_name_and_arguments(form)}|{_ANY_WS}{first})"
+
+
+def _name_and_arguments(form: Form) -> str:
+    text = r"[\"'][^\"'\\\r\n]{1,128}+[\"']"
+    return rf"{_ANY_WS}{_any_key(form.name_keys)}{_ANY_WS}{text}{_ANY_WS},{_ANY_WS}{_any_key(form.arguments_keys)}"
+
+
+def _any_key(keys: tuple[str, ...]) -> str:
+    """Return the pattern of one of some keys in quotes, with its colon."""
+    return rf"[\"'](?:{'|'.join(map(re.escape, keys))})[\"']{_ANY_WS}:"
 
 
 class Lookahead:

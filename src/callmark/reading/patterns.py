@@ -231,7 +231,7 @@ class Section:
         bracket = opens_end or first.closer.endswith(r"\]")
         no_more = rf"(?={blanks}(?!{members})(?s:.))" if bracket else ""  # or more blanks than are looked at
         self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
-        no_more = rf"(?={blanks}(?:(?!{members})(?s:.)|\Z))" if bracket else ""
+        no_more = rf"(?!{blanks}{members})" if bracket else ""
         self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
         ends = f"|{blanks}(?:{closer})" if listed else ""
         self.resume = Pattern(f"{brackets}(?={line}(?:{heads}){ends})") if self.separated else None
