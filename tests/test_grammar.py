@@ -685,3 +685,15 @@ def test_elements_in_a_value_are_an_object_or_a_list():
     (call,) = load(*select("minimax_m3")).read(marker, "marker")
     assert call.arguments == {"a": ["1", {"k": "x"}, "007"], "b": "y"}
     check_grammar("minimax_m3", marker)
+
+
+@pytest.mark.parametrize("value", ['{"a": 1, "a": 2}', '[{"a": {"b": 1, "b": 1}}]', r'{"a": 1, "\u0061": 2}'])
+def test_json_in_a_raw_value_may_be_refused_for_a_key_twice(value):
+    """No grammar sees it: there, a raw value is text."""
+    for dialect, marker in (
+        ("glm", f"<tool_call>f<arg_key>x</arg_key><arg_value>{value}</arg_value></tool_call>"),
+        ("qwen_xml", f"<function=f>\n<parameter=x>\n{value}\n</parameter>\n</function>"),
+    ):
+        (problem,) = parse(marker, dialects=dialect, tolerance="strict").problems
+        assert problem.code == "duplicate-key"
+        check_grammar(dialect, marker)
