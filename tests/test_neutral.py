@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
 from callmark.dialects.notation import anonymous
+from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.reading.row_checks import _SET_APART
 from callmark.reading.scanner import plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral
 from callmark.writing.neutral import _APART, _APART_IN_PROSE, SPECIAL_TOKENS, neutralized_inside
+from sampling import sample
 from strategies import HOSTILE, MARKERS, cut_texts, hostile_texts, mutated
 from test_cases import CASES
 from writing import json_values
@@ -390,3 +392,35 @@ def test_what_goes_on_with_a_pattern_begun_elsewhere(pattern, rest, not_rest):
 def test_patterns_that_no_row_can_hold_are_refused():
     with pytest.raises(DialectError, match="without back references"):
         infixes.Continuations([r"a(x)\1b"])
+
+
+TAGS = [*THOUGHT_TAGS, *(tag for row in dialects() for tag in (*row.tags, *row.leads))]
+LINES = (
+    "call:f{}", "Action: f\nAction Input: {}", "f(a=1)\n", '{"name": "f", "parameters": {}}',
+    '{"name": "f", "arguments": {}}',
+)  # fmt: skip
+"""Calls of dialects that want the start of a line."""
+
+
+@MANY
+@given(st.sampled_from(TAGS), st.integers(0, 4), st.sampled_from(LINES), st.randoms(), st.data())
+def test_behind_a_tag_no_line_begins_that_calls(tag, spaces, line, random, data):
+    begin = sample(tag, random)
+    cut = data.draw(st.integers(0, len(begin)))
+    check_neutral(begin[cut:] + " " * spaces + line, between=[begin[:cut]])
+
+
+@pytest.mark.parametrize(
+    ("tag", "text"),
+    [
+        ("@!{1,3}", "@!!"),
+        ("@[^@]", "@x"),
+        (r"@(?:A|(?i:b)(?:[^\W\d]|2?))", "@BZ"),
+        ("@{ws}", "@ \t\n "),
+    ],
+)
+def test_behind_a_tag_of_ones_own_no_line_begins_that_calls(tag, text):
+    form = Form(head="@@@{name}{object}", body="json", begins="@")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), tags=(tag,))
+    assert parse(text + "call:f{}", dialects=[own, "gemma4"]).calls
+    check_neutral(text + "call:f{}", dialects=[own])

@@ -121,5 +121,49 @@ def _may_hold(items: Any, number: int, characters: str, *, inside: bool) -> bool
     return False
 
 
+def last_characters(pattern: str) -> frozenset[str]:
+    r"""Return what may be the last character of a match: members of a set, and patterns that cannot stand in one.
+
+    Blanks before a look-ahead are none: behind them stands what it names.
+
+    >>> [sorted(last_characters(text)) for text in ("ab?", "a(?:[b-d]|(?i:e))?", r"a[ ]*+(?=b)", r"a(?:\w|[^b](?!b)|)")]
+    [['a', 'b'], ['(?i:[e])', 'a', 'b-d'], ['a'], ['[^b]', '\\w', 'a']]
+    """
+    return frozenset(_last_characters(_parser.parse(pattern), looks=False)[0])
+
+
+def _last_characters(items: Any, *, looks: bool) -> tuple[set[str], bool, bool]:
+    """Return also whether the pieces may be empty, and whether a look-ahead stands at their end or behind it (`looks`).
+
+    Where only some of several ways end with one, all blanks before it count.
+    """
+    found: set[str] = set()
+    for op, value in reversed(list(items)):
+        source = one_character(op, value)
+        if source is not None:
+            members = value if op is sre.IN else [(op, value)]
+            if all(kind in (sre.LITERAL, sre.RANGE, sre.CATEGORY) for kind, _ in members):
+                blank = looks and all(kind is sre.LITERAL and chr(it).isspace() for kind, it in members)
+                found.update(() if blank else map(member_source, members))
+            else:
+                found.add(source)
+            return found, False, looks
+        if op in (sre.ASSERT, sre.ASSERT_NOT):
+            looks = looks or (op is sre.ASSERT and value[0] > 0)
+            continue
+        ways = [_last_characters(pieces, looks=looks) for pieces in inner(op, value)]
+        last = {it for way, _, _ in ways for it in way}
+        if op is sre.SUBPATTERN and value[1] & re.IGNORECASE:
+            last = {f"(?i:{it})" if it[0] in "[(." else f"(?i:[{it}])" for it in last}
+        found |= last
+        empty = [looked for _, may_be_empty, looked in ways if may_be_empty]
+        if op in REPEATS and not value[0]:
+            empty.append(looks)
+        elif not empty and ways:
+            return found, False, looks
+        looks = all(empty)
+    return found, True, looks
+
+
 def _escaped(code: int) -> str:
     return re.escape(chr(code)) if code < 0xD800 or code > 0xDFFF else f"\\u{code:04x}"

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
 from callmark.dialects.notation import BRACE, anonymous
+from callmark.dialects.parsed import last_characters
+from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError
 from callmark.writing.infixes import Continuations
@@ -111,22 +113,31 @@ def set_apart(
 class Openers:
     """What markers of some dialects begin with."""
 
-    def __init__(self, patterns: tuple[tuple[str, str, int | None], ...], starts: tuple[str, ...]) -> None:
+    def __init__(
+        self, patterns: tuple[tuple[str, str, int | None], ...], starts: tuple[str, ...], tags: tuple[str, ...]
+    ) -> None:
         """Take what is broken: the characters that may come first, a pattern, and how many spaces may stand before it
         where only the start of a line counts.
 
-        `starts` are patterns of the same up to where a call has begun, with which a text must not go on.
+        `starts` are patterns of the same up to where a call has begun, with which a text must not go on; `tags` those
+        behind which a line begins.
         """
         self._patterns = patterns
         chars: dict[int | None, set[str]] = {}
         for begins, _, indent in patterns:
             chars.setdefault(indent, set()).update(begins)
         candidates = [_any_of(chars.pop(None, set()))]
+        ends = sorted({end for tag in tags for end in last_characters(tag)})
+        others = [end for end in ends if end[0] in "[(."]
+        line = "|".join(
+            [rf"(?<![^\r\n\ufeff{''.join(end for end in ends if end not in others)}])"]
+            + [f"(?<={end})" for end in others]
+        )
         for indent, some in chars.items():
-            # Behind a reasoning tag a new line begins, and a bracket may be the end of one; so it does behind U+FEFF,
-            # with which a text may begin.
+            # Behind a tag a new line begins, and what may be its last character may be the end of one, which began in
+            # the text before; so it does behind U+FEFF, with which a text may begin.
             spaces = (indent or 0) + 1
-            places = [rf"(?<=(?<![^\r\n>\]\ufeff])[ ]{{{size}}})" for size in range(spaces)]
+            places = [rf"(?<=(?:{line})[ ]{{{size}}})" for size in range(spaces)]
             # A call may end where the text begins.
             places += [rf"(?<=(?<!(?s:.))[ ]{{{size}}})" for size in range(spaces, BEHIND_CALL + 1)]
             candidates.append(f"(?={_any_of(some)})(?:{'|'.join(places)})(?s:.)")
@@ -270,4 +281,7 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
             second = f"(?<={behind}){pattern.removeprefix(behind)}"
             patterns.append(("~", second, None) if pattern.startswith(behind) else ("<[", pattern, None))
         starts += SPECIAL_TOKENS
-    return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
+    tags = [*THOUGHT_TAGS, *(tag for row in rows for tag in (*row.tags, *row.leads))]
+    return Openers(
+        tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(map(anonymous, starts))), tuple(map(anonymous, tags))
+    )
