@@ -1719,3 +1719,34 @@ def test_no_other_closer_is_read_where_each_may_begin_a_marker_with_all_its_clos
     ways = Endings(form, None, ")]}", inside=False, final=False, complete=False)._ways
     assert [way.code for way in ways if way.other] == ["extra-closer", "extra-comma"]
     assert not [way for way in ways if not way.other and way.due != ")]}]" and not way.missing]
+
+
+@pytest.mark.parametrize("behind", ["", " x", 'g{"a": 2}@@'])
+def test_a_tail_that_may_begin_the_next_marker_closes_no_brackets(behind):
+    form = Form(head="@@{name}{object}", body="json", tail="{ws}@@", begins="@")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    for brackets in ("", "[", '{"b": '):
+        text = f'@@f{{"a": {brackets}1\n@@{behind}'
+        calls = [(call.name, call.arguments["a"]) for call in parse(text, dialects=own).calls]
+        assert calls == ([("g", 2)] if len(behind) > 2 else [("f", {"": 1, "[": [1]}.get(brackets, {"b": 1}))])
+        check_chunking(text, dialects=own)
+
+
+@pytest.mark.parametrize(
+    ("head", "begins", "text"),
+    [
+        (r'"{name}"=(?=\{)', '"', r'[CALL: f({s:"\"y"})]'),
+        (r'"{name}"=(?=\{)', '"', r'[CALL: f({s:"say \"hi\""})]'),
+        (r'"{name}"=(?=\{)', '"', r'[CALL: f(s="a\\\"y")]'),
+        (r"(?i:tool):{name}(?=[{])", "tT", r'[CALL: f({s:"x\tower b"})]'),
+        (r"now {name}(?=\{)", "n", r'[CALL: f({s:"x\nice"})]'),
+        (r"now {name}(?=\{)", "n", r'[CALL: f({s:"x" \now f{}"})]'),
+        (r"'{name}'=(?=\{)", "'", r"[CALL: f({s:'\']"),
+        (r"ab{name}(?=\{)", "a", r'[CALL: f({s:"\u00ab", t: "\u0ab0\\ab"})]'),
+        (r"d{name}(?=\{)", "d", r'[CALL: f({s:"\ud83d\ude00"})]'),
+    ],
+)
+def test_a_marker_that_may_begin_inside_an_escape_cuts_none(head, begins, text):
+    form = Form(head=head, body="json", begins=begins)
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    check_chunking(text, dialects=["call", own])

@@ -446,11 +446,12 @@ class CallReading:
         ways = endings(self._entry.form, section, due, inside, self._finished, complete)
         ending = ways.ending(buffer, at, base)
         begins = ending is not None and ending.tag >= 0 and self._marker_begins(ending.tag)
-        if begins:
-            ending = Ending(at, (Repair("missing-closer", Span(base + at, base + at)),), more=False)
+        if begins and ending is not None:
+            missing = Repair("missing-closer", Span(base + at, base + at))
+            ending = None if ending.cut else Ending(at, (missing,), more=False)
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
-        elif begins is None or (ending is None and ways.may_end(buffer, at)):
+        elif begins is None or (ending is None and not begins and ways.may_end(buffer, at)):
             reader.status = OPEN if reader.status == DEAD else reader.status
             return False
         if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:

@@ -29,6 +29,7 @@ _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
 _CLOSER: Final = re.compile(rf"{_WS}([,{re.escape(''.join(_SPELLINGS.values()))}])")
 _PLAIN: Final = str.maketrans({other: closer for closer, others in _SPELLINGS.items() for other in others})
 _CUT: Final = re.compile(rf"{_WS}\Z")
+_FENCE_TAIL: Final = re.compile(r"(?:`{3,}|~{3,})\Z")
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
 _MOST: Final = DEPTH + 2  # the bracket of the tail, and another closer before all
@@ -48,13 +49,15 @@ the turn can follow it.
 class Ending(NamedTuple):
     """How a marker ends: the index behind it, what was changed for that, and whether another call stands in it.
 
-    `tag` is the index of another tag that was taken for the one that is due, -1 for none.
+    `tag` is the index of another tag that was taken for the one that is due, or of a tail that may begin the next
+    marker, where brackets are missing before it (`cut`); -1 for none.
     """
 
     stop: int
     repairs: tuple[Repair, ...]
     more: bool
     tag: int = -1
+    cut: bool = False
 
 
 class _Way(NamedTuple):
@@ -125,6 +128,8 @@ class Endings:
     ) -> None:
         """Collect the changes, in the order in which they are asked."""
         tail = anonymous(form.tail)
+        plain_tail = form.tail.removeprefix("{ws}")
+        self._may_begin = bool(plain_tail) and form.head.startswith(plain_tail)
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
             due, tail = due + bracket[1], ""
@@ -153,7 +158,7 @@ class Endings:
                 self._add("extra-comma", due, tail, ",")
             for missing, rest in rests:
                 if not (inside and may_be_bracket and len(rest + end) == 1):
-                    self._add("missing-closer", rest, tail, missing=missing)
+                    self._add("missing-closer", rest, tail + _no_other_fence(tail, final), missing=missing)
                 elif bracket is not None:
                     self._add("missing-closer", rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
             if inside and may_be_bracket and section is not None and section.between:
@@ -193,14 +198,17 @@ class Endings:
             if way.other:
                 begin, end = closers.place(0)
                 changed = [Repair(way.code, Span(base + begin, base + end))]
-            wrong = found.start("wrong") if groups.get("wrong") is not None else -1
-            if wrong >= 0:
-                changed = [Repair("wrong-closer", Span(base + wrong, base + found.end("wrong")))]
+            tag = found.start("wrong") if groups.get("wrong") is not None else -1
+            cut = tag < 0 and way.missing > 0 and self._may_begin
+            if cut:
+                tag = found.end() - len(found[0].lstrip())
+            elif tag >= 0:
+                changed = [Repair("wrong-closer", Span(base + tag, base + found.end("wrong")))]
             changed += [
                 Repair("full-width-punctuation", Span(base + begin, base + end))
                 for begin, end in closers.wide(bool(way.other), taken)
             ]
-            return Ending(found.end(), tuple(changed), groups.get("more") is not None, wrong)
+            return Ending(found.end(), tuple(changed), groups.get("more") is not None, tag, cut)
         return None
 
     def may_end(self, buffer: str, at: int) -> bool:
@@ -218,6 +226,15 @@ def _may_fit(way: _Way, taken: int, closers: _Closers, buffer: str) -> bool:
 def _tail(pattern: str) -> Pattern:
     """Return a pattern; compiled once, for whatever is due before it."""
     return Pattern(pattern)
+
+
+def _no_other_fence(tail: str, final: bool) -> str:
+    """Return the pattern of a look-ahead behind a tail before which closers are missing, "" for none.
+
+    A fence with a word behind it opens another one: what stands before it was cut. `final`: no more text comes.
+    """
+    end = r"|\Z" if final else ""
+    return rf"(?=[ \t]{{0,16}}+(?:[^\w \t]{end}))" if _FENCE_TAIL.search(tail) else ""
 
 
 def _ends_alone(due: str, final: bool) -> str:

@@ -39,6 +39,7 @@ _ESCAPE_PREFIX: Final = Pattern(
 _SURROGATE_ESCAPE: Final = Pattern(rf"\\u[dD][89a-fA-F]{_X}{{2}}")
 _HEX_ESCAPE: Final = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX: Final = Pattern(rf"\\x{_X}?\Z")
+_LONGEST_ESCAPE: Final = len(r"\ud83d\ud83d")
 _LONE: Final = re.compile(r"[\ud800-\udfff]")
 _NO_ESCAPE: Final = "an escape of JSON behind the backslash"
 _NO_CHARACTER: Final = "\ufffd"
@@ -57,6 +58,7 @@ _SHORT_ESCAPE: Final = re.compile(r"\\([/bfnrtu])")
 _BACKSLASH, _DOUBLE, _APOSTROPHE, _SHORT = map(chr, range(0xD800, 0xD804))  # written so for mypyc
 _ASIDE: Final = ((_BACKSLASH * 2, "\\\\"), (_DOUBLE * 2, '\\"'), (_APOSTROPHE * 2, "'"), (_SHORT, "\\"))
 _CONTROLS: Final = {char: quoted(char)[1:-1] for char in map(chr, range(32))}
+_IN_ESCAPES: Final = frozenset("\"'\\/bfnrtux0123456789acdeABCDEF")
 _COMMAS: Final = frozenset(",，")
 _RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS: Final = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
@@ -95,6 +97,20 @@ def without_halves(text: str) -> str:
 def holds_escape_prefix(buffer: str, at: int) -> bool:
     """Return whether more text could make an escape of JSON of what stands at index `at`."""
     return _ESCAPE_PREFIX.match(buffer, at) is not None
+
+
+def _without_escape(text: str) -> int:
+    r"""Return the index behind `text` without what may be the beginning of an escape, or of two of one character.
+
+    >>> [_without_escape(text) for text in ("a\\", "a\\\\", r"a\u00", r"a\\u00", r"\ud83d\ud", r"\ud83d\\")]
+    [1, 3, 1, 6, 0, 8]
+    """
+    for at in range(max(0, len(text) - _LONGEST_ESCAPE), len(text)):
+        if text[at] == "\\" and (_ESCAPE_PREFIX.match(text, at) or _HEX_PREFIX.match(text, at)):
+            before = text[:at]
+            if (at - len(before.rstrip("\\"))) % 2 == 0:
+                return at
+    return len(text)
 
 
 def to_double(piece: str) -> str:
@@ -338,15 +354,21 @@ class StringReader:
         return end
 
     def _alarm(self, around: Lookahead, buffer: str, at: int, end: int) -> Alarm | None:
-        """Return where from index `at` to `end` something may stand that the string should not go beyond."""
+        """Return where from index `at` to `end` something may stand that the string should not go beyond.
+
+        That is before an escape in which it begins: no part of one is read without the other.
+        """
         if self.doubt >= 0:
-            return around.alarm(buffer, at, end)
-        if self._follows is None or self._swallows:
+            alarm = around.alarm(buffer, at, end)
+        elif self._follows is None or self._swallows:
             return None
-        alarm = around.opener(buffer, at, end)
-        if alarm is not None and alarm.certain:
-            self._swallows = True
-            return None
+        else:
+            alarm = around.opener(buffer, at, end)
+            if alarm is not None and alarm.certain:
+                self._swallows = True
+                return None
+        if alarm is not None and buffer[alarm.at : alarm.at + 1] in _IN_ESCAPES:
+            return alarm._replace(at=at + _without_escape(buffer[at : alarm.at]))
         return alarm
 
     def _read_quote(self, char: str, before: str, buffer: str, at: int, base: int) -> int:
