@@ -1744,9 +1744,19 @@ def test_a_tail_that_may_begin_the_next_marker_closes_no_brackets(behind):
         (r"'{name}'=(?=\{)", "'", r"[CALL: f({s:'\']"),
         (r"ab{name}(?=\{)", "a", r'[CALL: f({s:"\u00ab", t: "\u0ab0\\ab"})]'),
         (r"d{name}(?=\{)", "d", r'[CALL: f({s:"\ud83d\ude00"})]'),
+        (r"\\{name}(?=\{)", "\\", r'[CALL: f({s:"ab\ttool:f{\)\ud83d\ude00"")]'),
+        (r"\\{name}(?=\{)", "\\", r'[CALL: f({"s": "/\df{ "x"'),
     ],
 )
 def test_a_marker_that_may_begin_inside_an_escape_cuts_none(head, begins, text):
     form = Form(head=head, body="json", begins=begins)
     own = Dialect(name="own", title="", models="", source="", forms=(form,))
     check_chunking(text, dialects=["call", own])
+
+
+@pytest.mark.parametrize("begin", ["1", "é", "C", "_", "["])
+@pytest.mark.parametrize("quote", "\"'")
+def test_what_begins_like_a_path_but_for_its_letter_is_read_alike_in_chunks(begin, quote):
+    for rest in (r"\t[", r"\n<x", r"\[", r"/["):
+        check_chunking(f"[CALL: f(s={quote}{begin}:{rest}")
+        check_chunking(f"[CALL: f(s={quote}{begin}:{rest}{quote})]")

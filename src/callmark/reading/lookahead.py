@@ -297,7 +297,9 @@ class Lookahead:
         listened = "".join(other.begins for other, begin in own.items() if begin)
         first = "".join(map(re.escape, dict.fromkeys(_signs() + listened)))
         signs = first + r"\\\x00-\x1f\ud800-\udfff"
-        self.stops = re.compile(rf'["{signs}](?:(?<!\\)|(?!["\\/nrt]))').search
+        passed = [re.escape(char) for char in '"\\/nrt' if char not in listened and "\\" not in listened]
+        escaped = rf"(?:(?<!\\)|(?![{''.join(passed)}]))" if passed else ""  # an escape passes if it begins no marker
+        self.stops = re.compile(rf'["{signs}]{escaped}').search
         self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._signs = signs
         self._remarks = not any(char.isalnum() for char in form.begins)
@@ -324,10 +326,11 @@ class Lookahead:
             waits = [pattern.unfinished for pattern in (*asked, APART[quote], self._alarm.pattern)]
             behind = "|".join(anonymous(pattern.text) for pattern in asked)
             begins = self._alarm.begins
+            escapes = "".join(re.escape(char) for char in "\"\\/nrt'" if re.escape(char) not in begins)
             far = rf"(?=(?s:.{{{HOLD_LIMIT + 1}}}))"  # the end of the text is too far away to be waited for
             content = (
                 rf"(?:[^{quote}\\\ud800-\udfff{begins}]++"
-                rf"|\\(?:[\"\\/nrt']|[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff{begins}])"
+                rf"|\\(?:[{escapes}]|[^\"'\\/bfnrtux\x00-\x1f\ud800-\udfff{begins}])"
                 rf"|(?=[{begins}])(?!{self._alarm.pattern.text})(?:{far}|(?!{waits[-1]}))(?s:.))*+"
             )
             doubt = "|".join(map(str, waits[:-1]))
@@ -335,7 +338,8 @@ class Lookahead:
             opens = rf"{quote}(?!{APART[quote].text}){closes.removeprefix(quote)}"
             one, other = (closes, opens) if odd else (opens, closes)
             pattern = f"{content}(?:{one}{other})*+(?:{one})?+"
-            self._inside[key] = None if None in waits else re.compile(pattern).match
+            begun = {quote, re.escape("\\")} & set(re.findall(r"\\.|[^\\]", begins))  # not looked at by what is above
+            self._inside[key] = None if None in waits or begun else re.compile(pattern).match
         return self._inside[key]
 
     @cached_property

@@ -17,7 +17,7 @@ from callmark.dialects.notation import expand
 from callmark.events import Repair
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.matching import Pattern
-from callmark.reading.paths import may_begin_path
+from callmark.reading.paths import begins_path, may_begin_path
 from callmark.reading.plain import BARE
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE
@@ -158,7 +158,7 @@ class PairsReader:
                         return at
                 elif len(head) < 4 and may_begin_path(head[1:]):
                     return at
-                if head[2:3] == char == head[1] or head[1] == "\\" or head[2:] == ":\\":  # a path, or another escape
+                if head[2:3] == char == head[1] or head[1] == "\\" or begins_path(head[1:]):  # or another escape
                     self.status = STUCK
                     return at
                 out.append('"')

@@ -279,7 +279,8 @@ class StringReader:
             if quote in "\"'" and around is not None:
                 at = self._pass_mended(around, buffer, at, base)
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
-            alarm = self._alarm(around, buffer, at, end) if around is not None else None
+            look = end + buffer.startswith("\\", end)  # a marker may begin with one, if a row of one's own says so
+            alarm = self._alarm(around, buffer, at, look) if around is not None else None
             if alarm is not None:
                 end = alarm.at
             if end > at:
