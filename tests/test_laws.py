@@ -852,6 +852,12 @@ def test_steps_grow_no_faster_with_many_words_beyond_their_limit():
     laws.check_linear(repeated("[CALL: f(a=" + "x" * 4200 + " "), length=20_000)
 
 
+@pytest.mark.parametrize("tolerance", ["strict", "lenient"])
+def test_steps_may_be_more_behind_a_limit(tolerance):
+    """A word is held up to its limit, which costs less than to read on: that is no growth."""
+    laws.check_linear(repeated("<tool_calls>", "[CALL: f("), tolerance=tolerance)
+
+
 @pytest.mark.parametrize("name", CORPUS)
 def test_a_good_call_is_found_whatever_stands_before_it(name):
     assert len(CORPUS[name]) >= 30
