@@ -122,47 +122,33 @@ def _may_hold(items: Any, number: int, characters: str, *, inside: bool) -> bool
 
 
 def last_characters(pattern: str) -> frozenset[str]:
-    r"""Return what may be the last character of a match: members of a set, and patterns that cannot stand in one.
+    r"""Return what may be the last character of a match, as members of sets and as other pieces in source.
 
-    Blanks before a look-ahead are none: behind them stands what it names.
+    Nothing of a way in which a look-ahead names what stands behind the match.
 
-    >>> [sorted(last_characters(text)) for text in ("ab?", "a(?:[b-d]|(?i:e))?", r"a[ ]*+(?=b)", r"a(?:\w|[^b](?!b)|)")]
-    [['a', 'b'], ['(?i:[e])', 'a', 'b-d'], ['a'], ['[^b]', '\\w', 'a']]
+    >>> [sorted(last_characters(text)) for text in ("ab?", "a(?:[b-d]|e)?", r"a[ ]*+(?=b)", r"a(?:\w|.(?!b)|)")]
+    [['a', 'b'], ['a', 'b-d', 'e'], [], ['.', '\\w', 'a']]
     """
-    return frozenset(_last_characters(_parser.parse(pattern), looks=False)[0])
+    return frozenset(_last_characters(_parser.parse(pattern))[0])
 
 
-def _last_characters(items: Any, *, looks: bool) -> tuple[set[str], bool, bool]:
-    """Return also whether the pieces may be empty, and whether a look-ahead stands at their end or behind it (`looks`).
-
-    Where only some of several ways end with one, all blanks before it count.
-    """
+def _last_characters(items: Any) -> tuple[set[str], bool]:
+    """Return also whether the pieces may be empty, so that what stands before them counts."""
     found: set[str] = set()
     for op, value in reversed(list(items)):
         source = one_character(op, value)
         if source is not None:
-            members = value if op is sre.IN else [(op, value)]
-            if all(kind in (sre.LITERAL, sre.RANGE, sre.CATEGORY) for kind, _ in members):
-                blank = looks and all(kind is sre.LITERAL and chr(it).isspace() for kind, it in members)
-                found.update(() if blank else map(member_source, members))
-            else:
-                found.add(source)
-            return found, False, looks
+            return found | (set(map(member_source, value)) if op is sre.IN else {source}), False
+        if op is sre.ASSERT and value[0] > 0:
+            return found, False
         if op in (sre.ASSERT, sre.ASSERT_NOT):
-            looks = looks or (op is sre.ASSERT and value[0] > 0)
             continue
-        ways = [_last_characters(pieces, looks=looks) for pieces in inner(op, value)]
-        last = {it for way, _, _ in ways for it in way}
-        if op is sre.SUBPATTERN and value[1] & re.IGNORECASE:
-            last = {f"(?i:{it})" if it[0] in "[(." else f"(?i:[{it}])" for it in last}
-        found |= last
-        empty = [looked for _, may_be_empty, looked in ways if may_be_empty]
-        if op in REPEATS and not value[0]:
-            empty.append(looks)
-        elif not empty and ways:
-            return found, False, looks
-        looks = all(empty)
-    return found, True, looks
+        ways = [_last_characters(pieces) for pieces in inner(op, value)]
+        found |= {it for last, _ in ways for it in last}
+        optional = op in REPEATS and not value[0]
+        if ways and not optional and not any(may_be_empty for _, may_be_empty in ways):
+            return found, False
+    return found, True
 
 
 def _escaped(code: int) -> str:

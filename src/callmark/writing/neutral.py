@@ -19,7 +19,7 @@ from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
 from callmark.dialects.notation import BRACE, anonymous
 from callmark.dialects.parsed import last_characters
-from callmark.dialects.thoughts import THOUGHT_TAGS
+from callmark.dialects.prefixes import first_characters
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError
 from callmark.writing.infixes import Continuations
@@ -50,6 +50,7 @@ SPECIAL_TOKENS: Final = (
 None holds what a token is broken by, or one that the end of a text cuts would be cut again behind its backslash.
 """
 
+_BEFORE_LINES: Final = {">", r"\]", "\\\n"}  # with which tags end: behind each of them a line may begin, anyway
 _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
 _MANY_BLANKS: Final = " " * 65  # one more than `{ws}` takes
 _APART: Final = ("", "\n", "\n" + _MANY_BLANKS, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
@@ -113,31 +114,22 @@ def set_apart(
 class Openers:
     """What markers of some dialects begin with."""
 
-    def __init__(
-        self, patterns: tuple[tuple[str, str, int | None], ...], starts: tuple[str, ...], tags: tuple[str, ...]
-    ) -> None:
+    def __init__(self, patterns: tuple[tuple[str, str, int | None], ...], starts: tuple[str, ...]) -> None:
         """Take what is broken: the characters that may come first, a pattern, and how many spaces may stand before it
         where only the start of a line counts.
 
-        `starts` are patterns of the same up to where a call has begun, with which a text must not go on; `tags` those
-        behind which a line begins.
+        `starts` are patterns of the same up to where a call has begun, with which a text must not go on.
         """
         self._patterns = patterns
         chars: dict[int | None, set[str]] = {}
         for begins, _, indent in patterns:
             chars.setdefault(indent, set()).update(begins)
         candidates = [_any_of(chars.pop(None, set()))]
-        ends = sorted({end for tag in tags for end in last_characters(tag)})
-        others = [end for end in ends if end[0] in "[(."]
-        line = "|".join(
-            [rf"(?<![^\r\n\ufeff{''.join(end for end in ends if end not in others)}])"]
-            + [f"(?<={end})" for end in others]
-        )
         for indent, some in chars.items():
-            # Behind a tag a new line begins, and what may be its last character may be the end of one, which began in
-            # the text before; so it does behind U+FEFF, with which a text may begin.
+            # Behind a tag a new line begins, and a bracket may be the end of one; so it does behind U+FEFF, with which
+            # a text may begin. Behind a tag that ends otherwise such an opener is one with the tag.
             spaces = (indent or 0) + 1
-            places = [rf"(?<=(?:{line})[ ]{{{size}}})" for size in range(spaces)]
+            places = [rf"(?<=(?<![^\r\n>\]\ufeff])[ ]{{{size}}})" for size in range(spaces)]
             # A call may end where the text begins.
             places += [rf"(?<=(?<!(?s:.))[ ]{{{size}}})" for size in range(spaces, BEHIND_CALL + 1)]
             candidates.append(f"(?={_any_of(some)})(?:{'|'.join(places)})(?s:.)")
@@ -261,27 +253,32 @@ def _registered_openers(special_tokens: bool) -> Openers:
 @lru_cache(maxsize=16)
 def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
     patterns: list[tuple[str, str, int | None]] = []
-    starts = []
+    starts: list[str] = []
+    lines: list[str] = []  # patterns of what stands at the start of a line, spaces included
+    line_starts: list[str] = []  # the same up to where a call has begun
     for form in (form for row in rows for form in (*row.forms, *row.variants)):
         openers = [form.opener, *form.loose_openers] if form.opener else []
         heads = [form.head, *derived.tolerated_heads(form)]
         indent = form.indent if form.line_start or form.text_start else None
-        patterns += [(form.begins, anonymous(pattern), indent) for pattern in openers]
-        if form.alone:
-            begin = (*heads, *derived.refused_heads(form))
-            patterns += [(form.begins, anonymous(pattern), indent) for pattern in begin]
-            starts += [*heads, *derived.quoted_heads(form)]
-        else:
-            starts += [opener for opener in openers if opener.endswith(BRACE)]  # whatever object comes first
-            starts += [opener + "{ws}" + head for opener in openers for head in (*heads, *derived.quoted_heads(form))]
+        found = [*openers, *((*heads, *derived.refused_heads(form)) if form.alone else ())]
+        begun = [*heads, *derived.quoted_heads(form)]
+        if not form.alone:
+            objects = [opener for opener in openers if opener.endswith(BRACE)]  # whatever object comes first
+            begun = [*objects, *(opener + "{ws}" + head for opener in openers for head in begun)]
+        patterns += [(form.begins, anonymous(pattern), indent) for pattern in found]
+        starts += begun
+        if indent is not None:
+            lines += [rf"[ ]{{0,{indent}}}(?:{anonymous(pattern)})" for pattern in found]
+            line_starts += [rf"[ ]{{0,{indent}}}(?:{anonymous(pattern)})" for pattern in begun]
+    tags = [tag for row in rows for tag in map(anonymous, row.tags) if not last_characters(tag) <= _BEFORE_LINES]
+    begins = {char for tag in tags for char in first_characters(tag) or "<"}
+    patterns.append(("".join(sorted(begins)), f"(?:{'|'.join(tags)})(?:{'|'.join(lines)})", None))
+    starts.append(f"(?:{'|'.join(tags)})(?:{'|'.join(line_starts)})")
     if special_tokens:
         # One that begins with a bracket's end is broken behind it: a text may well end in such a bracket.
         behind = r"\]"
-        for pattern in SPECIAL_TOKENS:
-            second = f"(?<={behind}){pattern.removeprefix(behind)}"
-            patterns.append(("~", second, None) if pattern.startswith(behind) else ("<[", pattern, None))
+        for token in SPECIAL_TOKENS:
+            second = f"(?<={behind}){token.removeprefix(behind)}"
+            patterns.append(("~", second, None) if token.startswith(behind) else ("<[", token, None))
         starts += SPECIAL_TOKENS
-    tags = [*THOUGHT_TAGS, *(tag for row in rows for tag in (*row.tags, *row.leads))]
-    return Openers(
-        tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(map(anonymous, starts))), tuple(map(anonymous, tags))
-    )
+    return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
