@@ -1760,3 +1760,12 @@ def test_what_begins_like_a_path_but_for_its_letter_is_read_alike_in_chunks(begi
     for rest in (r"\t[", r"\n<x", r"\[", r"/["):
         check_chunking(f"[CALL: f(s={quote}{begin}:{rest}")
         check_chunking(f"[CALL: f(s={quote}{begin}:{rest}{quote})]")
+
+
+def test_whole_arguments_are_a_call_before_a_tail_that_begins_the_next_marker():
+    form = Form(head=r"%%{ws}(?=\{)", body="envelope", tail="{ws}%%", begins="%")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    text = '%%{"name": "f", "arguments": {"a": 1}\n%%{"name": "g", "arguments": {"a": 2}}%%'
+    calls = [(call.name, [repair.code for repair in call.repairs]) for call in parse(text, dialects=own).calls]
+    assert calls == [("f", ["missing-closer"]), ("g", [])]
+    check_chunking(text, dialects=own)

@@ -30,6 +30,7 @@ _CLOSER: Final = re.compile(rf"{_WS}([,{re.escape(''.join(_SPELLINGS.values()))}
 _PLAIN: Final = str.maketrans({other: closer for closer, others in _SPELLINGS.items() for other in others})
 _CUT: Final = re.compile(rf"{_WS}\Z")
 _FENCE_TAIL: Final = re.compile(r"(?:`{3,}|~{3,})\Z")
+_WORD: Final = r"[\w+#\-]{1,32}+"  # the language of a fence
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
 _MOST: Final = DEPTH + 2  # the bracket of the tail, and another closer before all
@@ -165,6 +166,8 @@ class Endings:
                 self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
             loose_tails = [derived.tolerated_tail(form), _TURN_ENDS] if only_tail else []
             if complete and due == "}":
+                if _FENCE_TAIL.search(tail):  # or the next fence begins, and its own was forgotten
+                    self._add("missing-closer", "", rf"(?={tail}[ \t]{{0,16}}+{_WORD}[ \t]{{0,16}}+[\r\n])", missing=1)
                 further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
                 loose_tails = [derived.next_marker(form), further]
             for loose in filter(None, loose_tails):
@@ -231,10 +234,13 @@ def _tail(pattern: str) -> Pattern:
 def _no_other_fence(tail: str, final: bool) -> str:
     """Return the pattern of a look-ahead behind a tail before which closers are missing, "" for none.
 
-    A fence with a word behind it opens another one: what stands before it was cut. `final`: no more text comes.
+    A fence with a word behind it, and nothing else on its line, opens another one: what stands before it was cut.
+    `final`: no more text comes.
     """
+    if not _FENCE_TAIL.search(tail):
+        return ""
     end = r"|\Z" if final else ""
-    return rf"(?=[ \t]{{0,16}}+(?:[^\w \t]{end}))" if _FENCE_TAIL.search(tail) else ""
+    return rf"(?=[ \t]{{17}}|[ \t]{{0,16}}+(?:[^\w \t]{end}|{_WORD}[ \t]{{0,16}}+[^\r\n{{\[]))"
 
 
 def _ends_alone(due: str, final: bool) -> str:
