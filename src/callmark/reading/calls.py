@@ -448,8 +448,7 @@ class CallReading:
         begins = ending is not None and ending.tag >= 0 and self._marker_begins(ending.tag)
         if begins and ending is not None:
             missing = Repair("missing-closer", Span(base + at, base + at))
-            cut = ending.cut and not (complete and due == "}")
-            ending = None if cut else Ending(at, (missing,), more=False)
+            ending = None if ending.cut else Ending(at, (missing,), more=False)
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
         elif begins is None or (ending is None and not begins and ways.may_end(buffer, at)):

@@ -19,7 +19,7 @@ from callmark.dialects.notation import anonymous, expand
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import envelope_begun
 from callmark.reading.matching import Pattern
-from callmark.reading.patterns import Section
+from callmark.reading.patterns import FENCE_RUN, Section
 
 DEPTH: Final = 8
 """Open brackets up to which closers are repaired: with the blanks between them they fit into HOLD_LIMIT."""
@@ -29,8 +29,8 @@ _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
 _CLOSER: Final = re.compile(rf"{_WS}([,{re.escape(''.join(_SPELLINGS.values()))}])")
 _PLAIN: Final = str.maketrans({other: closer for closer, others in _SPELLINGS.items() for other in others})
 _CUT: Final = re.compile(rf"{_WS}\Z")
-_FENCE_TAIL: Final = re.compile(r"(?:`{3,}|~{3,})\Z")
-_WORD: Final = r"[\w+#\-]{1,32}+"  # the language of a fence
+_FENCE_TAIL: Final = re.compile(rf"(?:{FENCE_RUN.pattern})\Z")
+_LANGUAGE: Final = r"[\w+#\-]{1,32}+"  # that a fence names
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
 _MOST: Final = DEPTH + 2  # the bracket of the tail, and another closer before all
@@ -50,8 +50,8 @@ the turn can follow it.
 class Ending(NamedTuple):
     """How a marker ends: the index behind it, what was changed for that, and whether another call stands in it.
 
-    `tag` is the index of another tag that was taken for the one that is due, or of a tail that may begin the next
-    marker, where brackets are missing before it (`cut`); -1 for none.
+    `tag` is the index of what may begin the next marker instead: another tag that was taken for the one that is due, or
+    a tail with which a marker begins, too; -1 for none. `cut`: where it does, this marker was cut in its arguments.
     """
 
     stop: int
@@ -131,6 +131,7 @@ class Endings:
         tail = anonymous(form.tail)
         plain_tail = form.tail.removeprefix("{ws}")
         self._may_begin = bool(plain_tail) and form.head.startswith(plain_tail)
+        self._whole = complete and due == "}"  # nothing but the brace of the envelope is missing
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
             due, tail = due + bracket[1], ""
@@ -165,9 +166,10 @@ class Endings:
             if inside and may_be_bracket and section is not None and section.between:
                 self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
             loose_tails = [derived.tolerated_tail(form), _TURN_ENDS] if only_tail else []
-            if complete and due == "}":
+            if self._whole:
                 if _FENCE_TAIL.search(tail):  # or the next fence begins, and its own was forgotten
-                    self._add("missing-closer", "", rf"(?={tail}[ \t]{{0,16}}+{_WORD}[ \t]{{0,16}}+[\r\n])", missing=1)
+                    other = rf"(?={tail}[ \t]{{0,16}}+{_LANGUAGE}[ \t]{{0,16}}+[\r\n])"
+                    self._add("missing-closer", "", other, missing=1)
                 further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
                 loose_tails = [derived.next_marker(form), further]
             for loose in filter(None, loose_tails):
@@ -202,8 +204,8 @@ class Endings:
                 begin, end = closers.place(0)
                 changed = [Repair(way.code, Span(base + begin, base + end))]
             tag = found.start("wrong") if groups.get("wrong") is not None else -1
-            cut = tag < 0 and way.missing > 0 and self._may_begin
-            if cut:
+            instead = tag < 0 and way.missing > 0 and self._may_begin
+            if instead:
                 tag = found.end() - len(found[0].lstrip())
             elif tag >= 0:
                 changed = [Repair("wrong-closer", Span(base + tag, base + found.end("wrong")))]
@@ -211,7 +213,7 @@ class Endings:
                 Repair("full-width-punctuation", Span(base + begin, base + end))
                 for begin, end in closers.wide(bool(way.other), taken)
             ]
-            return Ending(found.end(), tuple(changed), groups.get("more") is not None, tag, cut)
+            return Ending(found.end(), tuple(changed), groups.get("more") is not None, tag, instead and not self._whole)
         return None
 
     def may_end(self, buffer: str, at: int) -> bool:
@@ -240,7 +242,7 @@ def _no_other_fence(tail: str, final: bool) -> str:
     if not _FENCE_TAIL.search(tail):
         return ""
     end = r"|\Z" if final else ""
-    return rf"(?=[ \t]{{17}}|[ \t]{{0,16}}+(?:[^\w \t]{end}|{_WORD}[ \t]{{0,16}}+[^\r\n{{\[]))"
+    return rf"(?=[ \t]{{17}}|[ \t]{{0,16}}+(?:[^\w \t]{end}|{_LANGUAGE}[ \t]{{0,16}}+[^\r\n{{\[]))"
 
 
 def _ends_alone(due: str, final: bool) -> str:

@@ -20,7 +20,8 @@ RECOVERY_MARGIN: Final = 9
 """Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
-_FENCE_RUN: Final = re.compile("`{3,}|~{3,}")
+FENCE_RUN: Final = re.compile("`{3,}|~{3,}")
+"""The run of a code fence, as a pattern of a row has it."""
 _BODY_FENCE: Final = re.compile(r"(?:[ \t\r\n]|<[^<>]{1,64}+>){0,64}+(?:```|~~~)")
 _OBJECT = Pattern(expand(r"{ws}(?=\{)"))
 _ENVELOPE = Pattern(
@@ -129,14 +130,14 @@ class Patterns:
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in derived.tolerated_heads(form))
         around = (form.head, form.tail, form.parameter, form.value_end, *form.loose_heads, *form.loose_parameters)
-        self._fenced = any(map(_FENCE_RUN.search, around))
+        self._fenced = any(map(FENCE_RUN.search, around))
         self.refused = tuple(Pattern(expand(text)) for text in derived.refused_heads(form))
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
         if recovery and re.search(r"\\[)}\]]\Z", tail):
             recovery.insert(0, recovery[0] + _NO_CLOSER)
-        fence = _FENCE_RUN.search(tail)
+        fence = FENCE_RUN.search(tail)
         if recovery and fence is not None:  # one that is left open would hide what follows
             recovery.append(expand("{ws}") + rf"{fence[0]}(?=[ \t]{{0,16}}+\r?\n)")
         self.recovery = [Pattern(text) for text in recovery]
