@@ -26,6 +26,10 @@ _TOOL = rf"\"(?P<tool>{ANY_NAME})\""
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _SINGLE_QUOTED = _NAMED_FIRST.replace(r"\"", "'")  # as Python writes it
 _NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
+_IN_ANY_WORDS = (  # the keys of one API or another, and what may be arguments
+    r"(?=\{{ws}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{ws}:{ws}" + _TOOL + r"{ws},{ws}"
+    r"\"(?:arguments|parameters|args|params|(?:tool|action)_input)\"{ws}:{ws}(?:\{|\"{ws}\{|null|\[{ws}\]))"
+)
 _FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
 _META = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}"
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
@@ -70,15 +74,7 @@ HERMES = Dialect(
         ),
     ),
     variants=(
-        Form(
-            begins="{",
-            head=(
-                r"(?=\{{ws}\"name\"{ws}:{ws}\"(?P<tool>[^\"\\\r\n]{1,128}+)\"{ws},"
-                r"{ws}\"(?:arguments|parameters)\"{ws}:{ws}\{)"
-            ),
-            body="envelope",
-            **BARE,
-        ),
+        Form(begins="{", head=_IN_ANY_WORDS.replace(ANY_NAME, r"[^\"\\\r\n]{1,128}+"), body="envelope", **BARE),
         Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **BARE),
         Form(
             head=(
@@ -160,7 +156,7 @@ LISTED = Dialect(
             body="envelope",
             repairs=("missing-opener", "missing-closer"),
         ),
-        list_of(_BARE_LIST, r"{ws}\]", begins="[", **BARE),
+        list_of(r"\[{ws}" + _IN_ANY_WORDS, r"{ws}\]", begins="[", **BARE),
         list_of(r"\[{ws}" + _WRAPPED_FIRST, r"{ws}\]", begins="[", **BARE),
     ),
     tags=(
@@ -339,6 +335,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
                 json + "(?P<told>)" + _WRAPPED_FIRST,
                 json + _FENCED_FIRST.replace(r"\"", "'"),  # as Python writes it
                 _json_otherwise(fence) + _FENCED_FIRST,
+                _json_otherwise(fence) + _IN_ANY_WORDS,
             ),
             loose_tail=_FURTHER,
             **one,
@@ -355,6 +352,14 @@ def _json_otherwise(fence: str) -> str:
 def _calls_otherwise(fence: str) -> str:
     """Return the pattern that opens a code fence of calls in any spelling."""
     return rf"{fence}[ \t]{{0,4}}+(?i:tool_calls?|tool_code|function_calls?)[ \t]{{0,16}}+\r?\n{{ws}}"
+
+
+def _in_any_fence(begins: str, begin: str, fence: str, **more: Any) -> Form:
+    """Return the form of a call in a fence that may name no language, behind what the pattern `begin` matches."""
+    return Form(
+        begins=begins, head=begin + r"[ \t]{0,16}+\r?\n{ws}" + _IN_ANY_WORDS, tail=f"{{ws}}{fence}",
+        repairs=("opener-spelling",), **_FENCED, **more,
+    )  # fmt: skip
 
 
 def _fenced_list(fence: str, json: str, **more: Any) -> Form:
@@ -377,10 +382,14 @@ FENCED = Dialect(
     models="models that fence their calls; a fallback of many",
     source="recorded outputs of small models",
     forms=tuple(form for fence in _FENCES for form in _fenced(fence)),
-    variants=tuple(
-        _fenced_list(fence, other, repairs=("opener-spelling",))
-        for fence in _FENCES
-        for other in (_json_otherwise(fence), _calls_otherwise(fence))
+    variants=(
+        *(
+            _fenced_list(fence, other, repairs=("opener-spelling",))
+            for fence in _FENCES
+            for other in (_json_otherwise(fence), _calls_otherwise(fence))
+        ),
+        _in_any_fence("A", "Action:[ \t]{0,16}+(?:\r?\n)?```(?:json)?", "```"),  # as LangChain's agents ask for it
+        *(_in_any_fence(fence[0], fence, fence, salvage=True) for fence in _FENCES),
     ),
     writing=Writing(
         call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',
