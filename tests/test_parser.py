@@ -1730,9 +1730,14 @@ def test_no_other_closer_is_read_where_each_may_begin_a_marker_with_all_its_clos
         ('@@f{"a": {"b": 1\n@@g{"a": 2}@@', [("g", {"a": 2})]),
     ],
 )
-def test_a_tail_that_begins_the_next_marker_closes_no_brackets(text, calls):
-    form = Form(head="@@{name}{object}", body="json", tail="{ws}@@", begins="@")
+@pytest.mark.parametrize(
+    ("head", "tag"),
+    [("@@", "@@"), ("(?:@@)", "@@"), ("@{2}", "@@"), ("(?:@|@@)(?i:x)?", "@@"), ("@{1,2}#", "@#"), ("(?i:é)@", "É@")],
+)
+def test_a_tail_that_begins_the_next_marker_closes_no_brackets(head, tag, text, calls):
+    form = Form(head=head + "{name}{object}", body="json", tail="{ws}" + tag, begins="@éÉ")
     own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    text = text.replace("@@", tag)
     assert [(call.name, call.arguments) for call in parse(text, dialects=own).calls] == calls
     check_chunking(text, dialects=own)
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from callmark.dialects import Form, derived
 from callmark.dialects.notation import anonymous, expand
+from callmark.dialects.prefixes import first_characters, literals
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import envelope_begun
 from callmark.reading.matching import Pattern
@@ -129,8 +130,7 @@ class Endings:
     ) -> None:
         """Collect the changes, in the order in which they are asked."""
         tail = anonymous(form.tail)
-        plain_tail = form.tail.removeprefix("{ws}")
-        self._may_begin = bool(plain_tail) and form.head.startswith(plain_tail)
+        self._may_begin = _may_begin(form)
         self._whole = complete and due == "}"  # nothing but the brace of the envelope is missing
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
@@ -220,6 +220,16 @@ class Endings:
         """Return whether more text could make an ending of what stands at index `at`."""
         closers = _Closers(buffer, at)
         return any(_may_fit(way, closers.begin(way), closers, buffer) for way in self._ways)
+
+
+def _may_begin(form: Form) -> bool:
+    """Return whether the tail of a form may be what its next marker begins with."""
+    tail, head = expand(form.tail.removeprefix("{ws}")), expand(form.head)
+    tails, heads = literals(tail), literals(head)
+    if "" in tails or "" in heads:
+        ends, begins = first_characters(tail), first_characters(head)
+        return bool(tail) and (ends is None or begins is None or not ends.isdisjoint(begins))
+    return any(it.startswith(begin) or begin.startswith(it) for it in tails for begin in heads)
 
 
 def _may_fit(way: _Way, taken: int, closers: _Closers, buffer: str) -> bool:
