@@ -61,6 +61,7 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 _FAULT_SHOWN: Final = 40  # characters of a fault that a message names
 _start_of: Final = attrgetter("span.start")
 _BLANKS: Final = " \t\r\n"
+_LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
 IN_TEXT: Final = 0  # modes; each has a line of its own, as the compiled engine looks up what it finds in a tuple
 IN_CALL: Final = 1
@@ -310,6 +311,9 @@ class CallReading:
             return -1
         if has_longer(value, self._limits.digits):
             return -1
+        parts = entry.patterns
+        if self._tolerant and parts.tail_begins and not (parts.fenced and buffer.startswith(("\n", "\r"), end)):
+            return -1  # see `_opens_another`
         raw = buffer[start:end]
         index = self._index
         base = self._base
@@ -416,6 +420,17 @@ class CallReading:
                 if tail.may_match(self._buffer, end):
                     return False
                 return self._end_otherwise(reader, "")
+            if self._tolerant and parts.tail_begins:
+                bracketed = isinstance(reader, ObjectReader) and parts.bracketed
+                stop = found.end() - len(found[0].lstrip(_BLANKS)) + 1 if bracketed else end
+                tag = found.end() - len(self._buffer[stop : found.end()].lstrip(_BLANKS))
+                begins = self._opens_another(tag, found.end())
+                if begins is None:
+                    return False
+                if begins:
+                    place = self._base + stop
+                    self._complete(reader, stop, (Repair("missing-closer", Span(place, place)),))
+                    return True
             end = found.end()
         elif isinstance(reader, ValueReader) and reader.holds_none and not isinstance(reader, EnvelopeReader):
             behind = self._buffer[end : end + 1]
@@ -428,14 +443,32 @@ class CallReading:
         return True
 
     def _marker_begins(self, at: int) -> bool | None:
-        """Return whether a marker begins at index `at`, None if more text must tell; what stands before is done."""
+        """Return whether a marker begins at index `at`, None if more text must tell; what stands before is done.
+
+        What only salvage reads lacks what marks it: where something else may be meant, that begins none.
+        """
         buffer, search = self._buffer, self._search
         if not self._finished and search.next_cut(buffer, at) == at:
             return None
         if search.next_entry(buffer, at) != at:
             return False
         matched = search.entry_at(buffer, at, final=self._finished)
-        return None if matched is None else matched[0].kind != "tag"
+        return None if matched is None else not (matched[0].kind == "tag" or matched[0].form.salvage)
+
+    def _opens_another(self, tag: int, end: int) -> bool | None:
+        """Return whether what stands between two indexes, and was taken for the tail, opens another marker or fence.
+
+        None if more text must tell. A fence's run that is alone on its line closes.
+        """
+        buffer, parts = self._buffer, self._entry.patterns
+        if parts.fenced and _LINE_END.match(buffer, end) is not None:
+            return False
+        other = parts.other_fence
+        if other is not None and other.match(buffer, tag) is not None:
+            return True
+        if other is not None and not self._finished and other.may_match(buffer, tag):
+            return None
+        return self._marker_begins(tag)
 
     def _end_otherwise(self, reader: Reader, due: str) -> bool:
         """Read an ending that is not as the dialect wants it, `due` being the brackets that are open; or break."""

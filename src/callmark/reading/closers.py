@@ -16,11 +16,10 @@ from typing import Final, NamedTuple
 
 from callmark.dialects import Form, derived
 from callmark.dialects.notation import anonymous, expand
-from callmark.dialects.prefixes import first_characters, literals
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import envelope_begun
 from callmark.reading.matching import Pattern
-from callmark.reading.patterns import FENCE_RUN, Section
+from callmark.reading.patterns import FENCE_RUN, LANGUAGE, Section, patterns
 
 DEPTH: Final = 8
 """Open brackets up to which closers are repaired: with the blanks between them they fit into HOLD_LIMIT."""
@@ -31,7 +30,6 @@ _CLOSER: Final = re.compile(rf"{_WS}([,{re.escape(''.join(_SPELLINGS.values()))}
 _PLAIN: Final = str.maketrans({other: closer for closer, others in _SPELLINGS.items() for other in others})
 _CUT: Final = re.compile(rf"{_WS}\Z")
 _FENCE_TAIL: Final = re.compile(rf"(?:{FENCE_RUN.pattern})\Z")
-_LANGUAGE: Final = r"[\w+#\-]{1,32}+"  # that a fence names
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
 _MOST: Final = DEPTH + 2  # the bracket of the tail, and another closer before all
@@ -130,7 +128,7 @@ class Endings:
     ) -> None:
         """Collect the changes, in the order in which they are asked."""
         tail = anonymous(form.tail)
-        self._may_begin = _may_begin(form)
+        self._may_begin = patterns(form).tail_begins
         self._whole = complete and due == "}"  # nothing but the brace of the envelope is missing
         bracket = _BRACKET_TAIL.fullmatch(form.tail)
         if bracket is not None:
@@ -168,7 +166,7 @@ class Endings:
             loose_tails = [derived.tolerated_tail(form), _TURN_ENDS] if only_tail else []
             if self._whole:
                 if _FENCE_TAIL.search(tail):  # or the next fence begins, and its own was forgotten
-                    other = rf"(?={tail}[ \t]{{0,16}}+{_LANGUAGE}[ \t]{{0,16}}+[\r\n])"
+                    other = rf"(?={tail}{LANGUAGE}[\r\n])"
                     self._add("missing-closer", "", other, missing=1)
                 further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
                 loose_tails = [derived.next_marker(form), further]
@@ -222,16 +220,6 @@ class Endings:
         return any(_may_fit(way, closers.begin(way), closers, buffer) for way in self._ways)
 
 
-def _may_begin(form: Form) -> bool:
-    """Return whether the tail of a form may be what its next marker begins with."""
-    tail, head = expand(form.tail.removeprefix("{ws}")), expand(form.head)
-    tails, heads = literals(tail), literals(head)
-    if "" in tails or "" in heads:
-        ends, begins = first_characters(tail), first_characters(head)
-        return bool(tail) and (ends is None or begins is None or not ends.isdisjoint(begins))
-    return any(it.startswith(begin) or begin.startswith(it) for it in tails for begin in heads)
-
-
 def _may_fit(way: _Way, taken: int, closers: _Closers, buffer: str) -> bool:
     """Return whether more text could make a way fit that takes so many of the closers, and does not."""
     return way.tail.may_match(buffer, closers.end(taken)) if taken >= 0 else taken == _MORE
@@ -252,7 +240,7 @@ def _no_other_fence(tail: str, final: bool) -> str:
     if not _FENCE_TAIL.search(tail):
         return ""
     end = r"|\Z" if final else ""
-    return rf"(?=[ \t]{{17}}|[ \t]{{0,16}}+(?:[^\w \t]{end}|{_LANGUAGE}[ \t]{{0,16}}+[^\r\n{{\[]))"
+    return rf"(?=[ \t]{{17}}|[ \t]{{0,16}}+[^\w \t]{end}|{LANGUAGE}[^\r\n{{\[])"
 
 
 def _ends_alone(due: str, final: bool) -> str:

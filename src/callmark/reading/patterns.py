@@ -11,17 +11,19 @@ from typing import Final
 
 from callmark.dialects import Form, derived
 from callmark.dialects.notation import anonymous, expand
-from callmark.dialects.prefixes import behind_line_breaks
+from callmark.dialects.prefixes import behind_line_breaks, first_characters, literals
 from callmark.reading.matching import Pattern, Stop, begins, literal
 
 BLANKS_LIMIT: Final = 64
 """Characters that {ws} matches, at most."""
-RECOVERY_MARGIN: Final = 9
-"""Characters behind the tail of a broken marker that tell whether it is one: blanks, and what is none."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
 FENCE_RUN: Final = re.compile("`{3,}|~{3,}")
 """The run of a code fence, as a pattern of a row has it."""
+LANGUAGE: Final = r"[ \t]{0,16}+[\w+#\-]{1,32}+[ \t]{0,16}+"
+"""What a fence names its language with, behind the run that opens it and alone on its line."""
+_BRACKET_MARGIN: Final = 9  # blanks, and what is none
+_FENCE_MARGIN: Final = 65  # of a language, and what is none
 _BODY_FENCE: Final = re.compile(r"(?:[ \t\r\n]|<[^<>]{1,64}+>){0,64}+(?:```|~~~)")
 _OBJECT = Pattern(expand(r"{ws}(?=\{)"))
 _ENVELOPE = Pattern(
@@ -118,9 +120,13 @@ class Patterns:
     blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
     recovery   where a broken marker may end: the first of these that is found; of a bracket there are two, of which
-               the first has a look at the RECOVERY_MARGIN behind it; of a tail with a fence the second is its end
+               the first has a look at what follows; of a tail with a fence the second is its end, and where a fence
+               with a language begins, it ends before that
+    margin     how many characters behind such an end tell whether it is one
+    other_fence   what opens another fence than that of the marker, with a language; None where it has none
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
+    fenced     whether a code fence is a part of the marker
     """
 
     def __init__(self, form: Form) -> None:
@@ -130,16 +136,24 @@ class Patterns:
         self.head = Pattern(head)
         self.loose = tuple(Pattern(expand(text)) for text in derived.tolerated_heads(form))
         around = (form.head, form.tail, form.parameter, form.value_end, *form.loose_heads, *form.loose_parameters)
-        self._fenced = any(map(FENCE_RUN.search, around))
+        self.fenced = any(map(FENCE_RUN.search, around))
         self.refused = tuple(Pattern(expand(text)) for text in derived.refused_heads(form))
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
+        self.margin = 0
+        self.other_fence: Pattern | None = None
         if recovery and re.search(r"\\[)}\]]\Z", tail):
             recovery.insert(0, recovery[0] + _NO_CLOSER)
+            self.margin = _BRACKET_MARGIN
         fence = FENCE_RUN.search(tail)
         if recovery and fence is not None:  # one that is left open would hide what follows
-            recovery.append(expand("{ws}") + rf"{fence[0]}(?=[ \t]{{0,16}}+\r?\n)")
+            blanks = expand("{ws}")
+            other = rf"{fence[0]}{LANGUAGE}[\r\n]"
+            self.other_fence = Pattern(other)
+            recovery[0] = f"(?={blanks}{other})|{recovery[0]}"
+            recovery.append(blanks + rf"{fence[0]}(?=[ \t]{{0,16}}+\r?\n)")
+            self.margin = _FENCE_MARGIN
         self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
@@ -159,13 +173,25 @@ class Patterns:
         """Those of values between tags; None where the body is another. Made late: all forms' cost 50 ms."""
         return ValuePatterns(self.form) if self.form.body == "parameters" else None
 
+    @cached_property
+    def tail_begins(self) -> bool:
+        """Whether the tail, if it is more than a look-ahead, may be what the next marker begins with."""
+        tail, head = expand(self.form.tail.removeprefix("{ws}")), self.head.text
+        if not tail or tail.startswith("(?="):
+            return False
+        tails, heads = literals(tail), literals(head)
+        if "" in tails or "" in heads:
+            ends, begins = first_characters(tail), first_characters(head)
+            return ends is None or begins is None or not ends.isdisjoint(begins)
+        return any(it.startswith(begin) or begin.startswith(it) for it in tails for begin in heads)
+
     def swallowed(self, raw: str) -> int:
         """Return the index in a broken marker without a closer behind which it may hold text that is none of its own:
         behind its head, unless what follows may be a fence of the marker's.
         """
         head = next((found for way in (self.head, *self.loose) if (found := way.match(raw)) is not None), None)
         raw_values = self.values is not None and not self.values.whole
-        if head is None or self._fenced or not (raw_values or _BODY_FENCE.match(raw, head.end()) is None):
+        if head is None or self.fenced or not (raw_values or _BODY_FENCE.match(raw, head.end()) is None):
             return len(raw)
         return head.end()
 

@@ -30,7 +30,6 @@ from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.matching import Pattern
 from callmark.reading.options import Limits, Tolerance
-from callmark.reading.patterns import RECOVERY_MARGIN
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
@@ -233,7 +232,7 @@ class SectionReading(CallReading):
         clear = max(sound, self._clear - self._base)
         hit = self._search.next_entry(buffer, clear)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
-        margin = RECOVERY_MARGIN if len(recovery) > 1 else 0  # of more text, that what was found is all of it
+        margin = self._entry.patterns.margin if resume is None else 0  # of more text, that what was found is all of it
         if self._opener is not None and self._opener.section is not None and self._opener.section.of_brackets:
             margin = RECOVERY
         tail, end, sure = -1, -1, False
