@@ -1632,6 +1632,21 @@ def test_only_the_way_of_a_tag_that_begins_an_answer_ends_a_thought():
     check_chunking(text, dialects=own)
 
 
+@pytest.mark.parametrize("reasoning", ["text", "allow"])
+@pytest.mark.parametrize(
+    "text", ["\n@run a|{}%%", "\n \n@run a|{}%%", " \n<think>\n@run a|{}%%", " \n\nx", "\n@", " \n@run"]
+)
+@pytest.mark.parametrize("opener", ["", r"\n@calls;"])
+def test_a_marker_that_begins_with_a_blank_is_found_where_the_prompt_has_opened_a_thought(opener, text, reasoning):
+    head = r"@run {name}\|{ws}(?=\{)" if opener else r"\n@run {name}\|{ws}(?=\{)"
+    form = Form(opener=opener, head=head, body="json", tail=r"{ws}%%", begins="\n", alone=not opener)
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    text = text.replace("\n@", "\n@calls;@") if opener else text
+    options = {"dialects": [own], "starts_in_reasoning": True, "contexts": {"reasoning": reasoning}}
+    check_chunking(text, **options)
+    assert len(parse(text, **options).calls) == ("%%" in text and reasoning == "allow")
+
+
 def test_a_tag_in_the_tail_of_a_broken_call_waits_for_the_call_that_it_may_begin():
     form = Form(head="<m>call:{name}{object}", body="json", tail="</call><m>")
     own = Dialect(name="own", title="", models="", source="", forms=(form,), tags=("<m>",))

@@ -460,10 +460,13 @@ class Parser(SectionReading):
         elif leads is not None and not self._finished and leads.may_match(buffer, at):
             return False
         elif behind == len(buffer) and not self._finished:
-            self._show(behind)
-            self._contexts.pass_text(buffer[at:])
-            self._at = behind
-            return False
+            hit, cut = self._search.next_entry(buffer, at), self._search.next_cut(buffer, at)
+            if hit > cut or hit > behind:  # a row of one's own may begin with a blank
+                behind = min(behind, cut)
+                self._show(behind)
+                self._contexts.pass_text(buffer[at:behind])
+                self._at = behind
+                return False
         self._mode = IN_TEXT
         return True
 
