@@ -90,6 +90,7 @@ HERMES = Dialect(
             head=r"\[TOOL_REQUEST\]{ws}" + _NAMED_CALL,
             body="envelope",
             tail=r"{ws}\[END_TOOL_REQUEST\]",
+            loose_tail=r"{ws}(?P<wrong>\[/TOOL_REQUEST\])",
             repairs=("opener-spelling",),
         ),
         list_of(*_LIST_IN_TAGS, repairs=("neighbour-body",)),
