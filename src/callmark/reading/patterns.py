@@ -123,7 +123,7 @@ class Patterns:
                the first has a look at what follows; of a tail with a fence the second is its end, and where a fence
                with a language begins, it ends before that
     margin     how many characters behind such an end tell whether it is one
-    other_fence   what opens another fence than that of the marker, with a language; None where it has none
+    other_fence   what opens another fence, with a language, where nothing but a fence's run ends the marker; else None
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
     bracketed  whether it begins with such a bracket
     fenced     whether a code fence is a part of the marker
@@ -149,11 +149,12 @@ class Patterns:
         fence = FENCE_RUN.search(tail)
         if recovery and fence is not None:  # one that is left open would hide what follows
             blanks = expand("{ws}")
-            other = rf"{fence[0]}{LANGUAGE}[\r\n]"
-            self.other_fence = Pattern(other)
-            recovery[0] = f"(?={blanks}{other})|{recovery[0]}"
+            if tail == blanks + fence[0]:
+                other = rf"{fence[0]}{LANGUAGE}[\r\n]"
+                self.other_fence = Pattern(other)
+                recovery[0] = f"(?={blanks}{other})|{recovery[0]}"
             recovery.append(blanks + rf"{fence[0]}(?=[ \t]{{0,16}}+\r?\n)")
-            self.margin = _FENCE_MARGIN
+            self.margin = _BRACKET_MARGIN if self.other_fence is None else _FENCE_MARGIN
         self.recovery = [Pattern(text) for text in recovery]
         self.opener = Pattern(expand(form.opener)) if form.opener else None
         plain_tail = form.tail.removeprefix("{ws}")
