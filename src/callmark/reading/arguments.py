@@ -30,7 +30,7 @@ from callmark.reading.lookahead import (
 from callmark.reading.matching import Pattern
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import FIRST_KEY, NEXT, VALUE
-from callmark.reading.strings import CURLY, RAW_PREFIX
+from callmark.reading.strings import CURLY, PREFIXES
 from callmark.reading.values import IN_STRING, IN_STRUCTURE, KEY_LIMIT, ValueReader
 from callmark.reading.words import scalar
 from callmark.toolshapes import DIGITS_LIMIT, Types
@@ -262,7 +262,7 @@ class ArgumentsReader(ValueReader):
         """What was held is followed by `=`: it is a key."""
         held = "".join(self._held or ())
         quote = self._held_kind
-        is_key = quote[0] not in RAW_PREFIX if quote else self._keys.fullmatch(held) is not None
+        is_key = quote[0] not in PREFIXES if quote else self._keys.fullmatch(held) is not None
         if not is_key:
             return self._die("unexpected-text", '"," or ")"', at)
         if quote == "'":

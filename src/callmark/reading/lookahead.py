@@ -49,7 +49,7 @@ _QUOTED_KEY: Final = (
 _COMMENT: Final = r"(?:/[/*]|#)"
 _LITERAL: Final = "(?:true|false|null|True|False|None)"
 _ITEM: Final = (
-    rf"(?:[rR]?+{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_LITERAL}(?:{_ANY_WS}[,\])]|{_MANY})|{MARKED_KEY}{_ANY_WS}[,\]])"
+    rf"(?:[bBfFrRuU]{{0,2}}+{_QUOTE}|[\[{{(］\]［｛]|-?[0-9]|{_LITERAL}(?:{_ANY_WS}[,\])]|{_MANY})|{MARKED_KEY}{_ANY_WS}[,\]])"
 )
 
 _A_SCALAR: Final = r"(?:-?[0-9][0-9.eE+\-]{0,32}+|true|false|null)"

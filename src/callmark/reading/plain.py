@@ -7,7 +7,7 @@ from codecs import escape_decode
 from typing import Final
 
 from callmark.reading.decoder import encode
-from callmark.reading.strings import CURLY, to_double
+from callmark.reading.strings import CURLY, PREFIX, to_double
 from callmark.reading.words import PYTHON_LITERALS
 
 _CONTROL: Final = r"\x00-\x1f"
@@ -15,7 +15,7 @@ DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `d
 _PLAIN: Final = r"[ -&(-\[\]-\U0010ffff]*+"  # `[^'\\\x00-\x1f]` as ranges, in which `re` is faster
 SINGLE: Final = rf"""'{_PLAIN}(?:\\[\\'"bfnrt]{_PLAIN})*+'"""
 BARE: Final = (
-    rf"""(?![rR]')[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
+    rf"""(?!{PREFIX}')[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
 )
 
 

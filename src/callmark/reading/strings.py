@@ -74,6 +74,11 @@ _RAW: Final = {
 }
 """Content of a raw string of Python: what stands behind a backslash does not end it."""
 RAW_PREFIX: Final = "rR"
+PREFIX: Final = "(?:[bBfF][rR]?|[rR][bBfF]?|[uU])"
+"""What stands directly before the first quote of other strings of Python: raw ones, bytes, and those with expressions;
+`PREFIXES` are its letters.
+"""
+PREFIXES: Final = "bBfFrRuU"
 
 
 def lone_surrogate(text: str) -> re.Match[str] | None:

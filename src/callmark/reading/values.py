@@ -62,12 +62,14 @@ from callmark.reading.status import (
     VALUE,
     Fault,
 )
-from callmark.reading.strings import CURLY, RAW_PREFIX, TRIPLE, StringReader
+from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader
 from callmark.reading.words import NUMBER, OPENING, PYTHON_LITERALS, holdable, loose_word
 
 IN_STRUCTURE: Final = 0  # mode
 IN_STRING: Final = 1
 _IN_WORD: Final = 2
+_OF_TEXT: Final = frozenset("rRuU")  # prefixes of strings whose value is text, and is there
+_PREFIXED: Final = Pattern(rf"{PREFIX}(?P<quote>[\"'])")
 _IN_ESCAPED: Final = 3
 
 _WRONG_WORDS: Final = {"unexpected-text": "a value", "bad-number": "a finite number of at most 4,300 digits"}
@@ -593,8 +595,8 @@ class ValueReader:
             if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]):
                 return None
             return char if char in "\"'" and self._tolerant else ""
-        if char in RAW_PREFIX and self._tolerant:
-            return self._perhaps_raw(char, buffer, at)
+        if char in PREFIXES and self._tolerant:
+            return self._perhaps_prefixed(buffer, at)
         if char == '"' or (char == "'" and self._tolerant):
             return self._perhaps_triple(char, buffer, at)
         return char if char in CURLY and self._tolerant else ""
@@ -608,17 +610,15 @@ class ValueReader:
         odd = follows(self._around.odd, buffer, at + 3)
         return None if odd is None else quote if odd else quote * 3
 
-    def _perhaps_raw(self, prefix: str, buffer: str, at: int) -> str | None:
-        """As `_perhaps_triple`, behind the prefix of a raw string: there, three quotes are always three."""
-        if at + 1 == len(buffer):
-            return None
-        quote = buffer[at + 1]
-        if quote not in "\"'":
-            return ""
-        triple = quote * 3
-        if triple.startswith(buffer[at + 1 : at + 4]):
-            return prefix + triple if buffer.startswith(triple, at + 1) else None
-        return prefix + quote
+    def _perhaps_prefixed(self, buffer: str, at: int) -> str | None:
+        """As `_perhaps_triple`, where the letter may be the prefix of a string: behind one, three quotes are three."""
+        found = _PREFIXED.match(buffer, at)
+        if found is None:
+            return None if _PREFIXED.may_match(buffer, at) else ""
+        triple = found["quote"] * 3
+        if triple.startswith(buffer[found.end() - 1 : found.end() + 2]):
+            return found[0] + triple[1:] if buffer.startswith(triple, found.end() - 1) else None
+        return found[0]
 
     def _begin_key(self, buffer: str, at: int, base: int) -> int:
         quote = self._opening_quote(buffer, at)
@@ -698,8 +698,15 @@ class ValueReader:
         if self._flavour == "braces":
             if quote != self._delimiter:
                 self._repair("plain-quotes", base + at, base + at + 1)
-        elif quote[0] in RAW_PREFIX:
-            self._repair("python-literal", base + at, base + at + 1)
+        elif quote[0] in PREFIXES:
+            prefix = quote.rstrip("\"'")
+            if prefix in _OF_TEXT:
+                self._repair("python-literal", base + at, base + at + 1)
+            else:
+                self._fault("unexpected-text", "a value", base + at, base + at + len(prefix))
+            raw = any(letter in RAW_PREFIX for letter in prefix)
+            at += len(prefix) - raw
+            quote = "r" * raw + quote[len(prefix) :]
         elif quote in TRIPLE:
             self._repair("triple-quotes", base + at, base + at + 3)
         elif quote == "'" and self._flavour != "python":
