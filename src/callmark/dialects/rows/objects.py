@@ -292,10 +292,6 @@ FUNCTIONARY = Dialect(
 _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
 _ACTION = r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
-_SOME_ACTION = (
-    r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"
-    r"[ \t]{0,16}+Action Input:[ \t]{0,16}+"
-)
 REACT = Dialect(
     name="react",
     title="Action: f, and on the next line Action Input: {...}",
@@ -317,8 +313,8 @@ REACT = Dialect(
                     )
                 ),
                 # For what is no object: a model that needs no tool may say so, or leave the line empty.
-                _SOME_ACTION + "{object}",
-                _SOME_ACTION + r"(?P<null>)(?P<empty>(?:[Nn]one|null|\[\])(?=[ \t]{0,16}+\r?\n))",
+                r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"
+                r"[ \t]{0,16}+Action Input:[ \t]{0,16}+{object}",
                 r"Action:[ \t]{0,16}+" + MARKED_NAME + r"[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
             ),
             body="json",
