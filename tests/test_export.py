@@ -238,6 +238,8 @@ PROPERTIES = (
     ({"type": "array", "items": WORD}, [["<b>", "</b>", "a[0]>1", '"']], ["x", [1]]),
     ({"type": "string", "minLength": 2, "maxLength": 4}, ["ab", "天気天気", "a\nb", '"\\x'], ["a", "abcde"]),
     ({"type": ["string", "integer"], "minLength": 2}, ["ab", 7], [True, "a"]),
+    ({"anyOf": [{"const": True}, {"type": "string", "maxLength": 4}]}, [True, "True", "x"], [False, "False"]),
+    ({"anyOf": [{"enum": [5, "x"]}, {"type": "string", "maxLength": 4}]}, [5, "5", "x"], [6, "12345"]),
 )  # fmt: skip
 
 

@@ -310,8 +310,9 @@ class _Export:
         Something can always be said: where that may be read so, texts are allowed, and they have quotes.
         """
         types = declared_types(schema, values.root)
-        if "string" in types and types & {"integer", "number", "boolean"}:
-            return {"anyOf": _said(_kinds(schema, values.root), types)}
+        kinds = _kinds(schema, values.root) if "string" in types else []
+        if any(kind in ("number", "boolean") for kind, _ in kinds):
+            return {"anyOf": _said(kinds, types)}
         return schema
 
     def _pairs(self, values: Values, as_object: Values, ordered: Schema, schema: Schema) -> Node:
