@@ -1820,6 +1820,8 @@ def test_a_connection_that_is_lost_behind_its_first_event_cuts_the_answer(lost):
         ((200, ["data: {"]), "expected JSON from the model's server"),
         ((200, ['data: {"error": {"message": "no"}}']), "sent an error"),
         ((200, ["data: 3"]), "sent an error"),
+        ((200, ["data: " + "[" * 100_000]), "expected JSON from the model's server"),
+        ((200, ["[" * 100_000]), "expected JSON from the model's server"),
         ((200, ["<html>", "Hello"]), "expected JSON from the model's server, found '<html>"),
         ((200, []), "expected JSON from the model's server, found ''"),
         ((200, ["[]"]), "sent an error"),

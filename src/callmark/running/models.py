@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import http.client
 import json
 import threading
@@ -226,7 +227,9 @@ def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[C
     other: list[bytes] = []
     streamed = came = ended = False
     try:
-        for line in lines:
+        for number, line in enumerate(lines):
+            if not number:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if not line.startswith(b"data:"):
                 streamed = streamed or line.startswith(_FIELDS)
                 if not streamed:
@@ -260,7 +263,7 @@ def _is_last(event: Mapping[str, Any]) -> bool:
 def _event(data: bytes, words: Callable[[bytes], str]) -> dict[str, Any]:
     try:
         event = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"expected JSON from the model's server, found {words(data)!r:.80}") from error
     if not isinstance(event, dict) or event.get("error"):
         raise ModelError(f"the model's server sent an error: {words(data)}")
