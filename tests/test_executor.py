@@ -2167,6 +2167,18 @@ def yields_an_error(arguments, context):
     raise ToolError("gone", "no more", "stop")
 
 
+class GoneError(ToolError):
+    pass
+
+
+def raises(error):
+    def yields_and_raises(arguments, context):
+        yield 1
+        raise error
+
+    return yields_and_raises
+
+
 @pytest.mark.parametrize("where", ["thread", "loop"])
 def test_what_generators_yield_is_a_list(where):
     def of(function):
@@ -2180,6 +2192,8 @@ def test_what_generators_yield_is_a_list(where):
     assert of(yields_later).data == [1, "a"]
     assert of(yields_for_ever).truncated
     assert (of(yields_an_error).outcome, of(yields_an_error).error.code) == ("tool-error", "gone")
+    for raised, code in ((GoneError("gone", "no more", "stop"), "gone"), (ValueError("boom"), "ValueError")):
+        assert (of(raises(raised)).outcome, of(raises(raised)).error.code) == ("tool-error", code)
 
 
 def test_arguments_that_nothing_could_walk_are_misuse():

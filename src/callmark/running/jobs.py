@@ -175,6 +175,8 @@ def content_of(outcome: Outcome, limit: int, error_text: bool) -> Content:
     Whatever they raise, down to the names of their types, becomes a Content too.
     """
     made = attempt(_content, outcome, limit, error_text)
+    if isinstance(made.error, Exception) and attempt(isinstance, outcome.value, Iterator).value:
+        made = attempt(_content, Outcome(None, made.error), limit, error_text)  # a generator runs as it is read
     if made.error is not None:
         made = attempt(_unserialisable, made.error)
     content: Content = made.value or _unserialisable(None)
@@ -202,7 +204,7 @@ def _said(error: ToolError) -> Content:
 
 def _unserialisable(error: BaseException | None) -> Content:
     """Return what is said of a value whose own methods raise; a generator may raise a ToolError as well."""
-    if type(error) is ToolError:
+    if isinstance(error, ToolError):
         return _said(error)
     raised = "" if error is None else f": it raised {_type_name(error)}"
     message = f"what the tool returned could not be turned into JSON{raised}"
