@@ -76,7 +76,8 @@ def _apart(place: tuple[str, str, bool], arguments: dict[str, Any], context: Inv
         except EOFError:
             message = f"the tool's process ended with {_exit_code(process)}"
             raise ProcessEndedError("process-ended", message) from None
-    threading.Thread(target=_end, args=(process,), daemon=True).start()
+        finally:
+            threading.Thread(target=_end, args=(process,), daemon=True).start()
     return _come_back(answer)
 
 
@@ -106,6 +107,7 @@ def _exit_code(process: SpawnProcess) -> int | None:
 def _end(process: SpawnProcess) -> None:
     process.join(_EXIT_SECONDS)
     process.kill()
+    process.join()  # what has ended stays in the system's table until it is asked for
 
 
 # In the other process.
