@@ -276,6 +276,7 @@ def test_misuse_is_exit_code_two_and_a_message(arguments: list[str], told: str) 
         (b"[" * 100_000, "found"),
         (b"", "found nothing"),
         (b'[{"name": "f",', "found that it ends too soon"),
+        (b'["\\ud800"]', "found half of a surrogate pair in a string"),
         (b"42", "found"),
         (b"null", "found null"),
         (b'[{"nothing": 1}]', "found"),
@@ -481,6 +482,18 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text(GREETING * 20_000)
     with start("parse", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        next_line(process)
+        assert process.stdout
+        process.stdout.close()
+        assert process.stderr
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_a_reader_of_an_explanation_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "many.txt"
+    path.write_text("[CALL: f({'a': 1})] x\n" * 20_000)
+    with start("explain", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         next_line(process)
         assert process.stdout
         process.stdout.close()

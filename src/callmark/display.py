@@ -16,7 +16,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -43,13 +43,24 @@ _IN_TEXT = {code: picture for code, picture in _PICTURES.items() if code not in 
 _PARAGRAPH_END = re.compile(r"\n\r?\n")
 
 
+class Screen(Console):
+    """Standard output, or an open file, as rich writes to it: as it is, and where nobody reads on, that is an error."""
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        super().__init__(file=file, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Raise it, where rich would end the process with 1."""
+        raise
+
+
 class Transcript:
     """Shows a stream of events on standard output. `shown` is None, "calls" or "text"."""
 
     def __init__(self, shown: str | None) -> None:
         encoding = None if os.isatty(1) else "utf-8"  # a terminal shows what it can; a pipe gets what was written
         file = open(1, "w", encoding=encoding, errors="replace", closefd=False)  # noqa: SIM115 -- open with the process
-        self._console = Console(file=file, highlight=False, markup=False, emoji=False)
+        self._console = Screen(file)
         self._shown = shown
         self._lines = [""]
         self._starts = [0]
@@ -242,7 +253,7 @@ def show_dialects(dialects: Sequence[Dialect]) -> None:
     for dialect in dialects:
         listens = Line("by default", "green") if dialect.explicit else Line("by name", "yellow")
         table.add_row(dialect.name, listens, Line.assemble(dialect.title, "\n", (dialect.models, "dim")))
-    Console(markup=False, emoji=False, highlight=False).print(table)
+    Screen().print(table)
 
 
 def show_findings(text: str, findings: Sequence[Finding], source: str, *, calls: bool) -> None:

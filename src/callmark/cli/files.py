@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import signal
 import sys
@@ -173,4 +174,7 @@ def decode_json(data: bytes, expected: str) -> Any:
         found = f": {error}"
         if "truncated" in found:  # msgspec says so of an empty text, too, and no place
             found = " that it ends too soon" if data.strip() else " nothing"
+            with suppress(ValueError, RecursionError):  # and of half a pair at its end, which `json` reads
+                json.loads(data)
+                found = " half of a surrogate pair in a string"
         raise Failure(expected + ", found" + found) from error
