@@ -485,10 +485,15 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {
         [{"name": "w", "inputSchema": SCHEMA}],
         {"tools": [{"name": "w", "inputSchema": SCHEMA}]},
         [{"functionDeclarations": [{"name": "w", "parametersJsonSchema": SCHEMA}]}],
+        [{"type": "namespace", "name": "ns", "tools": [{"type": "function", "name": "w", "parameters": SCHEMA}]}],
+        {"type": "namespace", "name": "ns", "tools": [{"type": "function", "name": "w", "parameters": SCHEMA}]},
         [SimpleNamespace(name="w", parameters=SCHEMA)],
         {"w": SCHEMA},
     ],
-    ids=["chat", "responses", "anthropic", "mcp", "mcp-list", "gemini", "object", "mapping"],
+    ids=[
+        *("chat", "responses", "anthropic", "mcp", "mcp-list", "gemini", "namespace-listed", "namespace", "object"),
+        "mapping",
+    ],
 )
 def test_tools_are_taken_as_hosts_have_them(tools):
     known = known_tools(tools)

@@ -45,8 +45,8 @@ def listed(tools: Any) -> list[Any]:
 
     Takes a sequence of tools, a single one as a function, or an object or a mapping with a name or a title, what holds
     a list of tools or functions (an MCP tools/list result, also within its reply, and what requests to OpenAI and
-    Bedrock hold), Gemini's declarations, or a mapping of names to schemas. Raises ToolsError for anything else, and for
-    a tool of its host's API that has no name.
+    Bedrock hold), Gemini's declarations and OpenAI's namespaces, or a mapping of names to schemas. Raises ToolsError
+    for anything else, and for a tool of its host's API that has no name.
     """
     held = _held(tools)
     if held is not None:
@@ -64,7 +64,8 @@ def listed(tools: Any) -> list[Any]:
         raise ToolsError(f"tools: expected a sequence of tools, found {type(tools).__name__}")
     found: list[Any] = []
     for tool in tools:
-        declared = _field(tool, *_DECLARATIONS)
+        is_space = isinstance(tool, MAPPING) and tool.get("type") == "namespace"  # of OpenAI's Responses API
+        declared = tool.get("tools") if is_space else _field(tool, *_DECLARATIONS)
         if isinstance(declared, list):
             found += declared
             continue
