@@ -61,7 +61,7 @@ from callmark.reading.begun import EVERYWHERE
 from callmark.running.ledger import LedgerError
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
 from callmark.running.repetition import Repetition
-from callmark.running.session import SessionEvent, Step
+from callmark.running.session import SessionEvent, Step, _refused
 from callmark.running.workers import off_loop
 
 
@@ -1833,6 +1833,17 @@ def test_what_a_server_refuses_is_an_error(server, answer, said):
     Handler.answers.append(answer)
     with pytest.raises(ModelError, match=said):
         play(Session(Registry()), OpenAIModel(server, "tiny"))
+
+
+def test_a_mark_of_the_byte_order_before_the_first_event_is_passed(server):
+    said = "\ufeff" + "data: " + json.dumps({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]})
+    Handler.answers.append((200, [said]))
+    assert play(Session(Registry()), OpenAIModel(server, "tiny"))[-1].text == "hi"
+
+
+def test_a_call_that_is_refused_has_a_name_that_can_be_written():
+    result = _refused(Call(callmark.Span(0, 1), "x", 0, "\ud800", {}, "", "native"))
+    assert msgspec.json.encode(result)
 
 
 def test_secrets_of_a_connection_are_in_no_exception_and_no_representation(server):

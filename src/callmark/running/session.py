@@ -27,6 +27,7 @@ from callmark.running.generation import Generation
 from callmark.running.loop_guard import LoopGuard
 from callmark.running.models import Model, Request
 from callmark.running.observing import ToolStats
+from callmark.running.rendering import clean
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel, unless
 from callmark.running.wording import Wording
@@ -444,7 +445,7 @@ class Session:
 
 def _refused(call: Call) -> Result:
     failure = Failure(kind="denied", message="there are no tools now")
-    return Result(index=call.index, id=call.id, name=call.name, ok=False, error=failure)
+    return Result(index=call.index, id=call.id, name=clean(call.name), ok=False, error=failure)
 
 
 def _system_text(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -335,7 +335,7 @@ class Hosted:
                 return result
             data = error.data if isinstance(error.data, dict) else {}
             if isinstance(data.get("code"), str):
-                raise ToolError(data["code"], error.message, str(data.get("hint", "")))
+                raise ToolError(data["code"], error.message, str(data.get("hint") or ""))
             raise ClientToolError(error.message)
 
         return invoke
