@@ -456,6 +456,8 @@ class Parser(SectionReading):
         behind = len(buffer) - len(buffer[at:].lstrip(_BLANKS)) if PROMPT in self._thoughts else at
         self._thought_start = self._base + behind
         if leads is not None and leads.match(buffer, at) is not None:
+            if self._search.entry_at(buffer, at, final=self._finished) is None:
+                return False  # what goes before it may begin there, too
             self._hit = at
         elif leads is not None and not self._finished and leads.may_match(buffer, at):
             return False

@@ -253,6 +253,7 @@ INVOKE = Dialect(
         twice(f"<{_INVOKES}>", "<invoke name="),
         r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
         r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
+        r"<\|start\|>assistant{ws}<\|message\|>",
         r"<\|message(?P<answers>)\|>(?=<atem:function_calls>{ws}<atem:invoke name=)",  # without its role
         # Behind the end of a message the header of the next one needs no token of its own.
         r"<\|eo[mt]\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
@@ -262,6 +263,7 @@ INVOKE = Dialect(
     leads=(
         r"[ ]?to=self(?P<opens>)<\|message\|>",
         r"[ ]?to=[^<>|\r\n]{1,128}+<\|message\|>",
+        r"<\|message\|>",
     ),
     writing=Writing(
         form=1,
@@ -451,10 +453,11 @@ KIMI_K3 = Dialect(
         ),
     ),
     tags=(
-        r"<\|open\|>think(?P<opens>)<\|sep\|>",
-        r"<\|close\|>think(?P<closes>)<\|sep\|>",
-        r"<\|open\|>response(?P<answers>)<\|sep\|>",
-        r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
+        # With blanks, as some decoders put them around special tokens.
+        r"<\|open\|>[ ]?think(?P<opens>)[ ]?<\|sep\|>",
+        r"<\|close\|>[ ]?think(?P<closes>)[ ]?<\|sep\|>",
+        r"<\|open\|>[ ]?response(?P<answers>)[ ]?<\|sep\|>",
+        r"<\|(?:open|close)\|>[ ]?(?:response|message)[ ]?<\|sep\|>",
     ),
     writing=Writing(
         form=1,

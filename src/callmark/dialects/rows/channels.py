@@ -105,6 +105,7 @@ HARMONY = Dialect(
         rf"{_ROLE}<\|message\|>",
         r"<\|return\|>",
     ),
+    leads=(r"<\|message\|>",),
     writing=Writing(
         opener="<|start|>assistant<|channel|>",
         call="commentary to=functions.{name} <|constrain|>json<|message|>{arguments}",
@@ -133,7 +134,8 @@ BEAM = Dialect(
             **_BEAM,
         ),
     ),
-    tags=_CHANNELS,
+    tags=(*_CHANNELS, r"<\|start\|>assistant{ws}<\|message\|>"),
+    leads=(r"<\|message\|>",),
     writing=Writing(
         call="<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>",
         parameter='<rfl:parameter name="{key}">\n{value}\n</rfl:parameter>',
