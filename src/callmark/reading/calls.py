@@ -443,17 +443,14 @@ class CallReading:
         return True
 
     def _marker_begins(self, at: int) -> bool | None:
-        """Return whether a marker begins at index `at`, None if more text must tell; what stands before is done.
-
-        What only salvage reads lacks what marks it: where something else may be meant, that begins none.
-        """
+        """Return whether a marker begins at index `at`, None if more text must tell; what stands before is done."""
         buffer, search = self._buffer, self._search
         if not self._finished and search.next_cut(buffer, at) == at:
             return None
         if search.next_entry(buffer, at) != at:
             return False
         matched = search.entry_at(buffer, at, final=self._finished)
-        return None if matched is None else not (matched[0].kind == "tag" or matched[0].form.salvage)
+        return None if matched is None else matched[0].kind != "tag"
 
     def _opens_another(self, tag: int, end: int) -> bool | None:
         """Return whether what stands between two indexes, and was taken for the tail, opens another marker or fence.

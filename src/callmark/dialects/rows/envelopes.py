@@ -355,14 +355,6 @@ def _calls_otherwise(fence: str) -> str:
     return rf"{fence}[ \t]{{0,4}}+(?i:tool_calls?|tool_code|function_calls?)[ \t]{{0,16}}+\r?\n{{ws}}"
 
 
-def _in_any_fence(begins: str, begin: str, fence: str, **more: Any) -> Form:
-    """Return the form of a call in a fence that may name no language, behind what the pattern `begin` matches."""
-    return Form(
-        begins=begins, head=begin + r"[ \t]{0,16}+\r?\n{ws}" + _IN_ANY_WORDS, tail=f"{{ws}}{fence}",
-        repairs=("opener-spelling",), **_FENCED, **more,
-    )  # fmt: skip
-
-
 def _fenced_list(fence: str, json: str, **more: Any) -> Form:
     """Return the form of a list of calls in a code fence that the pattern `json` opens."""
     return Form(
@@ -389,8 +381,13 @@ FENCED = Dialect(
             for fence in _FENCES
             for other in (_json_otherwise(fence), _calls_otherwise(fence))
         ),
-        _in_any_fence("A", "Action:[ \t]{0,16}+(?:\r?\n)?```(?:json)?", "```"),  # as LangChain's agents ask for it
-        *(_in_any_fence(fence[0], fence, fence, salvage=True) for fence in _FENCES),
+        Form(  # as LangChain's agents ask for it
+            head=r"Action:[ \t]{0,16}+(?:\r?\n)?```(?:json)?[ \t]{0,16}+\r?\n{ws}" + _IN_ANY_WORDS,
+            tail="{ws}```",
+            begins="A",
+            repairs=("opener-spelling",),
+            **_FENCED,
+        ),
     ),
     writing=Writing(
         call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',
