@@ -1647,6 +1647,23 @@ def test_a_marker_that_begins_with_a_blank_is_found_where_the_prompt_has_opened_
     assert len(parse(text, **options).calls) == ("%%" in text and reasoning == "allow")
 
 
+@pytest.mark.parametrize("tolerance", ["strict", "lenient"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"name": "f", "arguments": {"a": 1}} so it is.\n```json\n{"id": "chatcmpl-tool-0123456789", '
+        '"type": "function", "function": {"name": "f", "arguments": {}}}\n```',
+        f'```json\n{{"name":"f","arguments":x```json\n{" " * 60}{{"name": "f", "arguments": {{}}}}\n```',
+        f'```tool_call\n{{"name":"f","arguments":x\n ```json\n{" " * 60}{{"name": "f", "arguments": {{}}}}\n```',
+        f'```tool_call\n{{"name":"f","arguments":x\n ```json\n{" " * 60}{{"nme": "f", "arguments": {{}}}}\n```',
+    ],
+)
+def test_a_broken_call_ends_before_a_fence_whether_or_not_it_is_known_what_is_in_it(text, tolerance):
+    check_chunking(text, dialects="fenced", tolerance=tolerance)
+    for cut in range(1, len(text)):
+        check_chunking(text, [cut], dialects="fenced", tolerance=tolerance)
+
+
 def test_a_tag_in_the_tail_of_a_broken_call_waits_for_the_call_that_it_may_begin():
     form = Form(head="<m>call:{name}{object}", body="json", tail="</call><m>")
     own = Dialect(name="own", title="", models="", source="", forms=(form,), tags=("<m>",))

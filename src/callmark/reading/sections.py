@@ -30,6 +30,7 @@ from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.matching import Pattern
 from callmark.reading.options import Limits, Tolerance
+from callmark.reading.patterns import BLANKS_LIMIT
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
@@ -244,7 +245,10 @@ class SectionReading(CallReading):
                 break
         if not self._finished:
             begin = self._search.next_cut(buffer, clear)
-            cut = begin < hit and (end < 0 or begin < end) and begin <= max(limit, end)  # it may begin in the tail
+            gap = buffer[end : end + BLANKS_LIMIT + 1] if tail == end >= 0 else ""
+            ahead = end + len(gap) - len(gap.lstrip(" \t\r\n"))
+            # It may begin in the tail, or be the fence before which the marker ends.
+            cut = begin < hit and (end < 0 or begin < end or begin == ahead) and begin <= max(limit, ahead)
             few = len(buffer) < limit + RECOVERY
             if end < 0 and few and resume is not None and _may_resume(resume, buffer, start, min(limit, hit)):
                 cut = True  # what begins at `hit` may stand in the head of the next call
