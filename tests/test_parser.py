@@ -1647,6 +1647,15 @@ def test_a_marker_that_begins_with_a_blank_is_found_where_the_prompt_has_opened_
     assert len(parse(text, **options).calls) == ("%%" in text and reasoning == "allow")
 
 
+@pytest.mark.parametrize("blanks", ["\n\n", " \n\n", "\n\n\n\n", " \n"])
+def test_an_opener_of_nothing_but_blanks_is_found_there_too(blanks):
+    form = Form(opener=r"\n\n", head=r"@run {name}\|{ws}(?=\{)", body="json", tail="%%", begins="\n", alone=False)
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    options = {"dialects": [own], "starts_in_reasoning": True, "contexts": {"reasoning": "allow"}}
+    check_chunking(f"{blanks}@run a|{{}}%%", **options)
+    assert len(parse(f"{blanks}@run a|{{}}%%", **options).calls) == blanks.endswith("\n\n")
+
+
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
 @pytest.mark.parametrize(
     "text",
