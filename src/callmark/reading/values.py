@@ -68,9 +68,10 @@ from callmark.reading.words import NUMBER, OPENING, PYTHON_LITERALS, holdable, l
 IN_STRUCTURE: Final = 0  # mode
 IN_STRING: Final = 1
 _IN_WORD: Final = 2
-_OF_TEXT: Final = frozenset("rRuU")  # prefixes of strings whose value is text, and is there
-_PREFIXED: Final = Pattern(rf"{PREFIX}(?P<quote>[\"'])")
 _IN_ESCAPED: Final = 3
+
+_PREFIXED: Final = Pattern(rf"{PREFIX}(?P<quote>[\"'])")
+_OF_TEXT: Final = frozenset("rRuU")  # those prefixes of Python's strings behind which the value is what stands there
 
 _WRONG_WORDS: Final = {"unexpected-text": "a value", "bad-number": "a finite number of at most 4,300 digits"}
 """What should stand in the place of a word that is no value, by the code of that."""
