@@ -23,6 +23,7 @@ _CHANNELS = (
     rf"(?:{_ROLE}{_AGAIN}{_VIA}(?:commentary|final)|{_AGAIN}{_VIA}final)(?P<answers>){_ANSWER_HEADER}",
     rf"{_VIA}commentary{_ANSWER_HEADER}",
     rf"{_TO_TOOL}{_VIA}(?:commentary|final){{ws}}<\|message\|>",
+    rf"{_ROLE}<\|message\|>",
 )
 
 
@@ -102,7 +103,6 @@ HARMONY = Dialect(
         # Behind a thought that was left open a call begins: with all of its header, else it may be quoted.
         rf"{_ROLE}(?P<answers>)(?={_VIA}{_CHANNEL}{{ws}}to=functions\.{ANY_NAME}{_JSON_HEADER})",
         rf"{_ROLE}(?P<answers>)(?=to=functions\.{ANY_NAME}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER})",
-        rf"{_ROLE}<\|message\|>",
         r"<\|return\|>",
     ),
     leads=(r"<\|message\|>",),
@@ -134,7 +134,7 @@ BEAM = Dialect(
             **_BEAM,
         ),
     ),
-    tags=(*_CHANNELS, r"<\|start\|>assistant{ws}<\|message\|>"),
+    tags=_CHANNELS,
     leads=(r"<\|message\|>",),
     writing=Writing(
         call="<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>{arguments}<|call|>",
