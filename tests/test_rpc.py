@@ -540,6 +540,17 @@ def test_errors_of_tools_are_told_to_the_model_as_they_are_meant(client, error_t
     assert client.next()["result"]["answer"] == "Never mind."
 
 
+def test_a_hint_that_is_null_is_none(client):
+    client.call("session/open", session="s", tools=[LOOK])
+    client.begin("session/run", session="s", text="Look.")
+    client.says("[CALL: look(at=a)]")
+    client.fail(client.next("tool/invoke"), "no such thing", {"code": "nothing-there", "hint": None})
+    said = client.says("Never mind.")["params"]["messages"][-1]["content"]
+    assert "nothing-there" in said
+    assert "None" not in said
+    assert client.next()["result"]["answer"] == "Never mind."
+
+
 def test_an_answer_may_say_that_there_was_no_error(client):
     """As libraries write it that know JSON-RPC 1.0, Go's own among them."""
     client.call("session/open", session="s", tools=[LOOK])
