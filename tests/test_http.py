@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from websockets.sync.client import connect
 
 import callmark
 from callmark.serving import gate as gates
-from callmark.serving import protocols
+from callmark.serving import http, protocols
 from callmark.serving.bounds import Bounds
 from callmark.serving.gate import Gate
 from callmark.serving.http import Listening, app
@@ -676,6 +677,24 @@ def test_bodies_that_do_not_come_are_given_up():
             while b'"too-slow"' not in read:
                 read += raw.recv(1000)
         wait_until(lambda: open_now(server, "stream") == 0)
+
+
+def test_what_is_open_when_the_server_stops_is_told_so(monkeypatch, caplog):
+    """uvicorn cancels what is answered still, and logs a traceback of what does not withstand it."""
+    monkeypatch.setattr(http, "_GRACE_SECONDS", 0.1)
+    head = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: %b\r\nContent-Length: 9\r\n\r\n"
+    clients = {}
+    with ExitStack() as lines:
+        with served() as server:
+            for path, kind in ((b"/parse", b"application/json"), (b"/parse/stream", b"text/plain")):
+                clients[path] = lines.enter_context(socket.create_connection(("127.0.0.1", server.port), WAIT_SECONDS))
+                clients[path].sendall(head % (path, kind) + b"Hi")
+            wait_until(lambda: open_now(server, "stream") == 1)
+        answers = {path: b"".join(iter(partial(client.recv, 1000), b"")) for path, client in clients.items()}
+    assert answers[b"/parse"].startswith(b"HTTP/1.1 503 ")
+    assert answers[b"/parse/stream"].startswith(b"HTTP/1.1 200 ")
+    assert all(b'"code":"stopping"' in answer for answer in answers.values())
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_a_head_that_does_not_come_is_given_up(monkeypatch):

@@ -16,7 +16,7 @@ from callmark.errors import CallmarkError
 from callmark.events import Event
 from callmark.serving.bounds import Bounds
 from callmark.serving.functions import Reading
-from callmark.serving.gate import refuse
+from callmark.serving.gate import refuse, stopping
 from callmark.serving.metrics import Metrics
 from callmark.serving.problems import ServingError
 from callmark.serving.schema import Failed
@@ -79,6 +79,8 @@ class ParseStream:
                 await answer.end()
         except TimeoutError:
             error = ServingError("too-slow", f"the body was silent for {idle:g} seconds")
+        except asyncio.CancelledError:
+            error = stopping()
         except ServingError as problem:
             error = problem
         except (_GoneError, OSError):

@@ -83,7 +83,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
             allow_private_network=True,
             expose_headers=["*"],
         )
-        return [Middleware(_Door, gate=self), cors, Middleware(_Measure, gate=self)]
+        return [Middleware(_Door, gate=self), cors, Middleware(_Stop), Middleware(_Measure, gate=self)]
 
 
 class _Door:
@@ -111,6 +111,27 @@ class _Door:
                 await refuse(ServingError("forbidden-origin", message), scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class _Stop:
+    """Answers what is cancelled, which uvicorn would log with a traceback. An answer that has begun breaks off."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = scope["type"] != "http"
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except asyncio.CancelledError:
+            if not begun:
+                await refuse(stopping(), scope, receive, send)
 
 
 class _Measure:
@@ -225,6 +246,11 @@ def failure(error: ServingError) -> Response:
     headers = {"WWW-Authenticate": "Bearer"} if error.code == "unauthorized" else None
     body = encoded(Failed(error.problem))
     return Response(body, KINDS[error.code].status, headers, media_type="application/json")
+
+
+def stopping() -> ServingError:
+    """Return what is told of a request that was cancelled, as the server does with each that it waited for in vain."""
+    return ServingError("stopping", "the server is being stopped, and this was not over in time")
 
 
 async def refuse(error: ServingError, scope: Scope, receive: Receive, send: Send) -> None:

@@ -37,10 +37,11 @@ KINDS: Final[dict[str, Kind]] = {
     "wrong-method": Kind(-32013, 405, "the path wants another HTTP method"),
     "wrong-media-type": Kind(-32014, 415, "the body is not of the media type that is read here"),
     "too-slow": Kind(-32015, 408, "the request did not come within its time"),
+    "stopping": Kind(-32016, 503, "the server is being stopped, and waited no longer"),
 }
 
 
-HTTP_ONLY: Final = range(-32015, -32009)
+HTTP_ONLY: Final = range(-32016, -32009)
 """The numbers of what only the way of HTTP can bring."""
 
 
