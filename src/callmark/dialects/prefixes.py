@@ -109,7 +109,12 @@ def first_characters(pattern: str) -> frozenset[str] | None:
     >>> sorted(first_characters(r"<(?:a:)?b|[#@]x"))
     ['#', '<', '@']
     """
-    return _characters(_first(list(_parser.parse(pattern))))
+    return first_of(list(_parser.parse(pattern)))
+
+
+def first_of(items: list[Any]) -> frozenset[str] | None:
+    """As `first_characters`, for a pattern as its parsed pieces."""
+    return _characters(_first(items))
 
 
 def _characters(members: dict[str, None] | None) -> frozenset[str] | None:
@@ -128,7 +133,7 @@ def behind_line_breaks(patterns: Sequence[str]) -> frozenset[str] | None:
     found: frozenset[str] = frozenset()
     for way in _ways(patterns):
         if may_begin_with("\n", way) or may_begin_with("\r", way):
-            behind = _characters(_first(way[1:])) if way and way[0][0] is sre.LITERAL else None
+            behind = first_of(way[1:]) if way and way[0][0] is sre.LITERAL else None
             if behind is None:
                 return None
             found |= behind

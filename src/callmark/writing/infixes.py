@@ -15,7 +15,7 @@ from re import _parser
 from typing import Any
 
 from callmark.dialects.parsed import REPEATS, one_character
-from callmark.dialects.prefixes import may_begin_with, merged_ways
+from callmark.dialects.prefixes import first_of, may_begin_with, merged_ways
 from callmark.errors import DialectError
 
 _TOLD_BY = 3  # characters by which ways are told apart: few have them in common
@@ -35,7 +35,8 @@ class Continuations:
         for pattern in patterns:
             for way in _ways(_softened(_parser.parse(pattern)), last=True):
                 letters = _letters(way)
-                self._ways.setdefault(letters, []).append(way)
+                for begins in [letters] if letters else first_of(way) or [""]:
+                    self._ways.setdefault(begins, []).append(way)
                 self._inside.update(letters[:size] for size in range(1, len(letters)))
 
     def begin(self, text: str) -> bool:
