@@ -74,6 +74,15 @@ class Contexts:
         self._code = 0  # length of the run that opened the inline code we are in
         self._ticks = 0  # length of a run of backticks that may go on
 
+    def copy(self) -> Contexts:
+        """Return another one at the same place."""
+        self.read()
+        other = Contexts()
+        other._special, other._fence, other._indent, other._nested = True, self._fence, self._indent, self._nested
+        other._sole, other._line, other._runs, other._code = self._sole, self._line, self._runs, self._code
+        other._ticks, other.code_tags, other.code_tags_end = self._ticks, self.code_tags, self.code_tags_end
+        return other
+
     def pass_text(self, text: str) -> None:
         """Take plain text that has been passed over."""
         self.kept.append(text)

@@ -108,7 +108,6 @@ class Parser(SectionReading):
         "_mentioned",
         "_nonce",
         "_other_sign",
-        "_policies",
         "_sign",
         "_text_start",
         "_thought_start",
@@ -134,7 +133,8 @@ class Parser(SectionReading):
             raise UsageError(f"starts_in_reasoning: expected True or False, found {starts_in_reasoning!r:.80}")
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
         super().__init__(plan(dialects, tolerance), tolerance, known_tools(tools), bounds)
-        self._policies: Mapping[str, str] = {} if contexts is None else checked_policies(contexts)
+        if contexts is not None:
+            self._policies = checked_policies(contexts)
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
         self._thoughts: Thoughts = {}
@@ -678,13 +678,10 @@ class Parser(SectionReading):
         if self._channel == "reasoning" and self._policies.get("reasoning") != "allow":
             return NOTICES["reasoning"]
         if context is not None:
-            policy = self._policies.get(context)
-            if policy == "sole" and self._contexts.sole_fence:
+            if self._policies.get(context) == "sole" and self._contexts.sole_fence:
                 self._sole = self._contexts.sole_fence
-            elif policy != "allow":
-                return NOTICES[context]
-            elif context == "quote" and self._contexts.in_code and self._policies.get("code") != "allow":
-                return NOTICES["code"]
+            elif (quoted := self._quoted_in(context, self._contexts)) is not None:
+                return NOTICES[quoted]
         if self._calls >= self._limits.calls:
             self._sole = ""
             return () if _is_told_of_behind(entry) else self._over_limit()

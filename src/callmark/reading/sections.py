@@ -20,17 +20,19 @@ run.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 from callmark.events import NOTICE_CODES, Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
+from callmark.reading.contexts import Context, Contexts
 from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.matching import Pattern
 from callmark.reading.options import Limits, Tolerance
-from callmark.reading.patterns import BLANKS_LIMIT
+from callmark.reading.patterns import BLANKS_LIMIT, Section
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
@@ -67,10 +69,17 @@ def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
     return False
 
 
+def _within_a_line() -> Contexts:
+    """Return the contexts of a place at which no line begins."""
+    contexts = Contexts()
+    contexts.pass_marker(".")
+    return contexts
+
+
 class SectionReading(CallReading):
     """The modes behind a call, or behind what was to be one."""
 
-    __slots__ = ("_between", "_broke", "_clear", "_mended", "_solid")
+    __slots__ = ("_between", "_broke", "_clear", "_mended", "_policies", "_solid", "_swallowed", "_swallows")
 
     def __init__(
         self, plan: Plan, tolerance: Tolerance, tools: dict[str, Parameters] | None, limits: Limits
@@ -81,6 +90,9 @@ class SectionReading(CallReading):
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
         self._solid = False  # whether more than white space stood between the last sound place and the error
         self._clear = 0  # position before which no marker begins behind the last sound place
+        self._swallows = False  # whether it had no end of its own: it may have swallowed what opens code, say
+        self._swallowed: Contexts | None = None  # of a list's broken call: what its last token opens, up to `_at`
+        self._policies: Mapping[str, str] = {}  # what is done with markers in a context
 
     # Between the calls of a section.
 
@@ -141,7 +153,7 @@ class SectionReading(CallReading):
             if not self._between:
                 break
         self._opener = None
-        self._broke = False
+        self._broke = self._swallows = False
         if self._sole:
             self._mode = IN_SOLE
         else:
@@ -154,6 +166,9 @@ class SectionReading(CallReading):
         for head in section_heads(entry):
             found = head.pattern.match(buffer, at)
             if found is not None:
+                if self._swallows and self._quoted_in(self._contexts.here(), self._contexts) is not None:
+                    break  # what was swallowed opens code, say, in which this head stands
+                self._swallows = False
                 self._between = True
                 if head.kind == "head" and found.end() < len(buffer) and not (self._sole or self._mended):
                     end = self._read_at_once(head, found)
@@ -195,12 +210,11 @@ class SectionReading(CallReading):
 
     # Behind a broken marker.
 
-    def _resumed_by(self) -> Pattern | None:
+    def _resumed_by(self, section: Section | None) -> Pattern | None:
         """Return the pattern of what leads from a broken call of a section to the next; None where nothing does.
 
         A line break does so only behind all the brackets that are open, and not in a string: code has such lines, too.
         """
-        section = self._opener.section if self._opener is not None else None
         if section is None:
             return None
         if section.separated:
@@ -209,6 +223,29 @@ class SectionReading(CallReading):
         if not isinstance(reader, ValueReader) or reader.died_in_string or len(reader.closers) > DEPTH:
             return None
         return section.resume_behind(len(reader.closers))
+
+    def _quoted_in(self, context: Context | None, contexts: Contexts) -> Context | None:
+        """Return that of the contexts of a place in which a marker there is left as text, None where it is read."""
+        if context is None or self._policies.get(context) != "allow":
+            return context
+        return "code" if contexts.in_code and self._policies.get("code") != "allow" else None
+
+    def _resumes(self, section: Section, resume: Pattern, far: int, limit: int) -> re.Match[str] | None:
+        """Return the first match of `resume` from `_at` on behind which a call is not quoted in what was swallowed."""
+        buffer, at = self._buffer, self._at
+        found = resume.search(buffer, at, far)
+        contexts: Contexts | None = None
+        while found is not None and found.start() <= limit:
+            if contexts is None:
+                contexts = self._swallowed.copy() if self._swallowed is not None else _within_a_line()
+            between = section.next.match(buffer, found.end())
+            head = found.end() if between is None else between.end()
+            contexts.pass_text(buffer[at:head])
+            if self._quoted_in(contexts.here(), contexts) is None:
+                return found
+            at = head
+            found = resume.search(buffer, at, far)
+        return None
 
     def _closed_by(self) -> re.Pattern[str]:
         """Return the pattern of a value that is wrong, up to the brackets that close what is open around it."""
@@ -225,7 +262,8 @@ class SectionReading(CallReading):
         limit = error + RECOVERY
         recovery = self._entry.patterns.recovery
         start = error
-        resume = self._resumed_by()
+        section = self._opener.section if self._opener is not None else None
+        resume = self._resumed_by(section)
         if resume is not None:
             recovery = [resume]
             start = sound  # the last token may have swallowed the next call of the list
@@ -234,11 +272,14 @@ class SectionReading(CallReading):
         hit = self._search.next_entry(buffer, clear)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
         margin = self._entry.patterns.margin if resume is None else 0  # of more text, that what was found is all of it
-        if self._opener is not None and self._opener.section is not None and self._opener.section.of_brackets:
+        if section is not None and section.of_brackets:
             margin = RECOVERY
         tail, end, sure = -1, -1, False
         for number, pattern in enumerate(recovery):
-            found = pattern.search(buffer, start, far)
+            if section is None or resume is None:
+                found = pattern.search(buffer, start, far)
+            else:
+                found = self._resumes(section, resume, far, limit)
             if found is not None and found.start() <= limit:
                 tail, end = found.span()
                 sure = number == 0 and end + margin <= len(buffer)
@@ -257,6 +298,9 @@ class SectionReading(CallReading):
                     # Up to where something may begin, the last token need not be looked at again.
                     self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
                     self._solid = True
+                    if resume is not None:
+                        self._swallowed = self._swallowed or _within_a_line()
+                        self._swallowed.pass_text(buffer[sound : self._at])
                 self._clear = self._base + min(hit, begin, len(buffer))
                 return False
         if tail <= hit < end:
@@ -277,6 +321,8 @@ class SectionReading(CallReading):
         found_text = word_at(text, place, len(before) + max(end, error + 1), "the end of the text")
         self._malformed(end, code, expected, found_text, closed=closed)
         self._broke = self._opener is not None
+        self._swallows = self._broke and not closed
         self._solid = False
+        self._swallowed = None
         self._leave(end)
         return True
