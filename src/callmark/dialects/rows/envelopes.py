@@ -177,7 +177,7 @@ LISTED = Dialect(
 
 
 _BY_ROLE = r"function call<\|role_sep\|>{ws}(?=\{)"
-_OBJECTS_END = r"</function_call>|<\|message_sep\|>|</s>"
+_OBJECTS_END = r"</function_call>|(?=<\|message_sep\|>)|</s>"  # that token begins the next call, too
 WRAPPED = Dialect(
     name="wrapped",
     title='<|action_start|><|plugin|>{"name": "f", "arguments": {...}}<|action_end|>, other models with other tags',
@@ -249,6 +249,7 @@ WRAPPED = Dialect(
         r"<\|content_model_end_sampling(?P<closes>)\|>",
         r"<(?:(?P<closes>/)|(?P<opens>))longcat_think>",
         r"<\|plamo:(?:begin(?P<opens>)|end(?P<closes>))_think:plamo\|>",
+        r"<\|message_sep\|>",
     ),
     writing=Writing(
         call='<|action_start|><|plugin|>{"name": {quoted_name}, "arguments": {arguments}{id}}<|action_end|>',
