@@ -18,6 +18,7 @@ from typing import Final
 from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
 from callmark.events import Repair, Span
+from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.matching import Pattern
@@ -53,7 +54,7 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
-        "_mixed", "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_visible", "final",
+        "_mixed", "_name_keys", "_other", "_other_name", "_other_quote", "_others", "_own", "_role", "_roles", "_visible", "final",
         "keys_beside", "tools",
     )  # fmt: skip
 
@@ -81,6 +82,7 @@ class EnvelopeReader(ValueReader):
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
         self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
+        self._other_quote: Span | None = None  # of these where they stand in a string
         self._others = 0  # how many members may be them
         self._mixed = False  # whether a member has such a key
         self._own: set[str] = set()  # keys of members that are no arguments
@@ -299,6 +301,8 @@ class EnvelopeReader(ValueReader):
             self.start, self.end = place.start, place.end
             self._roles.add("arguments")
             self._insert("key-spelling", key)
+            if self._other_quote is not None:
+                self._insert("string-arguments", self._other_quote)
 
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
@@ -333,7 +337,7 @@ class EnvelopeReader(ValueReader):
         self._sink = None
         if self._is_key or self._role != "arguments":
             self._word = []
-            self._sink = self._word if self._is_key or self._role in ("name", "id", "other name") else None
+            self._sink = self._word if self._is_key or self._role in ("name", "id", "other name", "other") else None
             return self._is_key or self._role != "name"  # a tool's name is never mended
         if self._tolerant:
             self._repair("string-arguments", base + at, base + at + 1)
@@ -383,13 +387,16 @@ class EnvelopeReader(ValueReader):
             fold(sink)
 
     def _captures(self) -> bool:
-        """Whether what is captured may still be a key or a name, or is an id, of which nothing says how long it is."""
-        return self._size <= _CAPTURE_LIMIT or (self._role == "id" and not self._is_key)
+        """Whether what is captured may still be a key or a name, or is of any length: an id, or perhaps arguments."""
+        return self._size <= _CAPTURE_LIMIT or (self._role in ("id", "other") and not self._is_key)
 
     def _end_captured(self, sink: list[str], at: int, base: int) -> int:
         text = "".join(sink) if self._captures() else ""
         if self._is_key:
             self._key = text
+            return at
+        if self._role == "other":
+            self._take_other_string(text, at, base)
             return at
         if "\\" in text:
             text = self._unmarked(json.loads(f'"{text}"'))
@@ -407,6 +414,18 @@ class EnvelopeReader(ValueReader):
                 return self._die_in_role(at - 1)
             self.name = name
         return at
+
+    def _take_other_string(self, text: str, at: int, base: int) -> None:
+        """A string under a key that arguments may have is over at index `at`: strict JSON in it may be them."""
+        written = json.loads(f'"{text}"')
+        try:
+            is_object = isinstance(decode(written, self._depth_limit), dict)
+        except Undecodable:
+            return
+        if is_object:
+            self._others += 1
+            self._other = [written], self._key_span, Span(self.sound, base + at)
+            self._other_quote = Span(self.sound, self.sound + 1)
 
     def _unmarked(self, text: str) -> str:
         """Return the name or id that ends without the backslashes that Markdown wants before underscores.
