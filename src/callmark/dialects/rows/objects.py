@@ -289,6 +289,7 @@ FUNCTIONARY = Dialect(
 
 
 _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
+_NEXT = r"(?:(?:[ \t]{0,16}+\r?\n){1,2}+[ \t]{0,16}+|[ \t]{1,16}+)"  # to the next part of a step
 _STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
 _ACTION = r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
 REACT = Dialect(
@@ -303,8 +304,8 @@ REACT = Dialect(
             head=_ACTION + r"(?=\{)",
             loose_heads=(
                 *(
-                    rf"{stars}{word}{colon}[ \t]{{0,16}}+`?{{name}}(?:\(\))?`?(?:[ \t]{{0,16}}+\r?\n){{1,2}}+"
-                    rf"[ \t]{{0,16}}+{stars}(?i:action input){colon}{{ws}}(?=\{{)"
+                    rf"{stars}{word}{colon}[ \t]{{0,16}}+(?:\r?\n)?+`?{{name}}(?:\(\))?`?{_NEXT}"
+                    rf"{stars}(?i:action(?:[ ][0-9]{{1,3}}+)? input){colon}{{ws}}(?=\{{)"
                     for stars, word, colon in (
                         ("", "Action", _COLON),
                         ("", "action", _COLON),
