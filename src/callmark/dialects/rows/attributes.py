@@ -90,7 +90,7 @@ QWEN_XML = Dialect(
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
-            nested=rf"<tool_call>{{ws}}(?=<function=)|\r?\n<function={ANY_NAME}>(?=\r?\n)",
+            nested=rf"<(?:seed:)?tool_call>{{ws}}(?=<function=)|\r?\n<function={ANY_NAME}>(?=\r?\n)",
             unclosed=(
                 r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
                 r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
@@ -103,7 +103,7 @@ QWEN_XML = Dialect(
             ),
         ),
     ),
-    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice("<tool_call>", "<function=")),
+    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice("<(?:seed:)?tool_call>", "<function=")),
     writing=Writing(
         form=1,
         opener="<tool_call>\n",
