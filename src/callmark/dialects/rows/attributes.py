@@ -115,29 +115,53 @@ QWEN_XML = Dialect(
 )
 
 
+_NAME = r"[\"']?{name}[\"']?"
 _DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 
 
+_APART = r"[ \t\r\n]{1,8}+"  # between the attributes of a tag
+_IS = r"[ \t]{0,4}+=[ \t]{0,4}+"
+_WORDS = r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,8}+)[\"']?"
+_OF_KIND = (
+    rf"(?:string|type){_IS}[\"']?"
+    r"(?:(?P<text>[Tt]rue|string)|(?P<json>[Ff]alse|number|integer|boolean|object|array|null))[\"']?"
+)
+
+
+def _otherwise(tag: str) -> tuple[str, str]:
+    """Return the patterns of a parameter's tag with a name and a kind, in any order, blanks and quotes, or in none."""
+    begin, end = rf"{{ws}}<{tag}{_APART}", r"[ \t\r\n]{0,4}+>"
+    return (
+        rf"{begin}name{_IS}{_WORDS}(?:{_APART}{_OF_KIND})?{end}",
+        rf"{begin}{_OF_KIND}{_APART}name{_IS}{_WORDS}{end}",
+    )
+
+
 def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
     """Return the forms of DeepSeek's tags, whose names begin with `sign`: arguments as one JSON object, or in tags."""
+    invoke = f"{sign}(?i:invoke){_APART}"  # as models write it, too
     section: dict[str, Any] = {
         "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
+        "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{invoke}name{_IS})",),
         "tail": rf"{{ws}}</{sign}invoke>",
         "loose_tail": rf"(?={{ws}}(?:</{sign}{_DSML_CALLS}>|(?P<next><{sign}invoke name=)))",
         "closer": rf"</{sign}{_DSML_CALLS}>",
         **more,
     }
     return (
-        Form(head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)", body="json", **section),
+        Form(
+            head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
+            loose_heads=(rf"<{invoke}name{_IS}{_NAME}[ \t\r\n]{{0,4}}+>{{ws}}(?=\{{)",),
+            body="json",
+            **section,
+        ),
         Form(
             head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
+            loose_heads=(rf"<{invoke}name{_IS}{_NAME}[ \t\r\n]{{0,4}}+>",),
             body="parameters",
             parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?>",
-            loose_parameters=(
-                rf"{{ws}}<{sign}parameter {_IS_TEXT} name={QUOTED_KEY}>",
-                rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?[ \t\r\n]{{1,4}}+>",
-            ),
+            loose_parameters=_otherwise(f"{sign}(?i:parameter)"),
             value_end=rf"</{sign}parameter>",
             loose_value_end=_swapped(
                 rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
@@ -173,7 +197,6 @@ DSML = Dialect(
 )
 
 
-_NAME = r"[\"']?{name}[\"']?"
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _INVOKE_OVER = rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))"  # a call whose own closer is missing
 _INVOKE_SECTION: dict[str, Any] = {
