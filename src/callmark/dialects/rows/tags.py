@@ -9,6 +9,11 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 
 
+def _blanks(tag: str) -> str:
+    """Return the pattern of a tag whose name and `>` are given, with blanks in it."""
+    return rf"<[ \t]{{0,4}}+{tag[:-1]}[ \t]{{0,4}}+>"
+
+
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names.
 
@@ -25,7 +30,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
         body="parameters",
         parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
         loose_parameters=(
-            rf"{{ws}}<{key}{{ws}}{KEY}{{ws}}</{key}{{ws}}<{value}",
+            rf"{{ws}}{_blanks(key)}{{ws}}{KEY}{{ws}}{_blanks(f'/(?:{key[:-1]}|{value[:-1]})s?>')}{{ws}}{_blanks(value)}",
             # On one line, and without any opener in it: a call behind a key is no value.
             rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,232}}+</{value})",
             rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
