@@ -54,8 +54,8 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
-        "_mixed", "_name_keys", "_other", "_other_name", "_other_quote", "_others", "_own", "_role", "_roles", "_visible",
-        "final", "keys_beside", "tools",
+        "_mixed", "_name_keys", "_other", "_other_name", "_other_quote", "_others", "_own", "_role", "_roles",
+        "_visible", "final", "keys_beside", "tools",
     )  # fmt: skip
 
     def __init__(
