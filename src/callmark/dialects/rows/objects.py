@@ -279,6 +279,7 @@ FUNCTIONARY = Dialect(
             begins=">",
             head=r">>>(?!(?:all|user)[ \t\r\n]){name}\r?\n(?=\{)",
             body="json",
+            line_start=True,
             explicit=False,
         ),
     ),
