@@ -61,6 +61,7 @@ IMPURE = {
 }
 FILES = {  # rows, grammars and languages of one's own are files, and the languages that come along are data
     *(("dialects", "load_dialect"), ("reading", "_text"), ("languages", "_builtin"), ("languages", "load_language")),
+    ("dialects", "_names_the_group"),  # what distributions register is in files
 }
 GUARDED = {
     "regex": {"reading", "writing", "tools"},

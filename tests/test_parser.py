@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import io
 import json
 import re
+import shutil
+import subprocess
 import sys
 import tokenize
 from enum import Enum
@@ -48,7 +51,8 @@ from callmark import (
     protocol_prompt,
     render_call,
 )
-from callmark.dialects import select
+from callmark.dialects import plugins, select
+from callmark.dialects.plugins import GROUP, entry_points
 from callmark.dialects.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.reading import lookahead as lookahead_patterns
 from callmark.reading import scanner
@@ -1066,13 +1070,11 @@ def test_a_value_that_is_the_whole_of_the_arguments_need_not_be_encoded():
 def installed(monkeypatch, arrow):
     """Install plug-ins: the value of each is what its entry point names."""
 
-    def install(**plugins):
-        module = SimpleNamespace(**plugins)
+    def install(**given):
+        module = SimpleNamespace(**given)
         monkeypatch.setitem(sys.modules, "callmark_plugin_of_a_test", module)
-        found = [EntryPoint(name, f"callmark_plugin_of_a_test:{name}", "callmark.dialects") for name in plugins]
-        monkeypatch.setattr(
-            "importlib.metadata.entry_points", lambda group: found if group == "callmark.dialects" else []
-        )
+        found = [EntryPoint(name, f"callmark_plugin_of_a_test:{name}", GROUP) for name in sorted(given)]
+        monkeypatch.setattr(plugins, "entry_points", lambda: found)
         dialects.cache_clear()
 
     yield install
@@ -1121,12 +1123,49 @@ def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch, tmp_path, code, 
     (tmp_path / "broken_plugin_of_a_test.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "broken_plugin_of_a_test", raising=False)
-    entry = EntryPoint("acme", "broken_plugin_of_a_test:ACME", "callmark.dialects")
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
+    entry = EntryPoint("acme", "broken_plugin_of_a_test:ACME", GROUP)
+    monkeypatch.setattr(plugins, "entry_points", lambda: [entry])
     dialects.cache_clear()
     expected = "entry point acme: expected broken_plugin_of_a_test:ACME to be importable, found " + told
     with pytest.raises(DialectError, match=re.escape(expected)):
         dialects()
+
+
+NAMED = f"[{GROUP}]\nacme = acme:ACME\n"
+OTHERS = "[console_scripts]\nacme = acme:main\n"
+
+
+@pytest.mark.parametrize("text", [NAMED, OTHERS, "", "[callmark.dialects.more]\nacme = acme:ACME\n"])
+@pytest.mark.parametrize("folder", ["acme-1.0.dist-info", "Acme.EGG-INFO", "acme-1.0.egg/EGG-INFO", "acme.egg-info"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_plugins_are_found_where_importlib_finds_them(monkeypatch, tmp_path, zipped, folder, text):
+    place = tmp_path / folder.rpartition("/")[0]
+    written = tmp_path / folder / "entry_points.txt"
+    written.parent.mkdir(parents=True)
+    written.write_text(text)
+    (written.parent / "PKG-INFO").write_text("Name: acme\nVersion: 1.0\n")
+    if zipped:
+        place = Path(shutil.make_archive(str(tmp_path / "acme"), "zip", place)).rename(tmp_path / "acme-1.0.egg.zip")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "nowhere"), str(place)])
+    expected = [*importlib.metadata.entry_points(group=GROUP)]
+    assert bool(expected) == (text == NAMED and not (zipped and "egg/" in folder))
+    assert [*entry_points()] == expected
+
+
+def test_a_finder_of_ones_own_is_asked_for_plugins(monkeypatch):
+    entries = [EntryPoint("acme", "acme:ACME", GROUP)]
+    found = SimpleNamespace(entry_points=entries, _normalized_name="acme")
+    finder = SimpleNamespace(find_distributions=lambda context: [found])
+    monkeypatch.setattr(sys, "path", [])
+    assert [*entry_points()] == []
+    monkeypatch.setattr(sys, "meta_path", [finder])
+    assert [entry.name for entry in entry_points()] == ["acme"]
+
+
+def test_nothing_that_looks_for_plugins_is_imported_where_there_are_none():
+    code = "import sys, callmark; callmark.parse('[CALL: f()]'); print('importlib.metadata' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_registered_dialects_are_the_same_each_time():

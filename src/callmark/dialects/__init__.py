@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from callmark.dialects import plugins
 from callmark.dialects.checks import check
 from callmark.dialects.model import DEFAULT, Body, Dialect, Form, Writing
 from callmark.dialects.table import BUILTIN
@@ -31,10 +32,8 @@ def dialects() -> tuple[Dialect, ...]:
     Plug-ins are looked up once, at the first call. Raises DialectError where a plug-in cannot be imported, where its
     entry is no Dialect, and where it takes a name that is taken.
     """
-    from importlib.metadata import entry_points  # 30 ms, and wanted only when something is read
-
     found = {dialect.name: dialect for dialect in BUILTIN}
-    for entry in sorted(entry_points(group="callmark.dialects"), key=lambda entry: entry.name):
+    for entry in plugins.entry_points():
         for dialect in _given(entry):
             if not isinstance(dialect, Dialect):
                 raise DialectError(f"entry point {entry.name}: expected a Dialect, found {type(dialect).__name__}")
