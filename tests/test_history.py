@@ -459,6 +459,17 @@ def test_what_is_no_call_stays():
         convert('[CALL: f({"<": 1})]', "glm")
 
 
+def test_text_behind_a_call_in_a_fence_begins_a_line():
+    def converted(text):
+        there = convert(text, "fenced")
+        assert [call.name for call in parse(there, dialects="fenced").calls] == ["g", "f"]
+        return there.replace(render_call("g", {}, "fenced"), "G").replace(render_call("f", {}, "fenced"), "F")
+
+    assert converted("[CALL: g()] ba [CALL: f()]") == "G\n ba \nF"
+    assert converted("[CALL: g()] \n ba\n[CALL: f()].") == "G \n ba\nF\n."
+    assert converted("[CALL: g()]\f[CALL: f()] \r") == "G\nF \r"
+
+
 def test_a_call_that_a_fence_or_thoughts_end_before_is_one_when_it_is_converted():
     """Some tokens end a closing fence and open thoughts; the markers of another dialect do not."""
     section = render_call("f", {}, "kimi_k2")

@@ -6,8 +6,9 @@ Reading and writing do not know each other; this is where they meet.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.fences import FENCE
@@ -21,6 +22,8 @@ from callmark.writing.messages import checked_messages
 from callmark.writing.results import header_pattern
 
 Message: TypeAlias = dict[str, Any]
+
+_GOES_ON: Final = re.compile(r"[ \t]*+[^ \t\r\n]")  # text on the line that another text ended on
 
 
 def convert(
@@ -48,12 +51,14 @@ def convert(
     calls: list[WrittenCall] = []
     held = ""  # white space behind a call: a part of its group if another one follows
 
-    def write_calls() -> None:
+    def write_calls(behind: str = "") -> None:
         nonlocal held
         if calls:
             line = _last_line(pieces)
             apart = at_line_start or FENCE.fullmatch(line)  # a fence ends on its line, or before some tokens
-            pieces.append(("\n" if line and apart else "") + render_calls(calls, target, tools=tools))
+            written = render_calls(calls, target, tools=tools)
+            ends_line = FENCE.fullmatch(_last_line([written])) and _GOES_ON.match(held + behind)
+            pieces.append(("\n" if line and apart else "") + written + ("\n" if ends_line else ""))
             calls.clear()
         pieces.append(held)
         held = ""
@@ -66,7 +71,7 @@ def convert(
         elif calls and not piece.strip():
             held += piece
         else:
-            write_calls()
+            write_calls(piece)
             pieces.append(piece)
     write_calls()
     return "".join(pieces)
