@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.fences import FENCE
 from callmark.dialects.rendering import WrittenCall
+from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import Language, language_of
-from callmark.reading.options import ContextPolicy, Dialects
+from callmark.reading.options import ContextPolicy, Dialects, wanted_again
 from callmark.reading.whole import parse
 from callmark.writing.calls import render_calls
 from callmark.writing.messages import checked_messages
@@ -42,13 +45,16 @@ def convert(
     dialects, tools, contexts   as `parse` takes them
 
     Calls with nothing but white space between them are written as one group. A marker that cannot be read stays as it
-    is, and so does one that is no call where it stands. Raises UsageError where the other dialect cannot express a
-    call.
+    is, and so does one that is no call where it stands. What is returned has the same calls when the other dialect is
+    listened for, no more and no fewer. Raises UsageError where that cannot be: the other dialect cannot express a call,
+    or has one where the text has none; the message says where. Cost: reading the text, and what is written.
     """
     target = selected(to)
+    options = wanted_again({"tools": tools, "contexts": contexts})
     at_line_start = target.writing is not None and target.forms[target.writing.form].line_start
     pieces: list[str] = []
-    calls: list[WrittenCall] = []
+    origins: list[Call | int] = []  # of each piece: the first of the calls that it is, or where its text begins
+    calls: list[Call] = []
     held = ""  # white space behind a call: a part of its group if another one follows
 
     def write_calls(behind: str = "") -> None:
@@ -56,25 +62,57 @@ def convert(
         if calls:
             line = _last_line(pieces)
             apart = at_line_start or FENCE.fullmatch(line)  # a fence ends on its line, or before some tokens
-            written = render_calls(calls, target, tools=tools)
+            group = [WrittenCall(call.name, call.arguments, call.id) for call in calls]
+            written = render_calls(group, target, tools=options["tools"])
             ends_line = FENCE.fullmatch(_last_line([written])) and _GOES_ON.match(held + behind)
-            pieces.append(("\n" if line and apart else "") + written + ("\n" if ends_line else ""))
+            pieces.append(("\n" if line and apart else "") + written + ("\n" if ends_line else "") + held)
+            origins.append(calls[0])
             calls.clear()
-        pieces.append(held)
-        held = ""
+            held = ""
 
     in_thoughts = (contexts or {}).get("reasoning") == "allow"
-    for piece in _pieces(parse(text, dialects=dialects, tools=tools, contexts=contexts).events, in_thoughts):
+    source = parse(text, dialects=dialects, **options)
+    for start, piece in _pieces(source.events, in_thoughts):
         if isinstance(piece, Call):
             held = ""
-            calls.append(WrittenCall(piece.name, piece.arguments, piece.id))
+            calls.append(piece)
         elif calls and not piece.strip():
             held += piece
         else:
             write_calls(piece)
             pieces.append(piece)
+            origins.append(start)
     write_calls()
-    return "".join(pieces)
+    result = "".join(pieces)
+    found = parse(result, dialects=target, **options).calls
+    if [*map(_said, found)] != [*map(_said, source.calls)]:
+        raise UsageError(f"convert: {_difference(source.calls, found, pieces, origins)} in dialect {target.name}")
+    return result
+
+
+def _said(call: Call) -> tuple[str, str]:
+    """Return what a call says, whatever its dialect; 1, 1.0 and true are apart."""
+    return call.name, json.dumps(call.arguments)
+
+
+def _difference(
+    wanted: Sequence[Call], found: Sequence[Call], pieces: Sequence[str], origins: Sequence[Call | int]
+) -> str:
+    """Return what is wrong where a text has not the calls that are wanted, and where in the source that stood.
+
+    pieces, origins   what the text is made of, and of each piece its first call, or where it stood
+    """
+    begins = [*accumulate(map(len, pieces), initial=0)]
+    for call in found:
+        number = bisect_right(begins, call.span.start) - 1
+        origin = origins[number]
+        if isinstance(origin, int):
+            place = origin + call.span.start - begins[number]
+            return f"expected text that is no call, found at position {place} what would be one of {call.name!r}"
+    read = [*map(_said, found), None]
+    lost = next((call for call, other in zip(wanted, read, strict=False) if _said(call) != other), wanted[-1])
+    place = lost.span.start
+    return f"expected text that hides no call, found some that would hide that of {lost.name!r} at position {place}"
 
 
 def _last_line(pieces: list[str]) -> str:
@@ -83,22 +121,28 @@ def _last_line(pieces: list[str]) -> str:
     return "".join(pieces[begin:]).rpartition("\n")[2]
 
 
-def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[Call | str]:
+def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[tuple[int, Call | str]]:
     """Yield the calls, and all else as text, but for what opens and closes sections: that goes with its dialect.
+
+    Each comes with the position where it stood.
 
     Thoughts are between tags that every dialect knows, whatever marked them, and whatever ended them: a call is in them
     only where `in_thoughts` says that calls there count.
     """
     opened = 0  # tags around thoughts that stay as they are
     wrapped = False
+    at = 0
     for event in events:
         piece: Call | str
         match event:
             case Call():
                 piece = event
             case Text(text=piece, channel="reasoning") if not opened:
-                yield piece if wrapped else f"<think>{piece}"
+                at = event.span.start
+                if not wrapped:
+                    yield at, "<think>"
                 wrapped = True
+                yield at, piece
                 continue
             case Text(text=piece) | Malformed(raw=piece):
                 pass
@@ -106,15 +150,16 @@ def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[Call
                 opened = max(opened + (-1 if "/" in piece else 1), 0)
             case _:
                 continue
+        at = event.span.start
         if wrapped:
-            yield "</think>"
+            yield at, "</think>"
         wrapped = False
         if opened and not in_thoughts and isinstance(event, Call):
-            yield "</think>" * opened
+            yield at, "</think>" * opened
             opened = 0
-        yield piece
+        yield at, piece
     if wrapped:
-        yield "</think>"
+        yield at, "</think>"
 
 
 def _is_reasoning(raw: str) -> bool:
@@ -156,7 +201,7 @@ def restore_history(
                 number += 1
             kept = dict(message)
             if open_calls:
-                texts = [piece for piece in _pieces(parsed.events) if isinstance(piece, str)]
+                texts = [piece for _, piece in _pieces(parsed.events) if isinstance(piece, str)]
                 kept["content"] = "".join(texts).strip() or None
                 kept["tool_calls"] = open_calls
             result.append(kept)

@@ -133,6 +133,8 @@ def _written_call(call: Any, number: int) -> WrittenCall:
 def convert(file: str, target: str, names: tuple[str, ...], tools: str | None) -> None:
     """Print FILE or standard input with its calls in another dialect; all else stays as it is.
 
+    Text that would be a call in that dialect, and was none, is an error.
+
     \b
     Example: callmark convert answer.txt --to hermes
     """
