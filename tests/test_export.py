@@ -494,6 +494,13 @@ def test_structural_tags_of_sections_and_without_text(choice):
     assert constrained.unenforced == ("f.a: uniqueItems",)
 
 
+def test_xgrammar_is_told_of_surrogates_and_llama_cpp_is_not():
+    """llama.cpp would refuse the first byte of U+D000 to U+D7FF, as it is that of all surrogates too."""
+    assert "\\uD800-\\uDFFF]" in export_grammar(TOOLS, target="xgrammar").text
+    assert "\\uD7FF\\uE000-" in export_grammar(["f"], target="xgrammar", tool_choice="none").text
+    assert "\\uD" not in export_grammar(TOOLS, target="gbnf").text
+
+
 def test_no_escape_is_read_further_than_it_goes():
     """XGrammar takes `\\x5Ea` for one character; only \\u and \\U say where they end."""
     for target in ("gbnf", "xgrammar"):

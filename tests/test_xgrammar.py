@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from callmark import dialects, export_grammar, render_calls
+from callmark import WrittenCall, dialects, export_grammar, render_calls
 from strategies import mutated
 from test_export import (
     CALLS,
@@ -94,6 +94,21 @@ def test_what_the_engine_lets_a_model_write_is_read(engine, dialect, target):
 def test_schemas_that_hold_much(engine, dialect, target):
     for schema, good, bad in PROPERTIES:
         check_property(dialect, target, engine.accepts, schema, good, bad)
+
+
+@each_target
+def test_half_a_surrogate_pair_is_no_character(engine, dialect, target):
+    """What a model writes byte by byte is UTF-8."""
+    tools = {"f": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}
+    grammar = export_grammar(tools, dialect, target, free_text=False, tool_choice="f").text
+    free = export_grammar(tools, dialect, "xgrammar").text  # a structural tag's is the engine's own
+    before, behind = render_calls([WrittenCall("f", {"a": "@@"})], dialect).encode().split(b"@@")
+    for char in ("é", "\ud7ff", "\ue000", "😀"):
+        assert engine.accepts(grammar, before + char.encode() + behind)
+        assert engine.accepts(free, char.encode())
+    for half in ("\ud800", "\udbff", "\udc00", "\udfff"):
+        assert not engine.accepts(grammar, before + half.encode("utf-8", "surrogatepass") + behind)
+        assert not engine.accepts(free, half.encode("utf-8", "surrogatepass"))
 
 
 def test_a_nonce_is_wanted(engine):

@@ -58,8 +58,8 @@ def compiled(grammar: str) -> Any:
     return _COMPILER.compile_grammar(grammar)
 
 
-def accepts(grammar: str, text: str) -> bool:
-    """Whether the engine takes the text as a whole."""
+def accepts(grammar: str, text: str | bytes) -> bool:
+    """Whether the engine takes the text as a whole, or bytes that are none."""
     matcher = xgrammar.GrammarMatcher(compiled(grammar))
     return bool(matcher.accept_string(text)) and bool(matcher.accept_token(END))
 

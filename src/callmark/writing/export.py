@@ -48,7 +48,7 @@ from callmark.writing.automata import (
     words_of,
 )
 from callmark.writing.calls import render_calls
-from callmark.writing.printers import gbnf, lark, regex
+from callmark.writing.printers import ebnf, gbnf, lark, regex
 from callmark.writing.schema_rules import BOUNDS, FREE_MEMBERS, KEY_LIMIT, Bounds, Values, given, members, writable
 from callmark.writing.toolset import ANNOTATIONS, Schema, ToolSpec, branches, resolved, satisfiable, tool_specs
 
@@ -134,7 +134,8 @@ def export_grammar(
         return Grammar(regex(root, rules), export.unenforced())
     if target == "llguidance":
         return Grammar(lark(root, rules, export.forbidden), export.unenforced())
-    return Grammar(export.ebnf(root, free_text), export.unenforced())
+    written = ebnf if target == "xgrammar" else gbnf
+    return Grammar(written(root, export.all_rules(free_text)), export.unenforced())
 
 
 class _Export:
@@ -181,9 +182,9 @@ class _Export:
         ways = ("".join(regex(chars, {}) + "*" * repeated for chars, repeated in steps) for steps in self._openers)
         return "(?:" + "|".join(ways).replace("/", "\\/") + ")"
 
-    def ebnf(self, root: Node, free_text: bool) -> str:
-        """Return a message as an engine takes it that has only rules, for free text too."""
-        return gbnf(root, {**self.rules, **(text_rules(self._openers, "t") if free_text else {})})
+    def all_rules(self, free_text: bool) -> dict[str, Node]:
+        """Return the rules for an engine that has only rules, for free text too."""
+        return {**self.rules, **(text_rules(self._openers, "t") if free_text else {})}
 
     def message(self, free_text: bool, choice: str, single: bool) -> Node:
         """Return what a whole message looks like."""
@@ -370,8 +371,8 @@ class _Export:
         """
         writing, form = self._writing, self._form
         if choice == "none" or form.line_start or (writing.opener and not writing.closer):
-            grammar = self.ebnf(self.message(free_text, choice, single), free_text)
-            return _structural_tag({"type": "grammar", "grammar": grammar})
+            root = self.message(free_text, choice, single)
+            return _structural_tag({"type": "grammar", "grammar": ebnf(root, self.all_rules(free_text))})
         trigger = re.split(r"\{[a-z_]+\}", writing.opener or writing.call)[0]
         at_least_one = choice != "auto"
         tags = [self._tag(spec, number) for number, spec in enumerate(self._specs)]
@@ -393,7 +394,7 @@ class _Export:
         """Return the tag of one tool's calls: its literal beginning, its end, and what is between."""
         begin, inner, end = self._pieces(spec, number, "", 0)
         rules = {name: rule for name, rule in self.rules.items() if name.startswith(f"v{number}")}
-        content = {"type": "grammar", "grammar": gbnf(seq(*inner), rules)}
+        content = {"type": "grammar", "grammar": ebnf(seq(*inner), rules)}
         return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 

@@ -1,4 +1,4 @@
-"""Prints pieces of grammars for the engines: GBNF (which is XGrammar's EBNF too), llguidance's Lark, one regex."""
+"""Prints pieces of grammars for the engines: GBNF, XGrammar's EBNF (nearly the same), llguidance's Lark, one regex."""
 
 from __future__ import annotations
 
@@ -13,12 +13,23 @@ from callmark.writing.automata import Alt, Body, Chars, Free, Lit, Node, Opening
 _LONG: Final = 120
 """Characters from which on a piece becomes a rule of its own, so that what occurs often is written once."""
 
+_SURROGATES: Final = ("\ud800", "\udfff")
+"""Halves of pairs, which are no characters."""
+
 _GBNF_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def gbnf(root: Node, rules: Mapping[str, Node]) -> str:
-    """Return a grammar that llama.cpp and XGrammar read: names without `_`, right recursion, one line a rule."""
-    printer = _Gbnf()
+    """Return a grammar that llama.cpp reads: names without `_`, right recursion, one line a rule."""
+    return _rules_of(_Gbnf(), root, rules)
+
+
+def ebnf(root: Node, rules: Mapping[str, Node]) -> str:
+    """Return a grammar that XGrammar reads."""
+    return _rules_of(_Ebnf(), root, rules)
+
+
+def _rules_of(printer: _Gbnf, root: Node, rules: Mapping[str, Node]) -> str:
     lines = {"root": printer.text(root)}
     for name, node in rules.items():
         lines[name] = printer.text(node)
@@ -72,14 +83,17 @@ class _Gbnf(_Printer):
         match node:
             case Lit(text) | Opening(text):
                 return '"' + "".join(_GBNF_ESCAPES.get(char, _visible(char)) for char in text) + '"'
-            case Chars(ranges, negated):
-                return _class(ranges, negated, _gbnf_in_class)
+            case Chars():
+                return self._chars(node)
             case Free(until):
                 return f"t0 {self.text(Lit(until))}" if until else "t0"
             case Rep(item, least, most) if most > 1 and "(" in self.text(item):
                 # llama.cpp refuses 2,000 rules: each group counts as one, as often as what it stands in is repeated.
                 return _repeated(self._named(self.text(item)), least, most)
         return self._joined(node)
+
+    def _chars(self, node: Chars) -> str:
+        return _class(_characters(node.ranges), node.negated, _gbnf_in_class)
 
     def _inner(self, node: Node) -> str:
         text = self.text(node)
@@ -88,6 +102,21 @@ class _Gbnf(_Printer):
         if len(text) <= _LONG and not (isinstance(node, Rep) and node.most > 1):
             return f"({text})"  # a repetition is a rule of its own: llama.cpp refuses large ones inside of each other
         return self._named(text)
+
+
+class _Ebnf(_Gbnf):
+    """No class holds half a surrogate pair: XGrammar makes bytes of a class, and three of them are such a half.
+
+    llama.cpp is not told so. It takes the first bytes of a character unless one that they may become is kept out, so a
+    token of the byte that U+D7FF and all halves begin with would be refused.
+    """
+
+    def _chars(self, node: Chars) -> str:
+        ranges = _characters(node.ranges)
+        if node.negated:
+            return _class((*ranges, _SURROGATES), True, _gbnf_in_class)
+        halves = (half for low, high in ranges for half in ((low, min(high, "\ud7ff")), (max(low, "\ue000"), high)))
+        return _class(tuple((low, high) for low, high in halves if low <= high), False, _gbnf_in_class)
 
 
 def lark(root: Node, rules: Mapping[str, Node], forbidden: str) -> str:
@@ -179,7 +208,7 @@ def _regex(node: Node, rules: Mapping[str, Node], inside: tuple[str, ...]) -> st
         case Lit(text):
             return "".join(_in_pattern(char) for char in text)
         case Chars(ranges, negated):
-            return _class(ranges, negated, _regex_in_class)
+            return _class(_characters(ranges), negated, _regex_in_class)
         case Seq(items):
             return "".join(_regex(item, rules, inside) for item in items)
         case Alt(items):
@@ -199,10 +228,14 @@ def _regex(node: Node, rules: Mapping[str, Node], inside: tuple[str, ...]) -> st
 def _class(ranges: tuple[tuple[str, str], ...], negated: bool, escape: dict[str, str]) -> str:
     inner = ""
     for low, high in ranges:
-        if not (low >= "\ud800" and high <= "\udfff"):  # surrogates are no characters to any engine
-            first, last = (escape.get(char, _visible(char)) for char in (low, high))
-            inner += first if low == high else f"{first}-{last}"
+        first, last = (escape.get(char, _visible(char)) for char in (low, high))
+        inner += first if low == high else f"{first}-{last}"
     return f"[{'^' * negated}{inner}]"
+
+
+def _characters(ranges: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return ranges without those of surrogates only, of which most engines want to hear nothing."""
+    return tuple((low, high) for low, high in ranges if not (low >= _SURROGATES[0] and high <= _SURROGATES[1]))
 
 
 _gbnf_in_class: Final = {
