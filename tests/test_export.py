@@ -229,6 +229,8 @@ PROPERTIES = (
     ({"type": ["number", "null"]}, [-1.25, 3, None], ["x", True]),
     ({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 3},
      [[1, 2], [1, 2, 3]], [[1], [1] * 4]),
+    ({"type": "array", "prefixItems": [WORD, {"$ref": "#/$defs/tree"}, *[{"type": "integer"}] * 3], "minItems": 1},
+     [["x"], ["x", {"v": 1}], ["x", {"v": 1}, 1], ["x", {"v": 1}, 1, 2, 3]], [[], [1], ["x", 1], ["x", {"v": 1}, "y"]]),
     ({"$ref": "#/$defs/tree"}, [{"v": 1}, {"v": 1, "kids": [{"v": 2, "kids": []}]}], [{"kids": []}, {"v": 1, "w": 1}]),
     ({"$ref": "#/$defs/filter"}, [{"field": "f", "is": 1}, {"all": [{"field": "f", "is": "g"}, {"all": []}]}], [{}, 1]),
     ({"type": "object", "additionalProperties": {"type": "integer"}}, [{}, {"a": 1}, {"b c": 2}], [{"a": "x"}, []]),
@@ -370,10 +372,13 @@ def property_of(schema, **more):
         ({"type": "integer", "minimum": -1, "maximum": 1}, ["-1", "0", "1"], ["2"]),
         ({"type": "number", "minimum": 5}, ["5", "1e3"], ["-5"]),
         ({"type": "array", "items": {"type": "null"}, "minItems": 2, "maxItems": 3}, ["[null, null]"], ["[null]"]),
-        ({"type": "array", "prefixItems": [{"const": 1}, {"const": "x"}], "items": False}, ['[1, "x"]'], ["[1]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}, {"const": "x"}], "items": False},
+         ["[]", "[1]", '[1, "x"]'], ['["x"]', '[1, "x", 1]', "[1, ]"]),
         ({"type": "array", "prefixItems": [{"const": 1}], "minItems": 2}, ['[1, "x"]'], ["[1]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}]}, ["[]", "[1]", "[1, 2]"], ["[2]", "[, 2]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}, False]}, ["[1]", "[1, 2]"], ["[1, 2, 3]"]),
         ({"type": "array", "maxItems": 0}, ["[]"], ["[1]"]),
-        ({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "maxItems": 1}, ["[1]"], ["[1, 2]", "[]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "maxItems": 1}, ["[1]", "[]"], ["[1, 2]"]),
         ({"type": ["string", "null"]}, ["null", '"x"'], ["1"]),
         ({"anyOf": [{"const": 1}, {"const": "x"}]}, ["1", '"x"'], ["2"]),
         ({"oneOf": [{"const": 1}]}, ["1"], ["2"]),
@@ -398,6 +403,16 @@ def test_schemas_become_pieces(schema, good, bad):
         assert re.fullmatch(pattern, f'[CALL: f({{"a": {text}}})]'), text
     for text in bad:
         assert not re.fullmatch(pattern, f'[CALL: f({{"a": {text}}})]'), text
+
+
+def test_a_list_of_many_known_items_ends_behind_any_of_them():
+    """Without brackets around brackets for each item: engines bound how deep they may be."""
+    pattern = property_of({"type": "array", "prefixItems": [{"const": n} for n in range(300)], "minItems": 2}).text
+    assert len(pattern) < 50_000
+    for count in range(302):
+        found = re.fullmatch(pattern, f'[CALL: f({{"a": {[*range(count)]}}})]')
+        assert (found is not None) == (2 <= count <= 300), count
+    assert not re.fullmatch(pattern, '[CALL: f({"a": [0, 1, 3]})]')
 
 
 @pytest.mark.parametrize(

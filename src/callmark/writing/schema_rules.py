@@ -132,6 +132,22 @@ def _some(pieces: list[Node], comma: Node) -> Node:
     return alt([seq(_some(pieces[:half], comma), *behind), _some(pieces[half:], comma)])
 
 
+def _begun(pieces: list[Node], comma: Node) -> Node:
+    """Return one or more of the pieces from the first on, with commas between them: by halves, as above."""
+    if len(pieces) == 1:
+        return pieces[0]
+    half = len(pieces) // 2
+    behind = seq(comma, _begun(pieces[half:], comma))
+    if half == 1:
+        return seq(pieces[0], maybe(behind))
+    return alt([seq(*_apart(pieces[:half], comma), behind), _begun(pieces[:half], comma)])
+
+
+def _apart(pieces: list[Node], comma: Node) -> list[Node]:
+    """Return the pieces with commas between them."""
+    return [piece for number, node in enumerate(pieces) for piece in ([comma] * bool(number) + [node])]
+
+
 class Values:
     """Makes pieces of a grammar from schemas of one tool, in one body language.
 
@@ -276,12 +292,14 @@ class Values:
         return token(*sign, _WHOLE, *([_FRACTION] if kind == "number" else []))
 
     def _array(self, schema: Schema, where: str) -> Node:
+        wanted = schema.get("minItems", 0)
         first = schema.get("prefixItems", [])[: schema.get("maxItems")]
-        head = [self.value(inner, f"{where}[{n}]") for n, inner in enumerate(first)]
-        least = max(schema.get("minItems", 0) - len(head), 0)
+        end = next((number for number, inner in enumerate(first) if inner is False and number >= wanted), None)
+        head = [self.value(inner, f"{where}[{n}]") for n, inner in enumerate(first[:end])]
+        least = max(wanted - len(head), 0)
         most = max(schema.get("maxItems", max(self._bounds.items, least)) - len(head), least)
         comma = token(",", maybe(" "))
-        inner = schema.get("items", {})
+        inner = schema.get("items", {}) if end is None else False
         if inner is False or most == 0:
             items: Node = Lit("")
         else:
@@ -291,8 +309,13 @@ class Values:
             else:
                 rest = seq(item, times(seq(comma, item), max(least - 1, 0), most - 1))
                 items = rest if least else maybe(rest)
-        begun = [piece for number, node in enumerate(head) for piece in ([comma] * bool(number) + [node])]
-        return seq("[", *begun, items, "]")
+        if not head:
+            return seq("[", items, "]")
+        head[-1] = seq(head[-1], items)
+        begun, free = _apart(head[:wanted], comma), head[wanted:]
+        if free:
+            begun.append(maybe(seq(comma, _begun(free, comma)) if begun else _begun(free, comma)))
+        return seq("[", *begun, "]")
 
     def object(self, schema: Schema, where: str) -> Node:
         """Return an object with the schema's properties, in its order."""
