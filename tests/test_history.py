@@ -245,6 +245,8 @@ def test_misuse_raises():
         ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "tool_use: expected a name"),
         ([{"role": "assistant", "content": 7, "tool_calls": [call("f")]}], "expected content that is text or a list"),
         ([{"role": "assistant", "tool_calls": [call("f", "{}", 7)]}], "id: expected a str, found int"),
+        ([{"role": "assistant", "tool_calls": [call("f", "{}", ["c1"])]}], "id: expected a str, found list"),
+        ([{"role": "assistant", "content": [{"type": "tool_use", "id": ["x"], "name": "f"}]}], "id: expected a str"),
     ):
         with pytest.raises(UsageError, match=expected):
             render_history(chat)

@@ -104,11 +104,11 @@ def render_history(
         kept = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
         last = calls = _calls(message, parts)
         if calls or found:
+            text = written(calls, row, nonce, declared)  # which refuses what is no id
             for call in calls:  # an id may come again: then it is the later call's
                 number += 1
                 names[call.id or call.name] = number, call.name
             others = [part for part in parts if _kind(part) not in ("tool_use", "tool_result")]
-            text = written(calls, row, nonce, declared)
             kept["content"] = _joined(others if parts else content, text, row)
         result.append(kept)
     write_results()
