@@ -177,6 +177,22 @@ def test_examples_are_these(schema, expected):
     assert found is None or is_valid(schema, found["a"])
 
 
+def test_examples_within_bounds_that_no_float_can_be_are_exact():
+    for schema, expected in (
+        ({"maximum": 2**1024}, 2**1024),
+        ({"minimum": -(2**1024)}, -(2**1024)),
+        ({"exclusiveMinimum": 2**1024}, 2**1024 + 1),
+        ({"exclusiveMaximum": -(2**1024), "multipleOf": 3}, -(2**1024) - 2),
+        ({"exclusiveMaximum": 2**1024, "multipleOf": 0.5}, 2),
+        ({"minimum": 0.5, "multipleOf": 2**1024}, 2**1024),
+        ({"exclusiveMinimum": 1e17}, 10**17 + 1),
+    ):
+        for kind in ("integer", "number"):
+            whole = {"properties": {"a": {"type": kind, **schema}}, "required": ["a"]}
+            assert example_arguments(spec_of(whole)) == {"a": expected}
+            assert is_valid(whole, {"a": expected})
+
+
 @pytest.mark.parametrize(
     "schema",
     [

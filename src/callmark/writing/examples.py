@@ -6,6 +6,7 @@ one. Each part of an example is tried by itself, and no schema, however hostile,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -296,7 +297,17 @@ def _numbers(schema: Schema) -> Iterator[Any]:
         limit = schema.get(bound)
         if limit is not None:
             sign = -1 if "ax" in bound else 1
-            whole = int(limit) if abs(limit) < 2**53 else limit
-            yield from (limit, whole, limit + sign * 0.5)
-            yield from (limit // step * step, (limit // step + sign) * step)
+            yield limit
+            if abs(limit) < 2**53:  # floats beyond are whole, and none is as large as 2**1024
+                yield from (int(limit), limit + sign * 0.5)
+            yield from _multiples(step, limit, sign)
     yield from (2, 1, 0, 10, step)
+
+
+def _multiples(step: float, limit: float, sign: int) -> tuple[float, ...]:
+    """Return the last multiple up to a limit, and the one before or behind it: exactly where the step is an integer."""
+    try:
+        count = (math.floor(limit) if isinstance(step, int) else limit) // step
+        return count * step, (count + sign) * step
+    except OverflowError:  # no float is as large as the limit
+        return ()
