@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import decimal
 import enum
+import inspect
 import itertools
 import json
 import subprocess
@@ -14,7 +15,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ from callmark.running.ledger import call_key
 from callmark.running.models import OpenAIModel
 from callmark.running.observing import read_audit_log
 from callmark.running.rendering import cut_text, rendered
-from callmark.running.signals import Bell, leavable_task
+from callmark.running.signals import Bell, leavable_task, unless
 from callmark.running.threads import Threads
 from callmark.running.workers import Delivery, Workers, run_body
 from callmark.tools.results import canonical
@@ -973,6 +974,35 @@ def test_what_was_given_up_and_has_time_limits_of_its_own_is_not_left_for_them(m
         return await task
 
     assert asyncio.run(give_up()) == "done"
+
+
+def test_what_ends_as_it_begins_leaves_no_coroutine_that_nobody_awaits():
+    async def work() -> None:
+        pytest.fail("it began")
+
+    async def end_at_once(begin: Callable[[Any], Any], steps: int) -> None:
+        working = work()
+        task = begin(working)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        all_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in all_tasks:  # as who ends a loop does
+            each.cancel()
+        await asyncio.wait(all_tasks)
+        assert task.cancelled()
+        assert inspect.getcoroutinestate(working) == inspect.CORO_CLOSED
+
+    asyncio.run(end_at_once(lambda working: leavable_task(working, bool), 0))
+    asyncio.run(end_at_once(lambda working: asyncio.ensure_future(unless(None, working)), 1))
+
+
+def test_what_is_awaited_need_be_no_coroutine():
+    async def wait() -> int | None:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        future.set_result(7)
+        return await unless(None, future)
+
+    assert asyncio.run(wait()) == 7
 
 
 def test_a_bell_rings_once_and_not_at_all_in_a_closed_loop():

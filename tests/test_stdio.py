@@ -93,6 +93,14 @@ def test_a_session_ends_with_its_input(process):
     assert (code, told) == (0, b"")
 
 
+def test_a_session_that_ends_as_it_begins_says_nothing_about_it():
+    turn = {"jsonrpc": "2.0", "id": 2, "method": "session/run", "params": {"session": "s", "text": "Hi"}}
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "session/open", "params": {"session": "s"}}
+    lines = b"".join(json.dumps(message).encode() + b"\n" for message in (opening, turn))
+    done = subprocess.run(STDIO, input=lines, capture_output=True, check=True, timeout=WAIT_SECONDS)
+    assert done.stderr == b""
+
+
 @pytest.mark.parametrize("in_a_turn", [False, True])
 def test_a_reader_that_goes_away_ends_it_quietly(in_a_turn):
     started = Process()

@@ -120,6 +120,7 @@ async def unless(cancel: Cancel | None, work: Awaitable[T], seconds: float | Non
     bell = Bell()
     own.listen(bell.ring)
     task = leavable_task(attempt_here(lambda: work), own.is_set)
+    _end_with(task, work)
     stop = asyncio.ensure_future(bell.wait(seconds))
     try:
         await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -176,7 +177,16 @@ def leavable_task(work: Coroutine[Any, Any, T], given_up: Callable[[], bool]) ->
     async def run() -> T:
         return await overheard(work, heard)
 
-    return asyncio.ensure_future(run())
+    task = asyncio.ensure_future(run())
+    _end_with(task, work)
+    return task
+
+
+def _end_with(task: asyncio.Task[Any], work: Awaitable[Any]) -> None:
+    """Close a coroutine when its task is over: one that is cancelled before its first step has not begun it."""
+    if isinstance(work, Coroutine):
+        close = work.close  # nothing where it is over
+        task.add_done_callback(lambda _: attempt(close))
 
 
 def leave_behind(task: asyncio.Future[Any]) -> None:
