@@ -1169,6 +1169,10 @@ def test_mcp_results_become_text_and_errors_tool_errors():
     assert mcp_value({"content": parts}) == "a\n[image: image/png]\ninside\n[resource_link: file:///y]\n[audio: ]"
     error = raised(mcp_value, Object(content=[Object(type="text", text="no such city")], is_error=True))
     assert (error.code, error.message) == ("mcp-error", "no such city")
+    reason: dict[str, Any] = {"content": [], "structuredContent": {"why": "quota"}, "isError": True}
+    assert raised(mcp_value, reason).message == '{"why": "quota"}'
+    assert raised(mcp_value, {**reason, "content": parts[:1]}).message == "a"
+    assert raised(mcp_value, {"isError": True}).message == "mcp-error"
 
 
 def test_an_async_should_register_may_be_cancelled():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
+from callmark.dialects.values import as_json
 from callmark.errors import ToolError, ToolsError
 from callmark.tools.context import Invocation
 from callmark.tools.tool import NAME_LIMIT, Tool
@@ -183,6 +184,7 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
 
     `listing` is the result, or its list of tools, as mappings or as an MCP client's objects. `call(name, arguments)`
     does a `tools/call`, sync or async; its result becomes text or structured content, one with `isError` a ToolError.
+    Of fastmcp's client give `call_tool_mcp`: `call_tool` raises an error of its own, whose words reach no model.
     Tools run in the caller's event loop, to which a client belongs; what is not `async def` is called in a thread. A
     server's hints are no promises, so every tool is one that writes, unless `trust_hints`. Names that no marker can
     carry are narrowed. Turning pages is left to the caller.
@@ -251,12 +253,15 @@ class _McpBody:
 
 
 def mcp_value(result: Any) -> Any:
-    """Return what an MCP result says: its structured content, else its parts as text. Raises ToolError on `isError`."""
+    """Return what an MCP result says: its structured content, else its parts as text.
+
+    Raises ToolError on `isError`, with the text; where there is none, with the structured content as JSON.
+    """
     parts = _field(result, "content")
     text = "\n".join(_mcp_part(part) for part in parts or ())
-    if _field(result, "isError", "is_error") is True:
-        raise ToolError("mcp-error", text)
     structured = _field(result, "structuredContent", "structured_content")
+    if _field(result, "isError", "is_error") is True:
+        raise ToolError("mcp-error", text if text or structured is None else as_json(structured))
     return text if structured is None else structured
 
 
