@@ -856,7 +856,7 @@ def test_errors_of_an_upstream_are_passed_on_and_end_the_stream():
 
 
 def test_strange_events_are_passed_over():
-    strange = [b"7", {"choices": 5}, {"choices": [3]}, {"choices": [{"index": -1, "delta": 4}]}]
+    strange = [b"7", b"null", b"[]", *({"choices": choices} for choices in (None, 5, [3], [{"index": -1, "delta": 4}]))]
     _, out = fed(*strange, chunk({"content": [{"type": "text", "text": "Hi"}, 3]}), chunk({"content": 5}), b"[DONE]")
     assert joined(out)[0] == {"content": "Hi", "tool_calls": [], "finish_reason": "stop"}
     message = {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}

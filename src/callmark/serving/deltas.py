@@ -23,6 +23,7 @@ from callmark.serving.texts import encoded
 from callmark.writing.prompt import estimate_tokens
 
 DONE: Final = b"data: [DONE]\n\n"
+NO_JSON: Final = object()  # None is what `null` says
 _KNOWN: Final = frozenset(("role", "content", "tool_calls", "function_call"))
 _OWN: Final = frozenset(("id", "object", "created", "model", "choices", "usage", "error"))  # of a chunk
 
@@ -33,7 +34,7 @@ def event(data: Any) -> bytes:
 
 
 def json_of(data: bytes) -> Any:
-    """Return what an upstream says in JSON, None where it is none.
+    """Return what an upstream says in JSON, NO_JSON where it is none.
 
     Servers write what msgspec refuses: node's halves of an emoji that was cut in two, Python's infinities (in
     `logprobs`), and some half of a character's bytes, which becomes U+FFFD.
@@ -45,7 +46,7 @@ def json_of(data: bytes) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
-        return None
+        return NO_JSON
 
 
 def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Body:
@@ -164,7 +165,7 @@ class StreamWriter:
     def _other(self, chunk: Any) -> bytes:
         if chunk == b"":
             return self.finish(complete=True)
-        if chunk is None:
+        if chunk is NO_JSON:
             return self.fail(error_body("the upstream sent an event that is no JSON", "upstream_error", "bad_event"))
         if not isinstance(chunk, dict):
             return b""

@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from callmark.nonces import new_nonce
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
-from callmark.serving.deltas import StreamWriter, error_body, error_in, json_of, whole
+from callmark.serving.deltas import NO_JSON, StreamWriter, error_body, error_in, json_of, whole
 from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
 from callmark.serving.texts import decoded, encoded
@@ -354,7 +354,7 @@ def _decoded(raw: bytes) -> Any:
 def _object(raw: bytes) -> Body:
     """Return an upstream's answer. Raises UpstreamError where it is none."""
     found = json_of(raw)
-    if found is None:
+    if found is NO_JSON:
         raise UpstreamError(502, "the upstream's answer is no JSON", "bad_upstream_answer")
     if not isinstance(found, dict):
         raise UpstreamError(502, "the upstream's answer is no JSON object", "bad_upstream_answer")
