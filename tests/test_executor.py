@@ -440,6 +440,23 @@ def test_what_an_exception_says_of_itself_harms_nobody_either(number, way, relea
     assert good.data == 7
 
 
+def test_an_exception_that_cannot_say_what_it_is_is_told_by_its_type():
+    class BrokenError(Exception):
+        def __str__(self):
+            raise KeyError("secret")
+
+    def yielded(arguments, context):
+        yield 1
+        raise BrokenError
+
+    coded = ToolError("code", BrokenError())  # type: ignore[arg-type]
+    ways = ((raising(BrokenError())[0], "BrokenError"), (yielded, "BrokenError"), (raising(coded)[0], "ToolError"))
+    for function, name in ways:
+        result = run_one(body("broken", function), error_text=True)
+        assert (result.outcome, result.error.code) == ("tool-error", name)
+        assert result.error.message == f"the tool raised {name}"
+
+
 def test_a_text_that_lies_is_taken_for_what_it_is():
     for value in (LyingText("q" * 10**5), {LyingText("q" * 10**5): 1}, [LyingText("q" * 10**5)]):
         data = run_one(returning(value)).data

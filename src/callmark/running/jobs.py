@@ -176,9 +176,10 @@ def content_of(outcome: Outcome, limit: int, error_text: bool) -> Content:
     """
     made = attempt(_content, outcome, limit, error_text)
     if isinstance(made.error, Exception) and attempt(isinstance, outcome.value, Iterator).value:
-        made = attempt(_content, Outcome(None, made.error), limit, error_text)  # a generator runs as it is read
+        outcome = Outcome(None, made.error)  # a generator runs as it is read
+        made = attempt(_content, outcome, limit, error_text)
     if made.error is not None:
-        made = attempt(_unserialisable, made.error)
+        made = attempt(_unserialisable, made.error) if outcome.error is None else attempt(_raised, outcome.error)
     content: Content = made.value or _unserialisable(None)
     return content
 
@@ -189,10 +190,13 @@ def _content(outcome: Outcome, limit: int, error_text: bool) -> Content:
         return Content(*rendered(outcome.value, limit))
     if isinstance(error, ToolError):
         return _said(error)
+    return _raised(error, f": {error}" if error_text else "")
+
+
+def _raised(error: BaseException, said: str = "") -> Content:
+    """Return what is told of an exception: its type, which is all that is asked of one whose own methods raise."""
     code = _type_name(error)
-    message = f"the tool raised {code}"
-    if error_text:
-        message = cut_text(f"{message}: {error}", ERROR_LIMIT)
+    message = cut_text(f"the tool raised {code}{said}", ERROR_LIMIT)
     return Content(failure=Failure(kind="tool-error", code=code, message=message), broke=True)
 
 
