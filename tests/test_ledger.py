@@ -76,6 +76,47 @@ def test_who_watches_is_told_once(ledger):
     assert ledger.watch("k", lambda: told.append(3)) is False
 
 
+def test_what_a_session_left_is_dropped_but_for_what_is_worked_on(ledger):
+    ran: list[int] = []
+    tool = Tool(name="f", function=lambda arguments, context: ran.append(1), approval=False)
+    executor = Executor(Registry([tool]), ledger=ledger)
+    calls = parse("[CALL: f()]").calls
+
+    def replayed(session: str, context: Invocation | None = None) -> bool:
+        return executor.run_sync(calls, context, session=session, message="m")[0].replayed
+
+    places = [("s", None), ("s", Invocation(review=True)), ("other", None), ("", None)]
+    assert [replayed(*place) for place in places] == [False] * 4
+    executor.run_sync(calls)  # without a message every time is another one
+    works = call_key("s", "later", 0, "f", {})
+    assert ledger.claim(works, "f") == MINE
+    ledger.forget_session("s")
+    assert ledger.claim(works, "f") == RUNNING
+    ledger.finish(works, b"r")
+    assert [replayed(*place) for place in places] == [False, False, True, True]
+    for session in ("s", "", "none", "\ud800"):
+        ledger.forget_session(session)
+    assert repr(ledger) == f"{type(ledger).__name__}(1 calls)"
+    with pytest.raises(UsageError, match="forget_session, session: expected a text, found NoneType"):
+        ledger.forget_session(None)
+
+
+def test_of_a_session_only_what_a_process_works_on_that_lives_is_kept(path, monkeypatch):
+    states = ("claimed", "started", "finished")
+    keys = {state: call_key("s", "m", 0, state, {}) for state in states}
+    with contextlib.closing(SqliteLedger(path)) as other, contextlib.closing(SqliteLedger(path)) as ledger:
+        for key in keys.values():
+            other.claim(key, "f")
+        for state in states[1:]:
+            other.start(keys[state])
+        other.finish(keys["finished"], b"r")
+        ledger.forget_session("s")
+        assert [key for key, _ in ledger._all()] == [keys["claimed"], keys["started"]]
+        monkeypatch.setattr("callmark.running.ledger.lives", lambda path, token: False)
+        ledger.forget_session("s")
+        assert ledger._all() == []
+
+
 def test_keys_depend_on_all_that_identifies_a_call():
     base = ("s", "m", 0, "f", {"a": 1, "b": 2})
     others = [
@@ -85,7 +126,8 @@ def test_keys_depend_on_all_that_identifies_a_call():
     keys = {call_key(*base), *(call_key(*other) for other in others)}
     assert len(keys) == 7
     assert call_key("s", "m", 0, "f", {"b": 2.0, "a": 1}) == call_key(*base)
-    assert all(len(key) == 64 for key in keys)
+    assert all(len(key) == 96 for key in keys)
+    assert len({key[:32] for key in keys}) == 3  # sessions
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ class Executor:
     error_text         whether the model is told what exceptions say, beside their type; they may hold secrets
     review             tools that write are only simulated, also where another tool calls them, by whatever way; a
                        thread that a tool starts must be handed its context
-    ledger             default: one in memory
+    ledger             default: one in memory, which grows until its sessions are forgotten (`forget_session`)
     breaker            makes the breaker of a tool; called once for each
     bulkhead           default: four reads at once, one write
     abandoned_limit    tools that were given up and still run; where there are as many, nothing new is started, so there
@@ -270,7 +270,7 @@ class Executor:
         outer: Body | None,
     ) -> list[Result]:
         """Take calls that are well made, in a context that is whole, through the gates."""
-        text = (f"review of {place[0]}" if asked.review else place[0], place[1])  # a simulated call did not run
+        text = (place[0], f"review of {place[1]}" if asked.review else place[1])  # a simulated call did not run
         jobs = [Job(call, call_key(*text, call.index, call.name, call.arguments), self._clock()) for call in calls]
         token = inside.set(outer)
         try:

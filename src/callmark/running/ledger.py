@@ -47,8 +47,17 @@ class LedgerError(CallmarkError):
 
 
 def call_key(session: str, message: str, position: int, name: str, arguments: Any) -> str:
-    """Return what identifies a call: 64 hexadecimal digits."""
-    return sha256(canonical([session, message, position, name, arguments]).encode()).hexdigest()
+    """Return what identifies a call: 96 hexadecimal digits, of which the first 32 are those of all of its session."""
+    return _of_session(session) + _digest([session, message, position, name, arguments])
+
+
+def _of_session(session: str) -> str:
+    """Return how the keys of all calls of a session begin, and those of no other."""
+    return _digest(session)[:32]
+
+
+def _digest(value: Any) -> str:
+    return sha256(canonical(value).encode()).hexdigest()
 
 
 class Claim(NamedTuple):
@@ -105,7 +114,7 @@ class Ledger(Forking):
     >>> ledger.claim("key", "look").result
     b'seen'
 
-    It grows with each call; `forget` drops rows.
+    It grows with each call; `forget_session` drops what is kept of a conversation that is over.
     """
 
     def __init__(self) -> None:
@@ -174,9 +183,21 @@ class Ledger(Forking):
             return [(key, row.name) for key, row in rows if not self._is_elsewhere(row)]
 
     def forget(self, key: str) -> None:
-        """Drop a row: the call may run once more."""
+        """Drop a row, which `unfinished` names: the call may run once more."""
         with self._transaction():
             self._delete(key)
+
+    def forget_session(self, session: str) -> None:
+        """Drop the rows of a session, but for calls that are worked on: the others may run once more.
+
+        `session` is what `Executor.run` was given, "" included; of a `Session` it is the `session_id`. In memory this
+        looks at the rows of all sessions.
+        """
+        require("forget_session", str, "a text", session=session)
+        with self._transaction():
+            for key, row in self._all(_of_session(session)):
+                if key not in self._watchers and (row.state == "finished" or not self._is_elsewhere(row)):
+                    self._delete(key)
 
     async def soon(self, step: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Do a step, which is one of the methods above, and wait for other processes without holding up the loop.
@@ -245,8 +266,9 @@ class Ledger(Forking):
     def _delete(self, key: str) -> None:
         self._rows.pop(key, None)
 
-    def _all(self) -> list[tuple[str, Row]]:
-        return list(self._rows.items())
+    def _all(self, begins: str = "") -> list[tuple[str, Row]]:
+        """Return the rows whose keys begin so."""
+        return [(key, row) for key, row in list(self._rows.items()) if key.startswith(begins)]
 
 
 class SqliteLedger(Ledger):
@@ -369,9 +391,10 @@ class SqliteLedger(Ledger):
     def _delete(self, key: str) -> None:
         self._open().execute("DELETE FROM calls WHERE key = ?", (key,))
 
-    def _all(self) -> list[tuple[str, Row]]:
+    def _all(self, begins: str = "") -> list[tuple[str, Row]]:
+        query = "SELECT key, state, token, name, result FROM calls WHERE key GLOB ? ORDER BY rowid"
         with self._lock, self._explained():
-            rows = self._open().execute("SELECT key, state, token, name, result FROM calls ORDER BY rowid")
+            rows = self._open().execute(query, (f"{begins}*",))
             return [(key, Row(*rest)) for key, *rest in rows]
 
 
