@@ -16,6 +16,7 @@ from typing import Any, Final
 from callmark.running import jobs as words
 from callmark.running.bulkhead import Bulkhead
 from callmark.running.jobs import Approval, Approver, Content, Job, content_of
+from callmark.running.ledger import SESSION_DIGITS
 from callmark.running.signals import Bell, Cancel, Handed, attempt_here, unless
 from callmark.running.workers import Delivery, Workers, is_async, off_loop
 from callmark.tools.context import Invocation, apart
@@ -99,7 +100,7 @@ class Bodies:
         handed = Handed(cancel)
         own = replace(
             context,
-            idempotency_key=job.key,
+            idempotency_key=job.key[SESSION_DIGITS:],  # services need not see which calls are of one session
             cancel=handed,
             clock=self._clock,
             deadline=until,

@@ -29,6 +29,8 @@ from callmark.tools.results import canonical
 
 T = TypeVar("T")
 
+SESSION_DIGITS: Final = 32  # with which the keys of all calls of a session begin
+
 _WAIT_SECONDS = 5.0  # for another process to end its transaction, which takes it some milliseconds
 _AT_ONCE_SECONDS = 0.2  # the same, where nobody can wait for long
 _PAUSE_SECONDS = 0.005  # between two looks whether it has
@@ -47,13 +49,13 @@ class LedgerError(CallmarkError):
 
 
 def call_key(session: str, message: str, position: int, name: str, arguments: Any) -> str:
-    """Return what identifies a call: 96 hexadecimal digits, of which the first 32 are those of all of its session."""
+    """Return what identifies a call: 96 hexadecimal digits. The last 64 do so alone; the others are its session's."""
     return _of_session(session) + _digest([session, message, position, name, arguments])
 
 
 def _of_session(session: str) -> str:
     """Return how the keys of all calls of a session begin, and those of no other."""
-    return _digest(session)[:32]
+    return _digest(session)[:SESSION_DIGITS]
 
 
 def _digest(value: Any) -> str:
