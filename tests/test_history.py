@@ -406,6 +406,8 @@ def test_thoughts_and_what_could_not_be_read_come_back():
     analysis = "<|channel|>analysis<|message|>hm<|end|>"
     assert convert(analysis + render_call("f", {}, "harmony"), "call") == "<think>hm</think>[CALL: f({})]"
     assert convert(f"a{analysis}", "call", dialects="harmony") == "a<think>hm</think>"
+    noticed = analysis.replace("hm", "hm [CALL: g()]") + render_call("f", {}, "harmony")
+    assert convert(noticed, "call") == "<think>hm [CALL: g()]</think>[CALL: f({})]"
 
 
 def test_history_without_results_and_with_parts_comes_back():
