@@ -20,7 +20,7 @@ run.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -43,6 +43,7 @@ _STRAY: Final = "stray-closer"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _NOTHING: Final = re.compile("(?!)")
 _CLOSER: Final = re.compile(r"[)}\]]").search
+_LINES: Final = re.compile(r"[\"'\r]|\\[nr]")  # what may begin or end a line of what a string quotes
 _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 
@@ -69,11 +70,38 @@ def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
     return False
 
 
-def _within_a_line() -> Contexts:
-    """Return the contexts of a place at which no line begins."""
-    contexts = Contexts()
-    contexts.pass_marker(".")
-    return contexts
+class _Swallowed:
+    """What a broken call of a list may have swallowed, up to `_at`: whether a call behind it is quoted there.
+
+    Nobody can tell which of its strings are whole. So a call counts as quoted only where it is in all of the text since
+    the call began, and in that since the last token, too, which may be where it went wrong. Each quote may begin or end
+    a string, and code is in one only; it has its lines, written as escapes or not.
+    """
+
+    def __init__(self, begun: str) -> None:
+        """Take the call up to its last token."""
+        self._ways = [Contexts(), Contexts()]
+        self._ways[0].pass_text(_LINES.sub("\n", begun))
+        self._cut = ""  # what may be the first character of an escape
+
+    def go_on(self, text: str) -> None:
+        """Take more text."""
+        text = self._cut + text
+        self._cut = "\\" if text.endswith("\\") else ""
+        text = _LINES.sub("\n", text.removesuffix(self._cut))
+        for contexts in self._ways:
+            contexts.pass_text(text)
+
+    def copy(self) -> _Swallowed:
+        """Return another one at the same place."""
+        other = _Swallowed("")
+        other._ways = [contexts.copy() for contexts in self._ways]
+        other._cut = self._cut
+        return other
+
+    def quotes(self, quoted_in: Callable[[Context | None, Contexts], Context | None]) -> bool:
+        """Whether a call that begins behind this text is quoted."""
+        return all(quoted_in(contexts.here(), contexts) is not None for contexts in self._ways)
 
 
 class SectionReading(CallReading):
@@ -91,7 +119,7 @@ class SectionReading(CallReading):
         self._solid = False  # whether more than white space stood between the last sound place and the error
         self._clear = 0  # position before which no marker begins behind the last sound place
         self._swallows = False  # whether it had no end of its own: it may have swallowed what opens code, say
-        self._swallowed: Contexts | None = None  # of a list's broken call: what its last token opens, up to `_at`
+        self._swallowed: _Swallowed | None = None  # by a list's broken call, up to `_at`
         self._policies: Mapping[str, str] = {}  # what is done with markers in a context
 
     # Between the calls of a section.
@@ -234,18 +262,23 @@ class SectionReading(CallReading):
         """Return the first match of `resume` from `_at` on behind which a call is not quoted in what was swallowed."""
         buffer, at = self._buffer, self._at
         found = resume.search(buffer, at, far)
-        contexts: Contexts | None = None
+        swallowed: _Swallowed | None = None
         while found is not None and found.start() <= limit:
-            if contexts is None:
-                contexts = self._swallowed.copy() if self._swallowed is not None else _within_a_line()
+            if swallowed is None:
+                swallowed = self._so_far_swallowed().copy()
             between = section.next.match(buffer, found.end())
             head = found.end() if between is None else between.end()
-            contexts.pass_text(buffer[at:head])
-            if self._quoted_in(contexts.here(), contexts) is None:
+            swallowed.go_on(buffer[at:head])
+            if not swallowed.quotes(self._quoted_in):
                 return found
             at = head
             found = resume.search(buffer, at, far)
         return None
+
+    def _so_far_swallowed(self) -> _Swallowed:
+        if self._swallowed is None:
+            self._swallowed = _Swallowed(self._so_far())
+        return self._swallowed
 
     def _closed_by(self) -> re.Pattern[str]:
         """Return the pattern of a value that is wrong, up to the brackets that close what is open around it."""
@@ -296,11 +329,11 @@ class SectionReading(CallReading):
             if cut or (hit >= len(buffer) and not sure and few):
                 if not blank and (end < 0 or start == error):
                     # Up to where something may begin, the last token need not be looked at again.
+                    swallowed = self._so_far_swallowed() if resume is not None else None
                     self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
                     self._solid = True
-                    if resume is not None:
-                        self._swallowed = self._swallowed or _within_a_line()
-                        self._swallowed.pass_text(buffer[sound : self._at])
+                    if swallowed is not None:
+                        swallowed.go_on(buffer[sound : self._at])
                 self._clear = self._base + min(hit, begin, len(buffer))
                 return False
         if tail <= hit < end:
