@@ -121,7 +121,7 @@ _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 
 
 _APART = r"[ \t\r\n]{1,8}+"  # between the attributes of a tag
-_IS = r"[ \t]{0,4}+=[ \t]{0,4}+"
+_IS = r"[ \t\r\n]{0,4}+=[ \t\r\n]{0,4}+"
 _WORDS = r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,8}+)[\"']?"
 _OF_KIND = (
     rf"(?:string|type){_IS}[\"']?"
@@ -130,12 +130,17 @@ _OF_KIND = (
 
 
 def _otherwise(tag: str) -> tuple[str, str]:
-    """Return the patterns of a parameter's tag with a name and a kind, in any order, blanks and quotes, or in none."""
-    begin, end = rf"{{ws}}<{tag}{_APART}", r"[ \t\r\n]{0,4}+>"
+    """Return the patterns of a parameter's tag: name and kind in any order, blanks and quotes, and more attributes."""
+    begin, end = rf"{{ws}}<{tag}{_APART}", _more("") + r"[ \t\r\n]{0,4}+>"
     return (
-        rf"{begin}name{_IS}{_WORDS}(?:{_APART}{_OF_KIND})?{end}",
+        rf"{begin}name{_IS}{_WORDS}{_more('(?!string|type)')}(?:{_APART}{_OF_KIND})?{end}",
         rf"{begin}{_OF_KIND}{_APART}name{_IS}{_WORDS}{end}",
     )
+
+
+def _more(unless: str) -> str:
+    """Return the pattern of other attributes, which do not begin as `unless` says."""
+    return rf"(?:{_APART}{unless}[a-z_]{{1,32}}+{_IS}[\"'][^<>\"'\r\n]{{0,32}}+[\"']){{0,2}}+"
 
 
 def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
