@@ -43,7 +43,8 @@ _STRAY: Final = "stray-closer"
 _SEPARATED: Final = 144  # characters of what closes a call of a list, and of what stands before the next
 _NOTHING: Final = re.compile("(?!)")
 _CLOSER: Final = re.compile(r"[)}\]]").search
-_LINES: Final = re.compile(r"[\"'\r]|\\[nr]")  # what may begin or end a line of what a string quotes
+_LINES: Final = re.compile(r"[\"'\r]|\\[nr]|(?<=```)(?=[)}\],])")  # where a string's line may begin, or end
+_BEGUN_LINE: Final = re.compile(r"(?:\\|`++)\Z")  # what may be the beginning of that
 _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed": "extra-closer"}
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 
@@ -71,7 +72,7 @@ def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
 
 
 class _Swallowed:
-    """What a broken call of a list may have swallowed, up to `_at`: whether a call behind it is quoted there.
+    """What a broken call of a section may have swallowed, up to `_at`: whether a call behind it is quoted there.
 
     Nobody can tell which of its strings are whole. So a call counts as quoted only where it is in all of the text since
     the call began, and in that since the last token, too, which may be where it went wrong. Each quote may begin or end
@@ -82,12 +83,13 @@ class _Swallowed:
         """Take the call up to its last token."""
         self._ways = [Contexts(), Contexts()]
         self._ways[0].pass_text(_LINES.sub("\n", begun))
-        self._cut = ""  # what may be the first character of an escape
+        self._cut = ""  # what is read with what comes behind it
 
     def go_on(self, text: str) -> None:
         """Take more text."""
         text = self._cut + text
-        self._cut = "\\" if text.endswith("\\") else ""
+        cut = _BEGUN_LINE.search(text)
+        self._cut = cut[0] if cut is not None else ""
         text = _LINES.sub("\n", text.removesuffix(self._cut))
         for contexts in self._ways:
             contexts.pass_text(text)
@@ -118,8 +120,8 @@ class SectionReading(CallReading):
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
         self._solid = False  # whether more than white space stood between the last sound place and the error
         self._clear = 0  # position before which no marker begins behind the last sound place
-        self._swallows = False  # whether it had no end of its own: it may have swallowed what opens code, say
-        self._swallowed: _Swallowed | None = None  # by a list's broken call, up to `_at`
+        self._swallows = False  # whether it had no end of its own, and may have swallowed what opens code, say
+        self._swallowed: _Swallowed | None = None  # by the broken call, up to `_at`
         self._policies: Mapping[str, str] = {}  # what is done with markers in a context
 
     # Between the calls of a section.
@@ -349,12 +351,17 @@ class SectionReading(CallReading):
         if not closed:
             end = hit if hit <= error else sound if blank else error
         end = max(end, self._start - self._base + 1)  # a head of nothing but a look-ahead is passed, too: see `begun`
+        swallows = self._opener is not None and not closed
+        if swallows and self._entry.form.body != "parameters":
+            swallowed = self._so_far_swallowed()
+            swallowed.go_on(buffer[sound:end])
+            swallows = swallowed.quotes(self._quoted_in)
         before = self._pieces.text() if place < 0 else ""
         text, place = before + buffer, len(before) + place
         found_text = word_at(text, place, len(before) + max(end, error + 1), "the end of the text")
         self._malformed(end, code, expected, found_text, closed=closed)
         self._broke = self._opener is not None
-        self._swallows = self._broke and not closed
+        self._swallows = swallows
         self._solid = False
         self._swallowed = None
         self._leave(end)
