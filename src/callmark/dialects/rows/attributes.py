@@ -90,7 +90,10 @@ QWEN_XML = Dialect(
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
-            nested=rf"<(?:seed:)?tool_call>{{ws}}(?=<function=)|\r?\n<function={ANY_NAME}>(?=\r?\n)",
+            nested=(
+                rf"<tool_call>{{ws}}(?=<function=)|<seed:tool_call>{{ws}}(?=<function=)|"
+                rf"\r?\n<function={ANY_NAME}>(?=\r?\n)"
+            ),
             unclosed=(
                 r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
                 r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
