@@ -125,7 +125,7 @@ _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 
 _APART = r"[ \t\r\n]{1,8}+"  # between the attributes of a tag
 _IS = r"[ \t\r\n]{0,4}+=[ \t\r\n]{0,4}+"
-_WORDS = r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,8}+)[\"']?"
+_WORDS = r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
 _OF_KIND = (
     rf"(?:string|type){_IS}[\"']?"
     r"(?:(?P<text>[Tt]rue|string)|(?P<json>[Ff]alse|number|integer|boolean|object|array|null))[\"']?"
