@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -694,6 +694,28 @@ def test_what_is_open_when_the_server_stops_is_told_so(monkeypatch, caplog):
     assert answers[b"/parse"].startswith(b"HTTP/1.1 503 ")
     assert answers[b"/parse/stream"].startswith(b"HTTP/1.1 200 ")
     assert all(b'"code":"stopping"' in answer for answer in answers.values())
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_an_answer_that_has_begun_when_the_server_stops_breaks_off(monkeypatch, caplog):
+    monkeypatch.setattr(http, "_GRACE_SECONDS", 0.1)
+
+    async def endless():
+        yield b"It begins"
+        await asyncio.sleep(WAIT_SECONDS)
+
+    async def answer(request):
+        return StreamingResponse(endless())
+
+    with ExitStack() as lines:
+        with served(routes=[Route("/endless", answer)]) as server:
+            client = lines.enter_context(socket.create_connection(("127.0.0.1", server.port), WAIT_SECONDS))
+            client.sendall(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            read = b""
+            while b"It begins" not in read:
+                read += client.recv(1000)
+        rest = b"".join(iter(partial(client.recv, 1000), b""))
+    assert not rest.endswith(b"0\r\n\r\n")
     assert not [record for record in caplog.records if record.exc_info]
 
 
