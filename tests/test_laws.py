@@ -34,9 +34,11 @@ from callmark import (
     Text,
     UsageError,
     Writing,
+    WrittenCall,
     neutralize,
     parse,
     render_call,
+    render_calls,
 )
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, derived, dialects, select
@@ -383,6 +385,31 @@ def test_what_is_quoted_behind_a_wrong_value_stays_quoted(dialect, tolerance, fa
         assert [found.name for found in read] == ["f"]
         assert all(quoted in found.raw for found in read)
         laws.check_chunking(text, dialects=[dialect, "call"], tolerance=tolerance)
+
+
+@each_dialect
+@pytest.mark.parametrize("tolerance", ["strict", "lenient"])
+@pytest.mark.parametrize("fault", ["{1", "7 7", "7654321"])  # the last is none: a value between tags breaks by itself
+@pytest.mark.parametrize(
+    ("opens", "line", "closes"), [("`", "\n", "`"), ("\n```\n", "\n", "\n```\n"), ("\n> ", "\n> ", "\n")]
+)
+def test_a_call_that_a_broken_one_quotes_in_code_is_none(dialect, tolerance, fault, opens, line, closes):
+    """Behind an error nobody can tell which strings are whole; where code begins and ends can be told all the same."""
+    form, writing = dialect.forms[dialect.writing.form], dialect.writing
+    broken = WrittenCall("f", {"n": 7654321, "t": "half"})
+    before, behind = render_calls([broken], dialect).split("half")
+    another = render_calls([WrittenCall("g", {})], dialect)
+    quotations = [another.removeprefix(writing.opener).removesuffix(writing.closer).strip()]
+    if form.separator and form.body != "parameters":  # brackets lead to the next call of a list
+        quotations.append(render_calls([broken, WrittenCall("g", {})], dialect).split("half")[1].lstrip("\"'"))
+    for quoted in quotations:
+        if opens.strip() in quoted and opens != "\n> ":
+            continue  # a fence that the dialect has itself
+        if opens == "`" and "\n" in quoted:
+            continue  # no line holds it
+        text = before.replace("7654321", fault) + "see " + opens + quoted.replace("\n", line) + closes + behind
+        assert "g" not in [call.name for call in calls_of(whole(text, dialects=dialect, tolerance=tolerance))]
+        laws.check_chunking(text, dialects=dialect, tolerance=tolerance)
 
 
 _QUOTED = [place for place in OPEN_STRINGS if place[1][-1] == place[2][0] and place[2][0] in "\"'"]
