@@ -54,8 +54,8 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
-        "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_other_quote", "_others", "_own",
-        "_role", "_roles", "_visible", "final", "keys_beside", "tools",
+        "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_others", "_own", "_role",
+        "_roles", "_visible", "final", "keys_beside", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -82,8 +82,7 @@ class EnvelopeReader(ValueReader):
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
         self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
-        self._other_quote: Span | None = None  # of these where they stand in a string
-        self._other_key = ""  # their key
+        self._other_key = ""  # their key, where they stand in a string
         self._others = 0  # how many members may be them
         self._mixed = False  # whether a member has such a key
         self._own: set[str] = set()  # keys of members that are no arguments
@@ -302,13 +301,13 @@ class EnvelopeReader(ValueReader):
             self.start, self.end = place.start, place.end
             self._roles.add("arguments")
             self._insert("key-spelling", key)
-            if self._other_quote is not None:
-                self._insert("string-arguments", self._other_quote)
+            if self._other_key:
+                self._insert("string-arguments", Span(place.start, place.start + 1))
 
     def _is_own(self) -> bool:
         """Whether the string that may be the arguments stands under the name of a parameter of the tool."""
         parameters = self.tools.get(self.name or "")
-        return self._other_key != "" and parameters is not None and self._other_key in parameters.names
+        return bool(self._other_key) and parameters is not None and self._other_key in parameters.names
 
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
@@ -431,7 +430,6 @@ class EnvelopeReader(ValueReader):
         if is_object:
             self._others += 1
             self._other = [written], self._key_span, Span(self.sound, base + at)
-            self._other_quote = Span(self.sound, self.sound + 1)
             self._other_key = self._key
 
     def _unmarked(self, text: str) -> str:
