@@ -53,7 +53,7 @@ def convert(
     options = wanted_again({"tools": tools, "contexts": contexts})
     at_line_start = target.writing is not None and target.forms[target.writing.form].line_start
     pieces: list[str] = []
-    origins: list[Call | int] = []  # of each piece: the first of the calls that it is, or where its text begins
+    origins: list[int | None] = []  # of each piece: where its text stood; None for calls
     calls: list[Call] = []
     held = ""  # white space behind a call: a part of its group if another one follows
 
@@ -66,7 +66,7 @@ def convert(
             written = render_calls(group, target, tools=options["tools"])
             ends_line = FENCE.fullmatch(_last_line([written])) and _GOES_ON.match(held + behind)
             pieces.append(("\n" if line and apart else "") + written + ("\n" if ends_line else "") + held)
-            origins.append(calls[0])
+            origins.append(None)
             calls.clear()
             held = ""
 
@@ -96,17 +96,17 @@ def _said(call: Call) -> tuple[str, str]:
 
 
 def _difference(
-    wanted: Sequence[Call], found: Sequence[Call], pieces: Sequence[str], origins: Sequence[Call | int]
+    wanted: Sequence[Call], found: Sequence[Call], pieces: Sequence[str], origins: Sequence[int | None]
 ) -> str:
     """Return what is wrong where a text has not the calls that are wanted, and where in the source that stood.
 
-    pieces, origins   what the text is made of, and of each piece its first call, or where it stood
+    pieces, origins   what the text is made of, and of each piece where it stood; None for calls
     """
     begins = [*accumulate(map(len, pieces), initial=0)]
     for call in found:
         number = bisect_right(begins, call.span.start) - 1
         origin = origins[number]
-        if isinstance(origin, int):
+        if origin is not None:
             place = origin + call.span.start - begins[number]
             return f"expected text that is no call, found at position {place} what would be one of {call.name!r}"
     read = [*map(_said, found), None]
