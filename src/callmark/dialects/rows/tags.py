@@ -6,12 +6,7 @@ from typing import Any
 
 from callmark.dialects.idioms import EMPTY, KEY, SOURCE, TYPE, fenced, list_of, twice, unclosed
 from callmark.dialects.model import Dialect, Form, Writing
-from callmark.dialects.notation import ANY_NAME
-
-
-def _blanks(tag: str) -> str:
-    """Return the pattern of a tag whose name and `>` are given, with blanks in it."""
-    return rf"<[ \t]{{0,4}}+{tag[:-1]}[ \t]{{0,4}}+>"
+from callmark.dialects.notation import ANY_NAME, respelled
 
 
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
@@ -21,6 +16,9 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     """
     call, key, value = f"{prefix}tool_call>", f"{prefix}{argument}_key>", f"{prefix}{argument}_value>"
     named = r"[^<>\r\n]{1,256}+"
+    # With blanks in them, as models write them, too; and the end of a key as that of a value.
+    loose_key, loose_value = (rf"<[ \t]{{0,4}}+{tag[:-1]}[ \t]{{0,4}}+>" for tag in (key, value))
+    loose_key_end = respelled(f"</(?:{key[:-1]}|{value[:-1]})s?>")
     empty = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
     # The end of the call, and the next one.
     again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
@@ -30,7 +28,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
         body="parameters",
         parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
         loose_parameters=(
-            rf"{{ws}}{_blanks(key)}{{ws}}{KEY}{{ws}}{_blanks(f'/(?:{key[:-1]}|{value[:-1]})s?>')}{{ws}}{_blanks(value)}",
+            rf"{{ws}}{loose_key}{{ws}}{KEY}{{ws}}{loose_key_end}{{ws}}{loose_value}",
             # On one line, and without any opener in it: a call behind a key is no value.
             rf"{{ws}}<{key}{{key}}</{key}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,232}}+</{value})",
             rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
