@@ -1153,9 +1153,14 @@ def test_plugins_are_found_where_importlib_finds_them(monkeypatch, tmp_path, zip
 
 
 def test_a_finder_of_ones_own_is_asked_for_plugins(monkeypatch):
-    entries = [EntryPoint("acme", "acme:ACME", GROUP)]
-    found = SimpleNamespace(entry_points=entries, _normalized_name="acme")
-    finder = SimpleNamespace(find_distributions=lambda context: [found])
+    class Found(importlib.metadata.Distribution):
+        def read_text(self, filename):
+            return {"METADATA": "Name: acme\nVersion: 1.0\n", "entry_points.txt": NAMED}.get(filename)
+
+        def locate_file(self, path):
+            raise FileNotFoundError(path)
+
+    finder = SimpleNamespace(find_distributions=lambda context: [Found()])
     monkeypatch.setattr(sys, "path", [])
     assert [*entry_points()] == []
     monkeypatch.setattr(sys, "meta_path", [finder])
