@@ -61,7 +61,7 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 _FAULT_SHOWN: Final = 40  # characters of a fault that a message names
 _start_of: Final = attrgetter("span.start")
 _BLANKS: Final = " \t\r\n"
-_FENCE: Final = re.compile(">(?=```|~~~)")  # a line of its own begins with a value between tags
+_FENCED_VALUE: Final = re.compile(">(?=```|~~~)")  # between tags, a value's first line counts as one
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
 IN_TEXT: Final = 0  # modes; each has a line of its own, as the compiled engine looks up what it finds in a tuple
@@ -707,7 +707,9 @@ class CallReading:
         behind = len(raw) if closed else self._entry.patterns.swallowed(raw)
         self._contexts.pass_marker(raw[:behind], anew=closed and self._entry.anew)
         swallowed = raw[behind:]
-        self._contexts.pass_text(_FENCE.sub(">\n", swallowed) if self._entry.form.body == "parameters" else swallowed)
+        if self._entry.form.body == "parameters":
+            swallowed = _FENCED_VALUE.sub(">\n", swallowed)
+        self._contexts.pass_text(swallowed)
         self._reader = None
         self._begun = False
 
