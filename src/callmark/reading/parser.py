@@ -132,9 +132,8 @@ class Parser(SectionReading):
         if type(starts_in_reasoning) is not bool:
             raise UsageError(f"starts_in_reasoning: expected True or False, found {starts_in_reasoning!r:.80}")
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
-        super().__init__(plan(dialects, tolerance), tolerance, known_tools(tools), bounds)
-        if contexts is not None:
-            self._policies = checked_policies(contexts)
+        policies: Mapping[str, str] = {} if contexts is None else checked_policies(contexts)
+        super().__init__(plan(dialects, tolerance), tolerance, known_tools(tools), bounds, policies)
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
         self._thoughts: Thoughts = {}

@@ -12,9 +12,10 @@ tokens that are read again hold no closing quote of their own kind, every charac
 kind of quote. In a list of calls the last token may also have swallowed the next call, so from its beginning on
 brackets are looked for behind which a separator and the next head stand: `Malformed` ends behind them, and the list
 goes on. If none comes within RECOVERY characters the list is over, and the rest of it is text. A comma that is missing
-between two calls is supplied behind a sound one only. Where the text ends inside a marker that could still be
-completed, everything to the end belongs to it: what stands in the strings of a call that was cut is data and is not
-run.
+between two calls is supplied behind a sound one only. The next head of a section begins no call where what the broken
+one has swallowed quotes it, as code or in a block quote: heads in text are looked at in the same way. Where the text
+ends inside a marker that could still be completed, everything to the end belongs to it: what stands in the strings of a
+call that was cut is data and is not run.
 """
 
 from __future__ import annotations
@@ -112,9 +113,15 @@ class SectionReading(CallReading):
     __slots__ = ("_between", "_broke", "_clear", "_mended", "_policies", "_solid", "_swallowed", "_swallows")
 
     def __init__(
-        self, plan: Plan, tolerance: Tolerance, tools: dict[str, Parameters] | None, limits: Limits
+        self,
+        plan: Plan,
+        tolerance: Tolerance,
+        tools: dict[str, Parameters] | None,
+        limits: Limits,
+        policies: Mapping[str, str],
     ) -> None:
         super().__init__(plan, tolerance, tools, limits)
+        self._policies = policies  # what is done with markers in a context
         self._mended = ""  # code of the repair before the next call of the section, which is recorded on it
         self._between = False  # whether a separator or the section's closer comes next, not a call
         self._broke = False  # whether the last call of the section was broken: nothing is supplied behind it
@@ -122,7 +129,6 @@ class SectionReading(CallReading):
         self._clear = 0  # position before which no marker begins behind the last sound place
         self._swallows = False  # whether it had no end of its own, and may have swallowed what opens code, say
         self._swallowed: _Swallowed | None = None  # by the broken call, up to `_at`
-        self._policies: Mapping[str, str] = {}  # what is done with markers in a context
 
     # Between the calls of a section.
 
