@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -423,7 +424,8 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.path = Path(__import__("tempfile").mkdtemp(), "ledger.sqlite")
+        self.folder = TemporaryDirectory()
+        self.path = Path(self.folder.name, "ledger.sqlite")
         self.ledgers = [SqliteLedger(self.path), SqliteLedger(self.path)]
         self.bodies: Counter[str] = Counter()
         self.state: dict[str, tuple[str, int]] = {}
@@ -477,6 +479,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def teardown(self):
         for ledger in self.ledgers:
             ledger.close()
+        self.folder.cleanup()
 
 
 TestLedgerMachine = LedgerMachine.TestCase
