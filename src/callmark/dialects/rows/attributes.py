@@ -381,7 +381,8 @@ MINICPM5 = Dialect(
 _COFL = r"<cofl:tool_call(?:[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\")?[ ]name=\"{name}\">"
 _COFL_OTHERWISE = r"<cofl:tool_call[ ]name=\"{name}\"[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\">"
 _COFL_KEY = "[ ]name=" + QUOTED_KEY
-_COFL_TYPE = r"[ ]type=\"(?:(?P<text>raw)|(?P<json>json)|(?P<object>dict)|(?P<array>list))\">"
+_COFL_KINDS = "(?:(?P<text>raw)|(?P<json>json)|(?P<object>dict)|(?P<array>list))"
+_COFL_TYPE = rf"[ ]type=\"{_COFL_KINDS}\">"
 _COFL_CALLS: dict[str, Any] = {
     "opener": r"<cofl:tool_calls>{ws}(?=<cofl:tool_call[ ])",
     "key_encoding": "xml",
@@ -389,6 +390,15 @@ _COFL_CALLS: dict[str, Any] = {
     "loose_tail": r"(?={ws}(?:</cofl:tool_calls>|(?P<next><cofl:tool_call[ ])))",
     "closer": r"</cofl:tool_calls>",
 }
+
+
+def _cofl_otherwise(tag: str, attribute: str, kinds: str) -> tuple[str, str]:
+    """Return the patterns of a value's tag: its attributes in any order, with other blanks and quotes."""
+    key = rf"{_APART}name{_IS}[\"'](?P<key>[^<>\"'\r\n]{{1,256}}+)[\"']"
+    kind = rf"{_APART}{attribute}{_IS}[\"']{kinds}[\"']"
+    return rf"{{ws}}<cofl:{tag}{key}{kind}[ \t\r\n]{{0,4}}+>", rf"{{ws}}<cofl:{tag}{kind}{key}[ \t\r\n]{{0,4}}+>"
+
+
 _COFL_BEHIND = r"{ws}(?:</cofl:tool_calls>|<cofl:tool_call[ ])"
 COHERE = Dialect(
     name="cohere",
@@ -403,6 +413,7 @@ COHERE = Dialect(
             loose_heads=(_COFL_OTHERWISE + r"(?={ws}<cofl:tool_param[ ])",),
             body="parameters",
             parameter=f"{{ws}}<cofl:tool_param{_COFL_KEY}[ ]{_IS_TEXT}>",
+            loose_parameters=_cofl_otherwise("tool_param", "string", "(?:(?P<text>true)|(?P<json>false))"),
             value_end="</cofl:tool_param>",
             loose_value_end=_swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
             unclosed=unclosed(
@@ -420,7 +431,7 @@ COHERE = Dialect(
             body="parameters",
             parameter="{ws}<cofl:value" + _COFL_KEY + _COFL_TYPE,
             member="{ws}<cofl:value" + _COFL_TYPE,
-            loose_parameters=(r"{ws}<cofl:value[ ]type=\"(?:(?P<text>raw)|(?P<json>json))\"" + _COFL_KEY + ">",),
+            loose_parameters=_cofl_otherwise("value", "type", _COFL_KINDS),
             value_end="</cofl:value>",
             loose_value_end=_swapped("</cofl:tool_call>", "</cofl:value>", _COFL_BEHIND),
             unclosed=unclosed(
