@@ -11,6 +11,7 @@ from callmark.dialects.idioms import (
     KEY,
     KEY_BEHIND,
     MORE,
+    PARAMETER,
     QUOTED_KEY,
     SOURCE,
     TYPE,
@@ -23,7 +24,7 @@ from callmark.dialects.notation import ANY_NAME, respelled
 
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
-_PARAMETER = rf"{{ws}}<[ \t]{{0,4}}+param(?:eter)?{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
+_LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
 _IS_TEXT = r"string=\"(?:(?P<text>true)|(?P<json>false))\""  # or JSON, as a tag says it
 
 
@@ -81,7 +82,7 @@ QWEN_XML = Dialect(
             body="parameters",
             parameter=r"{ws}<parameter={key}>",
             loose_parameters=(
-                _PARAMETER,
+                _LOOSELY,
                 # Without any opener in the value: a call behind a tag that was cut is no value.
                 r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)"
                 r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
@@ -169,7 +170,7 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
             loose_heads=(rf"<{invoke}name{_IS}{_NAME}[ \t\r\n]{{0,4}}+>",),
             body="parameters",
             parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?>",
-            loose_parameters=_otherwise(f"{sign}(?i:parameter)"),
+            loose_parameters=_otherwise(sign + PARAMETER),
             value_end=rf"</{sign}parameter>",
             loose_value_end=_swapped(
                 rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
@@ -243,8 +244,8 @@ INVOKE = Dialect(
             parameter=rf"{{ws}}<parameter name={KEY}>",
             loose_parameters=(
                 rf"{{ws}}<parameter name={KEY}[ ]{_IS_TEXT}>",
-                _PARAMETER,
-                "{ws}<param(?:eter)?" + KEY_BEHIND,
+                _LOOSELY,
+                "{ws}<" + PARAMETER + KEY_BEHIND,
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + _swapped(
@@ -356,8 +357,8 @@ MINICPM5 = Dialect(
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
             loose_parameters=(
-                rf"{{ws}}<[ \t]{{0,4}}+param{_GLUED}[ \t]{{0,4}}+{KEY}{MORE}",
-                "{ws}<param" + KEY_BEHIND,
+                rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_GLUED}[ \t]{{0,4}}+{KEY}{MORE}",
+                "{ws}<" + PARAMETER + KEY_BEHIND,
             ),
             value_end="</param>",
             unclosed=unclosed(
