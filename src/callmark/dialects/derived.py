@@ -91,16 +91,19 @@ def tolerated_end(form: Form) -> str:
 
 
 def misspelt_end(form: Form) -> str:
-    """Return the pattern of what was meant as `value_end`: with a name in its tag, a neighbour's tag where that has
-    more to it or, on a line of its own, without its bracket or slash; before what shows that the value was never
-    closed (`unclosed`). "" where it is no tag.
+    """Return the pattern of what was meant as `value_end`: with a name in its tag, or up to three letters of the tag's
+    own in the place of two; a neighbour's tag where that has more to it or, on a line of its own, without its bracket
+    or slash; before what shows that the value was never closed (`unclosed`). "" where it is no tag.
     """
-    name = re.fullmatch("</([^<>]+)>", form.value_end)
+    name = re.fullmatch(r"</([^<>]*?([a-z_]{4,}))>", form.value_end)
     if name is None or not form.unclosed:
         return ""
+    before, word = name[1].removesuffix(name[2]), name[2]
+    typed = "|".join(rf"{word[:at]}\w{{0,3}}{word[at + 2 :]}" for at in range(len(word) - 1))
     line = rf"\r?\n(?:</{name[1]}(?=\r?\n)|<{name[1]}>)"
     neighbour = "" if re.fullmatch(_VALUE_TAG, form.value_end) else f"|{_VALUE_TAG}"
-    return rf"(?:</{name[1]}[ =][^<>\r\n]{{1,32}}+>|{line}{neighbour})(?={form.unclosed})"
+    tags = rf"</{name[1]}[ =][^<>\r\n]{{1,32}}+>|</{before}(?i:{typed})>"
+    return rf"(?:{tags}|{line}{neighbour})(?={form.unclosed})"
 
 
 def foreign(form: Form) -> str:
