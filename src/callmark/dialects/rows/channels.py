@@ -73,8 +73,8 @@ HARMONY = Dialect(
         ),
         Form(opener=_ROLE + r"(?=to=functions\.)", **_TO_FUNCTION),
         Form(
-            begins=" ",
-            opener=rf"[ ](?=to=functions\.{ANY_NAME}{{ws}}{_VIA})",
+            begins=" t",
+            opener=rf"[ ]?(?=to=functions\.{ANY_NAME}{{ws}}{_VIA})",
             text_start=True,
             **_TO_FUNCTION,
         ),
@@ -91,8 +91,8 @@ HARMONY = Dialect(
             **_TO_ANYONE,
         ),
         Form(
-            begins=" ",
-            opener=rf"[ ](?={_ANYONE}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER})",
+            begins=" t",
+            opener=rf"[ ]?(?={_ANYONE}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER})",
             head=rf"to={_NO_TOOL}{{name}}{{ws}}{_VIA}{_CHANNEL}{_JSON_HEADER}",
             text_start=True,
             **_TO_ANYONE,
