@@ -337,7 +337,7 @@ class SectionReading(CallReading):
             if cut or (hit >= len(buffer) and not sure and few):
                 if not blank and (end < 0 or start == error):
                     # Up to where something may begin, the last token need not be looked at again.
-                    swallowed = self._so_far_swallowed() if resume is not None else None
+                    swallowed = self._so_far_swallowed() if self._opener is not None else None
                     self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
                     self._solid = True
                     if swallowed is not None:
