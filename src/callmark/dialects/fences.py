@@ -3,9 +3,9 @@
 - A line that begins with `>` is a block quote.
 - A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
   which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than INDENT
-  columns more than the fence: that one is quoted in it. A special token (TOKEN) that begins a marker, or is a tag, may
-  stand directly behind such a run, as models write it without a line break; but not where a line in the fence began
-  with a run that closed nothing: that looks like an answer that is quoted, with a fence of its own.
+  columns more than the fence: that one is quoted in it. A special token (TOKEN) may stand directly behind such a run,
+  as models write it without a line break; but not where a line in the fence began with a run that closed nothing: that
+  looks like an answer that is quoted, with a fence of its own. No token is a language: such a run opens no fence.
 - A line ends with LF, CR or CRLF. A mark of the byte order is no part of the first one.
 - Both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
   indented by more than INDENT columns ends before the first line that is not: with its list item, or, where no list
@@ -38,20 +38,24 @@ QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ 
 """What opens and closes code in HTML, where markers are examples."""
 
 
-def fence_behind(line: str, runs: int, run: str, column: int) -> tuple[str, int]:
+def fence_behind(line: str, runs: int, run: str, column: int, *, nested: bool = False) -> tuple[str, int]:
     """Return the fence that is open behind a whole line: its run and the column of that; ("", 0) for none.
 
     runs         how many runs of backticks stand on the line
     run, column  the fence that is open before it
+    nested       whether a line in that began with a run that closed nothing
     """
     shown = line[:LINE_LIMIT].rstrip(" \t\r\n")
     found = FENCE.match(shown)
     if found is None:
         return run, column
     before = found["before"].expandtabs(4)
+    at_token = TOKEN.match(shown, found.end()) is not None
     if not run:
-        return (found["run"], len(before)) if runs == 1 or found["run"][0] == "~" else ("", 0)
-    closes = found.end() == len(shown) and found["run"].startswith(run) and not before.strip()
+        opens = (runs == 1 or found["run"][0] == "~") and not at_token
+        return (found["run"], len(before)) if opens else ("", 0)
+    ends = found.end() == len(shown) or (at_token and not nested)
+    closes = ends and found["run"].startswith(run) and not before.strip()
     return ("", 0) if closes and len(before) <= column + INDENT else (run, column)
 
 

@@ -710,6 +710,7 @@ class CallReading:
         if self._entry.form.body == "parameters":
             swallowed = _FENCED_VALUE.sub(">\n", swallowed)
         self._contexts.pass_text(swallowed)
+        self._contexts.owe(self._entry.patterns.open_fence(raw))
         self._reader = None
         self._begun = False
 

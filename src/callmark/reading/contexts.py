@@ -50,7 +50,7 @@ class Contexts:
     """
 
     __slots__ = (
-        "_code", "_fence", "_indent", "_kept_size", "_line", "_nested", "_runs", "_sole", "_special", "_ticks",
+        "_code", "_fence", "_indent", "_kept_size", "_line", "_nested", "_owed", "_runs", "_sole", "_special", "_ticks",
         "code_tags", "code_tags_end", "kept",
     )  # fmt: skip
 
@@ -58,13 +58,14 @@ class Contexts:
         self.kept: list[str] = []
         self._kept_size = 0
         self.code_tags_end = 0
+        self._owed = ""  # the run of a fence that a broken marker has opened: until an empty line, it may be closed yet
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: a new line begins, outside of every context."""
+        """Forget all contexts: a new line begins, outside of every one."""
         self.kept.clear()
         self._kept_size = self.code_tags = 0
-        self._special = False  # whether the short way of `look` must not be taken
+        self._special = bool(self._owed)  # whether the short way of `look` must not be taken
         self._fence = ""  # the run that opened the fence we are in
         self._indent = 0  # the column at which that run stands
         self._nested = False  # a line in it began with a run that did not close it
@@ -81,6 +82,7 @@ class Contexts:
         other._special, other._fence, other._indent, other._nested = True, self._fence, self._indent, self._nested
         other._sole, other._line, other._runs, other._code = self._sole, self._line, self._runs, self._code
         other._ticks, other.code_tags, other.code_tags_end = self._ticks, self.code_tags, self.code_tags_end
+        other._owed = self._owed
         return other
 
     def pass_text(self, text: str) -> None:
@@ -128,12 +130,17 @@ class Contexts:
         elif len(self._line) < LINE_LIMIT:  # what begins a line has begun: behind it no fence or quote does
             self._line += "."
 
+    def owe(self, run: str) -> None:
+        """A fence that is a part of a broken marker, and not seen here, is open: the run that closes it opens none."""
+        self._owed = run
+        self._special = True
+
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over, where something begins."""
         self.read()
         if self._indent > INDENT and not self._line.strip():
             self._leave_item(self._line + ".")
-        self._special = bool(self._fence or self._runs or self._ticks or "~" in self._line)
+        self._special = bool(self._fence or self._runs or self._ticks or self._owed or "~" in self._line)
         if self._fence:
             return "fence"
         if ">" in self._line and QUOTE.match(self._line):
@@ -196,7 +203,7 @@ class Contexts:
         self._kept_size = 0
         if "\r" in text:
             text = text.replace("\r", "\n")
-        if not (self._fence or self._ticks or self._may_fence(text)):
+        if not (self._fence or self._ticks or self._owed or self._may_fence(text)):
             last = text.rfind("\n") + 1
             if last:
                 self._line = ""
@@ -227,14 +234,14 @@ class Contexts:
     def _read_lines(self, text: str, at: int, end: int) -> None:
         """Read whole lines: only those that look like a fence matter, but in one that is indented as in a list."""
         if text.find("```", at, end) >= 0 or text.find("~~~", at, end) >= 0:
-            for line in FENCE_LINE.finditer(text, at, end) if self._indent <= INDENT else ():
+            for line in FENCE_LINE.finditer(text, at, end) if self._indent <= INDENT and not self._owed else ():
                 self._line = line[0][:LINE_LIMIT]
                 self._runs = len(_RUN.findall(line[0]))
                 self._end_line()
                 at = line.end() + 1
                 if self._indent > INDENT:
                     break
-        if self._indent > INDENT:
+        if self._indent > INDENT or self._owed:
             for rest in text[at:end].split("\n")[:-1]:
                 self._read_line(f"{rest}\n")
         elif self._sole and text[at:end].strip(_LINE_BLANKS):
@@ -277,7 +284,12 @@ class Contexts:
     def _end_line(self) -> None:
         self._end_run()
         opened = self._fence
-        self._fence, self._indent = fence_behind(self._line, self._runs, opened, self._indent)
+        self._fence, self._indent = fence_behind(self._line, self._runs, opened, self._indent, nested=self._nested)
+        if self._owed and not opened:
+            line = self._line.strip(_LINE_BLANKS)
+            if self._fence.startswith(self._owed) and line == self._fence:
+                self._fence, self._indent, line = "", 0, ""
+            self._owed = "" if self._fence or not line else self._owed
         if self._fence != opened:
             self._sole = not opened
             self._nested = False

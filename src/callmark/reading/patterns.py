@@ -190,11 +190,25 @@ class Patterns:
         """Return the index in a broken marker without a closer behind which it may hold text that is none of its own:
         behind its head, unless what follows may be a fence of the marker's.
         """
-        head = next((found for way in (self.head, *self.loose) if (found := way.match(raw)) is not None), None)
+        head = self._head_of(raw)
         raw_values = self.values is not None and not self.values.whole
         if head is None or self.fenced or not (raw_values or _BODY_FENCE.match(raw, head.end()) is None):
             return len(raw)
         return head.end()
+
+    def open_fence(self, raw: str) -> str:
+        """Return the run of the fence that is a part of a broken marker, begun in it and not closed; "" for none."""
+        head = self._head_of(raw)
+        if head is None or self.values is not None:
+            return ""
+        begun = FENCE_RUN.search(raw, 0, head.end()) or _BODY_FENCE.match(raw, head.end())
+        run = FENCE_RUN.search(begun[0]) if begun is not None else None
+        if begun is None or run is None or re.search(rf"[\r\n][ \t]*+{run[0]}", raw[begun.end() :]) is not None:
+            return ""
+        return run[0]
+
+    def _head_of(self, raw: str) -> re.Match[str] | None:
+        return next((found for way in (self.head, *self.loose) if (found := way.match(raw)) is not None), None)
 
     def parts(self) -> dict[str, object]:
         """Return all of them by their names, those of values included."""

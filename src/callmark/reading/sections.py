@@ -33,7 +33,7 @@ from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.matching import Pattern
 from callmark.reading.options import Limits, Tolerance
-from callmark.reading.patterns import BLANKS_LIMIT, Section
+from callmark.reading.patterns import BLANKS_LIMIT, FENCE_RUN, Section
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader
@@ -139,6 +139,7 @@ class SectionReading(CallReading):
         buffer = self._buffer
         section = entry.section
         mends = self._tolerant or section.closes
+        closed = False
         while True:
             at = self._at
             if self._between:
@@ -157,6 +158,7 @@ class SectionReading(CallReading):
                 if closes and entry.line_start and between is not None:  # a fence; that of the next section is none
                     fence = between.end() - len(between[0].lstrip(" \t\r\n"))
                     if entry.pattern.match(buffer, fence) is not None:
+                        closed = True
                         break
                     if not self._finished and entry.pattern.may_match(buffer, fence):
                         return False
@@ -179,7 +181,8 @@ class SectionReading(CallReading):
                     code = "extra-separator" if separates else _STRAY
                     self._events.append(Notice(Span(place, place + 1), code, NOTICE_CODES[code]))
                 self._markup(at, between.end())
-                if closes:
+                closed = closes
+                if closed:
                     break
                 self._mended = mended
                 self._between = False
@@ -188,6 +191,9 @@ class SectionReading(CallReading):
                 return begun
             if not self._between:
                 break
+        run = None if closed else FENCE_RUN.search(entry.form.opener)
+        if run is not None:
+            self._contexts.owe(run[0])
         self._opener = None
         self._broke = self._swallows = False
         if self._sole:

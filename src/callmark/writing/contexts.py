@@ -182,5 +182,6 @@ class _Fence:
         for line in lines.split("\n"):
             self.begin(line)
             opened = self.run
-            self.run, self._column = fence_behind(line, len(_RUN.findall(line)), opened, self._column)
+            runs = len(_RUN.findall(line))
+            self.run, self._column = fence_behind(line, runs, opened, self._column, nested=self._nested)
             self._nested = bool(opened) and self.run == opened and (self._nested or begins_run(line, opened))
