@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 BYTE_ORDER_MARK: Final = "\ufeff"
 """What may stand before the first line of a text."""
@@ -38,36 +38,49 @@ QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ 
 """What opens and closes code in HTML, where markers are examples."""
 
 
-def fence_behind(line: str, runs: int, run: str, column: int, *, nested: bool = False) -> tuple[str, int]:
-    """Return the fence that is open behind a whole line: its run and the column of that; ("", 0) for none.
+class Fence(NamedTuple):
+    """A fence that is open: its run, the column at which that stands, and whether a line in it began with a run that
+    closed nothing.
+    """
 
-    runs         how many runs of backticks stand on the line
-    run, column  the fence that is open before it
-    nested       whether a line in that began with a run that closed nothing
+    run: str
+    column: int
+    quotes_another: bool = False
+
+    @property
+    def in_item(self) -> bool:
+        """Whether it is indented as in the item of a list, with which it ends."""
+        return self.column > INDENT
+
+    def ends_before(self, line: str) -> bool:
+        """Return whether it ends before a line, of which the beginning will do, as its item does."""
+        if not self.in_item:
+            return False
+        inside = line.lstrip(" \t")
+        return bool(inside.strip()) and len(line[: len(line) - len(inside)].expandtabs(4)) <= INDENT
+
+    def ends_before_token(self, line: str) -> bool:
+        """Return whether it ends before a special token, of whose line all before it is `line`."""
+        return not self.quotes_another and len(line) < LINE_LIMIT and fence_behind(self, line, 0) is None
+
+
+def fence_behind(fence: Fence | None, line: str, runs: int) -> Fence | None:
+    """Return the fence that is open behind a whole line, before which `fence` is; None for none.
+
+    runs    how many runs of backticks stand on the line
     """
     shown = line[:LINE_LIMIT].rstrip(" \t\r\n")
     found = FENCE.match(shown)
     if found is None:
-        return run, column
-    before = found["before"].expandtabs(4)
+        return fence
+    before, run = found["before"].expandtabs(4), found["run"]
     at_token = TOKEN.match(shown, found.end()) is not None
-    if not run:
-        opens = (runs == 1 or found["run"][0] == "~") and not at_token
-        return (found["run"], len(before)) if opens else ("", 0)
-    ends = found.end() == len(shown) or (at_token and not nested)
-    closes = ends and found["run"].startswith(run) and not before.strip()
-    return ("", 0) if closes and len(before) <= column + INDENT else (run, column)
-
-
-def closes_before(line: str, run: str, column: int) -> bool:
-    """Return whether a fence that is open ends before a special token, of whose line all before it is `line`."""
-    return len(line) < LINE_LIMIT and not fence_behind(line, 0, run, column)[0]
-
-
-def begins_run(line: str, run: str) -> bool:
-    """Return whether a line begins as one does that opens or closes a fence of the sign of `run`."""
-    found = FENCE.match(line)
-    return found is not None and found["run"][0] == run[0]
+    if fence is None:
+        return Fence(run, len(before)) if (runs == 1 or run[0] == "~") and not at_token else None
+    alone = (found.end() == len(shown) or (at_token and not fence.quotes_another)) and not before.strip()
+    if alone and run.startswith(fence.run) and len(before) <= fence.column + INDENT:
+        return None
+    return fence._replace(quotes_another=True) if run[0] == fence.run[0] else fence
 
 
 def code_behind(code: int, run: int) -> int:
@@ -76,11 +89,3 @@ def code_behind(code: int, run: int) -> int:
     code, run   that length before it, 0 for no such code; the length of the other run, on the same line
     """
     return run if not code else 0 if run == code else code
-
-
-def leaves_item(line: str, column: int) -> bool:
-    """Return whether a fence that stands at a column ends before a line, of which the beginning will do."""
-    if column <= INDENT:
-        return False
-    inside = line.lstrip(" \t")
-    return bool(inside.strip()) and len(line[: len(line) - len(inside)].expandtabs(4)) <= INDENT

@@ -18,14 +18,11 @@ from typing import Final, Literal
 from callmark.dialects.fences import (
     FENCE,
     FENCE_LINE,
-    INDENT,
     LINE_LIMIT,
     QUOTE,
-    begins_run,
-    closes_before,
+    Fence,
     code_behind,
     fence_behind,
-    leaves_item,
 )
 from callmark.dialects.limits import BEHIND_CALL
 
@@ -50,8 +47,8 @@ class Contexts:
     """
 
     __slots__ = (
-        "_code", "_fence", "_indent", "_kept_size", "_line", "_nested", "_owed", "_runs", "_sole", "_special", "_ticks",
-        "code_tags", "code_tags_end", "kept",
+        "_code", "_fence", "_kept_size", "_line", "_owed", "_runs", "_sole", "_special", "_ticks", "code_tags",
+        "code_tags_end", "kept",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -66,9 +63,7 @@ class Contexts:
         self.kept.clear()
         self._kept_size = self.code_tags = 0
         self._special = bool(self._owed)  # whether the short way of `look` must not be taken
-        self._fence = ""  # the run that opened the fence we are in
-        self._indent = 0  # the column at which that run stands
-        self._nested = False  # a line in it began with a run that did not close it
+        self._fence: Fence | None = None  # in which we are
         self._sole = False  # nothing but white space stood in the fence so far
         self._line = ""  # the beginning of the current line
         self._runs = 0  # runs of backticks on the current line
@@ -79,10 +74,9 @@ class Contexts:
         """Return another one at the same place."""
         self.read()
         other = Contexts()
-        other._special, other._fence, other._indent, other._nested = True, self._fence, self._indent, self._nested
-        other._sole, other._line, other._runs, other._code = self._sole, self._line, self._runs, self._code
-        other._ticks, other.code_tags, other.code_tags_end = self._ticks, self.code_tags, self.code_tags_end
-        other._owed = self._owed
+        other._special, other._fence, other._sole = True, self._fence, self._sole
+        other._line, other._runs, other._code, other._ticks = self._line, self._runs, self._code, self._ticks
+        other._owed, other.code_tags, other.code_tags_end = self._owed, self.code_tags, self.code_tags_end
         return other
 
     def pass_text(self, text: str) -> None:
@@ -138,7 +132,7 @@ class Contexts:
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over, where something begins."""
         self.read()
-        if self._indent > INDENT and not self._line.strip():
+        if self._fence and self._fence.in_item and not self._line.strip():
             self._leave_item(self._line + ".")
         self._special = bool(self._fence or self._runs or self._ticks or self._owed or "~" in self._line)
         if self._fence:
@@ -153,10 +147,9 @@ class Contexts:
 
     def end_fence(self) -> bool:
         """A special token stands here, in a fence: return whether all of its line before it has closed that."""
-        ends = not self._nested and bool(self._fence) and closes_before(self._line, self._fence, self._indent)
+        ends = self._fence is not None and self._fence.ends_before_token(self._line)
         if ends:
-            self._fence = ""
-            self._indent = 0
+            self._fence = None
             self._sole = False
             self._line = "."  # or tildes would open another one
         return ends
@@ -191,7 +184,9 @@ class Contexts:
     @property
     def sole_fence(self) -> str:
         """The run that opened the fence we are in, if nothing but white space stood in it so far; else ""."""
-        return self._fence if self._sole and not self._line.strip(_LINE_BLANKS) else ""
+        if self._fence is None or not self._sole or self._line.strip(_LINE_BLANKS):
+            return ""
+        return self._fence.run
 
     def read(self) -> None:
         """Read what was kept."""
@@ -225,6 +220,11 @@ class Contexts:
         if last < len(text):
             self._read_line(text[last:])
 
+    @property
+    def _by_lines(self) -> bool:
+        """Whether each line matters, not only those that look like a fence."""
+        return bool(self._owed) or (self._fence is not None and self._fence.in_item)
+
     def _may_fence(self, text: str) -> bool:
         """Whether a line that ends in `text` may be a fence: if not, only its last line matters."""
         if self._runs or "~" in self._line:
@@ -234,14 +234,14 @@ class Contexts:
     def _read_lines(self, text: str, at: int, end: int) -> None:
         """Read whole lines: only those that look like a fence matter, but in one that is indented as in a list."""
         if text.find("```", at, end) >= 0 or text.find("~~~", at, end) >= 0:
-            for line in FENCE_LINE.finditer(text, at, end) if self._indent <= INDENT and not self._owed else ():
+            for line in FENCE_LINE.finditer(text, at, end) if not self._by_lines else ():
                 self._line = line[0][:LINE_LIMIT]
                 self._runs = len(_RUN.findall(line[0]))
                 self._end_line()
                 at = line.end() + 1
-                if self._indent > INDENT:
+                if self._by_lines:
                     break
-        if self._indent > INDENT or self._owed:
+        if self._by_lines:
             for rest in text[at:end].split("\n")[:-1]:
                 self._read_line(f"{rest}\n")
         elif self._sole and text[at:end].strip(_LINE_BLANKS):
@@ -254,7 +254,7 @@ class Contexts:
             self._line += line[:room]
         if self._sole and len(line) > room and line[max(room, 0) :].strip(_LINE_BLANKS):
             self._sole = False
-        if self._indent > INDENT:
+        if self._fence and self._fence.in_item:
             self._leave_item(self._line)
         if not self._fence:
             at = 0
@@ -270,10 +270,9 @@ class Contexts:
 
     def _leave_item(self, line: str) -> None:
         """End a fence that is indented as in a list where the current line, which begins with `line`, is not."""
-        if leaves_item(line, self._indent):
-            self._fence = ""
-            self._indent = 0
-            self._sole = self._nested = False
+        if self._fence is not None and self._fence.ends_before(line):
+            self._fence = None
+            self._sole = False
 
     def _end_run(self) -> None:
         if self._ticks:
@@ -283,18 +282,15 @@ class Contexts:
 
     def _end_line(self) -> None:
         self._end_run()
-        opened = self._fence
-        self._fence, self._indent = fence_behind(self._line, self._runs, opened, self._indent, nested=self._nested)
-        if self._owed and not opened:
+        before, self._fence = self._fence, fence_behind(self._fence, self._line, self._runs)
+        if self._owed and before is None:
             line = self._line.strip(_LINE_BLANKS)
-            if self._fence.startswith(self._owed) and line == self._fence:
-                self._fence, self._indent, line = "", 0, ""
+            if self._fence is not None and self._fence.run == line and line.startswith(self._owed):
+                self._fence, line = None, ""
             self._owed = "" if self._fence or not line else self._owed
-        if self._fence != opened:
-            self._sole = not opened
-            self._nested = False
+        if (self._fence is None) != (before is None):
+            self._sole = before is None
         elif self._line.strip(_LINE_BLANKS):
             self._sole = False
-            self._nested = self._nested or (bool(opened) and begins_run(self._line, opened))
         self._line = ""
         self._code = self._runs = 0

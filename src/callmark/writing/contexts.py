@@ -15,11 +15,9 @@ from callmark.dialects.fences import (
     QUOTE,
     QUOTING_TAG,
     TOKEN,
-    begins_run,
-    closes_before,
+    Fence,
     code_behind,
     fence_behind,
-    leaves_item,
 )
 from callmark.dialects.notation import expand
 from callmark.dialects.thoughts import (
@@ -51,7 +49,7 @@ def closed(text: str, row: Dialect) -> str:
     lines = text.replace("\r", "\n")  # as reading takes it
     opened: Thoughts = {}
     mirrored: dict[str, list[str]] = {}  # by kind, the tags that opened them, as closers
-    fence = _Fence()
+    fence: Fence | None = None
     # `at` is where the current line begins, `looked` how far it was looked at, `done` how far the text is written.
     at = looked = int(text.startswith(BYTE_ORDER_MARK))
     code = 0  # the length of the run that has opened inline code on that line
@@ -62,21 +60,20 @@ def closed(text: str, row: Dialect) -> str:
         start, end = tag.span()
         line = lines.rfind("\n", looked, start) + 1
         if line:
-            fence.read(lines[at : line - 1])
-            fence.begin(f"{lines[line:start]}.")
+            fence = _at_line(_behind(fence, lines[at : line - 1]), f"{lines[line:start]}.")
             at = looked = line
             code = 0
         for run in _RUN.findall(lines, looked, start):
             code = code_behind(code, len(run))
         looked = start
-        ended = TOKEN.match(tag[0]) is not None and fence.ends_before(lines[at:start])
+        ended = fence is not None and TOKEN.match(tag[0]) is not None and fence.ends_before_token(lines[at:start])
         if ended:
-            code = 0
+            fence, code = None, 0
         way, kind = known.way(tag)
-        if fence.run or code or (not ended and _is_quoting(lines, at)):
+        if fence or code or (not ended and _is_quoting(lines, at)):
             mentioned = mention(mentioned, way) if opened else 0
             if mentioned >= 0:  # there it is text, or would be if not for this backslash
-                pieces += [text[done:start], tag[0] if fence.run and not opened else _broken(tag)]
+                pieces += [text[done:start], tag[0] if fence and not opened else _broken(tag)]
                 done = end
                 continue
         if way == "answers" and opened:
@@ -86,15 +83,15 @@ def closed(text: str, row: Dialect) -> str:
         elif way == "opens":
             mirrored.setdefault(kind, [])[opened.get(kind, 0) :] = [f"{tag[0][0]}/{tag[0][1:]}"]
             open_thought(opened, kind)
-        fence, at, looked, code, mentioned = _Fence(), end, end, 0, 0  # behind a tag a new line begins
+        fence, at, looked, code, mentioned = None, end, end, 0, 0  # behind a tag a new line begins
     closers = [closer for kind in reversed(opened) for closer in reversed(mirrored[kind][: opened[kind]])]
     if not all((found := tags.fullmatch(closer)) and known.way(found)[0] == "closes" for closer in closers):
         return closed(tags.sub(_broken, text), row)  # thoughts of a dialect that ends them in another way
-    fence.read(f"{lines[at:]}\n.")  # behind which a line that is not indented follows
+    fence = _behind(fence, f"{lines[at:]}\n.")  # behind which a line that is not indented follows
     text = "".join([*pieces, text[done:]])
     if closers:
         return "\n".join([text, *closers])
-    return f"{text}\n{fence.run}" if fence.run else text
+    return f"{text}\n{fence.run}" if fence else text
 
 
 def unopened(line: str, row: Dialect) -> str:
@@ -157,31 +154,13 @@ def _tags(rows: tuple[Dialect, ...]) -> _Tags:
     return _Tags(rows)
 
 
-class _Fence:
-    """The fence in which a line stands behind those that were read: its run, "" for none."""
+def _behind(fence: Fence | None, lines: str) -> Fence | None:
+    """Return the fence that is open behind whole lines, before which `fence` is; None for none."""
+    for line in lines.split("\n"):
+        fence = fence_behind(_at_line(fence, line), line, len(_RUN.findall(line)))
+    return fence
 
-    def __init__(self) -> None:
-        self.run = ""
-        self._column = 0
-        self._nested = False  # as in reading
 
-    def begin(self, line: str) -> None:
-        """Take the beginning of a line that is not empty."""
-        if leaves_item(line, self._column):
-            self.run, self._column, self._nested = "", 0, False
-
-    def ends_before(self, line: str) -> bool:
-        """A tag that is a special token stands behind the beginning of a line: return whether that ended the fence."""
-        ends = bool(self.run) and not self._nested and closes_before(line, self.run, self._column)
-        if ends:
-            self.run, self._column = "", 0
-        return ends
-
-    def read(self, lines: str) -> None:
-        """Read whole lines."""
-        for line in lines.split("\n"):
-            self.begin(line)
-            opened = self.run
-            runs = len(_RUN.findall(line))
-            self.run, self._column = fence_behind(line, runs, opened, self._column, nested=self._nested)
-            self._nested = bool(opened) and self.run == opened and (self._nested or begins_run(line, opened))
+def _at_line(fence: Fence | None, line: str) -> Fence | None:
+    """Return the fence in which a line stands, of which the beginning will do."""
+    return None if fence is not None and fence.ends_before(line) else fence
