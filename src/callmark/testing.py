@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from callmark.dialects import Dialect, dialects, select, selected, unregistered
 from callmark.dialects.limits import PLAIN_LIMIT
-from callmark.dialects.notation import expand
+from callmark.dialects.notation import BLANKS, expand
 from callmark.dialects.values import is_json
 from callmark.errors import DialectError, ToolsError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
@@ -485,7 +485,7 @@ def _check_meaning(law: str, call: Call, said: GrammarCall, nesting: int, *, typ
         same = same and call.id == (said.id or None)
     if not typed:
         same = same and not said.positional and _exactly(call.arguments) == _exactly(arguments)
-        same = same and call.raw_arguments == said.raw_arguments.strip(" \t\r\n")
+        same = same and call.raw_arguments == said.raw_arguments.strip(BLANKS)
     if not same:
         raise AssertionError(f"{law}: expected {said!r}, found {call.to_dict()}")
 

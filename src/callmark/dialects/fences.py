@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from callmark.dialects.notation import BLANKS
+
 BYTE_ORDER_MARK: Final = "\ufeff"
 """What may stand before the first line of a text."""
 
@@ -69,7 +71,7 @@ def fence_behind(fence: Fence | None, line: str, runs: int) -> Fence | None:
 
     runs    how many runs of backticks stand on the line
     """
-    shown = line[:LINE_LIMIT].rstrip(" \t\r\n")
+    shown = line[:LINE_LIMIT].rstrip(BLANKS)
     found = FENCE.match(shown)
     if found is None:
         return fence

@@ -26,6 +26,9 @@ BRACE: Final = r"(?=\{)"
 ANY_NAME: Final = r"[^\W\d][\w.:/\-]{0,127}+"
 """What {name} stands for, without its group: a name in a look-ahead, or that of another call."""
 
+BLANKS: Final = " \t\r\n"
+"""The white space of JSON, and of all dialects."""
+
 ABBREVIATIONS: Final = {
     "{ws}": r"[ \t\r\n]{0,64}+",
     "{name}": f"(?P<name>{ANY_NAME})",

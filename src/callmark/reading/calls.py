@@ -12,6 +12,7 @@ from json.encoder import encode_basestring as quoted
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from callmark.dialects.notation import BLANKS
 from callmark.errors import nearest
 from callmark.events import (
     MALFORMED_CODES,
@@ -60,7 +61,6 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 
 _FAULT_SHOWN: Final = 40  # characters of a fault that a message names
 _start_of: Final = attrgetter("span.start")
-_BLANKS: Final = " \t\r\n"
 _FENCED_VALUE: Final = re.compile(">(?=```|~~~)")  # between tags, a value's first line counts as one
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
@@ -423,8 +423,8 @@ class CallReading:
                 return self._end_otherwise(reader, "")
             if self._tolerant and parts.tail_begins:
                 bracketed = isinstance(reader, ObjectReader) and parts.bracketed
-                stop = found.end() - len(found[0].lstrip(_BLANKS)) + 1 if bracketed else end
-                tag = found.end() - len(self._buffer[stop : found.end()].lstrip(_BLANKS))
+                stop = found.end() - len(found[0].lstrip(BLANKS)) + 1 if bracketed else end
+                tag = found.end() - len(self._buffer[stop : found.end()].lstrip(BLANKS))
                 begins = self._opens_another(tag, found.end())
                 if begins is None:
                     return False
@@ -531,9 +531,9 @@ class CallReading:
                 self._repairs = tuple(sorted(self._repairs, key=_start_of))
         raw = self._raw(end)
         begin, behind = reader.start - self._start, reader.end - self._start
-        while begin < behind and raw[begin] in _BLANKS:
+        while begin < behind and raw[begin] in BLANKS:
             begin += 1
-        while begin < behind and raw[behind - 1] in _BLANKS:
+        while begin < behind and raw[behind - 1] in BLANKS:
             behind -= 1
         beside = reader.keys_beside if isinstance(reader, EnvelopeReader) else ()
         self._end_call(end, raw, begin, behind, beside)

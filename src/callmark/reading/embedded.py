@@ -7,7 +7,7 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING, Final
 
-from callmark.dialects.notation import expand
+from callmark.dialects.notation import BLANKS, expand
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.matching import Pattern
@@ -92,7 +92,7 @@ class Embedded:
                 return base + done
         rest = text[done:]
         if self._fence == "open" and reader.status == DONE:
-            run = rest.lstrip(" \t\r\n")  # blanks are counted nowhere: else it would matter in which pieces they come
+            run = rest.lstrip(BLANKS)  # blanks are counted nowhere: else it would matter in which pieces they come
             if run.startswith(_FENCE_END):
                 self._fence = ""
                 rest = run[len(_FENCE_END) :]
@@ -101,8 +101,8 @@ class Embedded:
                 self._held = run
                 return end
         self._held = rest if reader.status == OPEN else ""
-        if reader.status == DONE and rest.strip(" \t\r\n"):
-            return base + done + len(rest) - len(rest.lstrip(" \t\r\n"))
+        if reader.status == DONE and rest.strip(BLANKS):
+            return base + done + len(rest) - len(rest.lstrip(BLANKS))
         return end
 
 

@@ -13,6 +13,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, TypeAlias
 
 from callmark.dialects.limits import PLAIN_LIMIT
+from callmark.dialects.notation import BLANKS
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
@@ -36,7 +37,6 @@ from callmark.reading.words import scalar
 Read: TypeAlias = tuple[str, str, str, JsonValue, int]
 """Name (of an envelope, else ""), source text of the arguments, their JSON text and value, index behind the marker."""
 
-_BLANKS: Final = " \t\r\n"
 _OBJECT: Final = re.compile(r'\{[ \t\r\n]*+["}]')
 _PAIR_KEY: Final = rf"[ \t\r\n]*+({KEY_PATTERN})[ \t\r\n]*+=[ \t\r\n]*+"
 _PAIR_END: Final = r"[ \t\r\n]*+(?:(,)|(?=\)))"
@@ -84,11 +84,11 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
     if guess >= at:
         source = buffer[at:guess]
         if envelope or source[-1:] != "}":
-            source = source.rstrip(_BLANKS)
+            source = source.rstrip(BLANKS)
             if guess - at - len(source) > parts.blanks:
                 source = ""
             if envelope:
-                source = source[:-1].rstrip(_BLANKS) if source.endswith("}") else ""
+                source = source[:-1].rstrip(BLANKS) if source.endswith("}") else ""
         if source[-1:] == "}":
             try:
                 return name, source, source, decode(source, depth_limit), guess + len(parts.guess)
@@ -159,7 +159,7 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             pieces[place] = f'"{key}":{json}'
             value[key] = long
         json = "{" + ",".join(pieces) + "}"
-    return _closed(parts, buffer, at, "", buffer[start:at].strip(_BLANKS), json, value)
+    return _closed(parts, buffer, at, "", buffer[start:at].strip(BLANKS), json, value)
 
 
 def _none(_buffer: str, _at: int) -> None:
@@ -199,7 +199,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             end, at = stop.span()
             if tags.whole:
                 try:
-                    return _wrapped(parts, buffer[begin:end].strip(_BLANKS), buffer, at, depth_limit)
+                    return _wrapped(parts, buffer[begin:end].strip(BLANKS), buffer, at, depth_limit)
                 except Undecodable:
                     return at
             if form.encoding == "xml":
@@ -227,7 +227,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             json = encode(text)
             values[key] = text
         pieces.append(f"{quoted(key)}:{json}")
-    source = buffer[start:at].strip(_BLANKS)
+    source = buffer[start:at].strip(BLANKS)
     if len(values) < len(pieces) or lone_surrogate(source) is not None:
         return at
     return _closed(parts, buffer, at, "", source, "{" + ",".join(pieces) + "}", values)
@@ -238,7 +238,7 @@ def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: in
     json = source
     if parts.form.encoding == "xml":
         if source.startswith(_CDATA):
-            json = source[len(_CDATA) : -3].strip(_BLANKS)
+            json = source[len(_CDATA) : -3].strip(BLANKS)
             if not source.endswith("]]>") or "]]>" in json:
                 return at
         elif "&" in source or "<![" in source:

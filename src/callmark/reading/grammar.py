@@ -25,6 +25,7 @@ import msgspec
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.model import ID_KEYS
+from callmark.dialects.notation import BLANKS
 from callmark.dialects.prefixes import literals
 from callmark.errors import DialectError
 from callmark.events import JsonValue
@@ -358,7 +359,7 @@ class _Reading:
             id=identity,
             arguments=arguments,
             raw=self.source(self.tree),
-            raw_arguments=raw.strip(" \t\r\n"),
+            raw_arguments=raw.strip(BLANKS),
             positional=positional,
             untyped=untyped,
             texts=frozenset(self.texts),

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from string import ascii_letters
 from typing import Any, Final, TypeAlias
 
+from callmark.dialects.notation import BLANKS
 from callmark.reading.status import COLON, DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE, holds_escape_prefix
 
 _LOOP_LENGTH: Final = 48  # characters: up to here a loop over the characters is faster than one match per string
 _TOKEN_HOLD: Final = 64  # characters of a comma with blanks, or of a word, that are handed in again
 
-_BLANKS: Final = " \t\r\n"
 _ASCII: Final = [chr(code) for code in range(0x20, 0x80) if chr(code) not in '"\\']
 _WORD_RUN: Final = re.compile(r"[0-9A-Za-z+\-._]++")
 _SCALAR: Final = re.compile(  # an integer of up to _LOOP_LENGTH digits is read by either way, so both must know it
@@ -75,7 +75,7 @@ class _Meaning:
 
 def _row(meaning: _Meaning) -> _Row:
     row: _Row = {"": meaning}
-    row.update(dict.fromkeys(_BLANKS, row))
+    row.update(dict.fromkeys(BLANKS, row))
     return row
 
 
@@ -86,7 +86,7 @@ def _add_string(row: _Row, after: _Row) -> _Row:
     inside.update(dict.fromkeys(_ASCII, inside))
     inside["\\"] = {"": _Meaning(NEXT, back=inside), **dict.fromkeys('"\\/bfnrt', inside)}
     closed: _Row = {**after, "": _Meaning(behind.state, closes=behind.closes, quoted=inside)}
-    closed.update(dict.fromkeys(_BLANKS, closed))
+    closed.update(dict.fromkeys(BLANKS, closed))
     comma: _Row = {}
     if "," in after:
         closed[","] = comma
@@ -134,7 +134,7 @@ def _rows() -> tuple[_Row, _Row, dict[str, _Row]]:
         _add_integer(row, after)
     for comma, plain in commas:
         comma.update({char: row for char, row in plain.items() if char})
-        comma.update(dict.fromkeys(_BLANKS, comma))
+        comma.update(dict.fromkeys(BLANKS, comma))
     return first_key, first_item, {"{": member, "[": element}
 
 
@@ -245,7 +245,7 @@ class ObjectReader:
                     held_row = after[""].quoted
                 elif char == ",":
                     comma = at
-                elif char not in _BLANKS:
+                elif char not in BLANKS:
                     held = comma = -1
                 row = after
                 at += 1
@@ -313,7 +313,7 @@ def last_token(text: str) -> int:
         raise AssertionError("the empty text matches")
     if found.end() < len(text):  # an open string
         return found.end()
-    text = text.rstrip(_BLANKS)
+    text = text.rstrip(BLANKS)
     if text.endswith('"'):
         return found.start(1)
     word = _WORD_END.match(text[: -_TOKEN_HOLD - 1 : -1])

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from callmark.dialects.notation import expand
+from callmark.dialects.notation import BLANKS, expand
 from callmark.events import Repair
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.matching import Pattern
@@ -137,7 +137,7 @@ class PairsReader:
                 pattern = _BEHIND_KEY if self.is_key else _BEHIND_ITEM[closers[-1]] if closers else _BEHIND_VALUE
             elif self.key is None:
                 pattern = _FIRST_KEY
-            elif char in " \t\r\n":
+            elif char in BLANKS:
                 if closers:
                     out.append(char)
                 at += 1

@@ -21,6 +21,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects.limits import PLAIN_LIMIT
+from callmark.dialects.notation import BLANKS
 from callmark.events import Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable
@@ -52,7 +53,6 @@ _BEGIN: Final = 1
 _VALUE: Final = 2
 _CDATA: Final = 3
 _SEARCH_WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than held back
-_BLANKS: Final = " \t\r\n"
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
 _BLANK_RUN: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _ONE_TOO_MANY: Final = {"}": "extra-closer", "]": "extra-closer", ",": "extra-comma"}
@@ -305,7 +305,7 @@ class ParametersReader:
                 place = base + found.start(group)
                 self.repairs.append(Repair(code, Span(place, place)))
                 return
-        start = base + found.end() - len(found[0].lstrip(_BLANKS))
+        start = base + found.end() - len(found[0].lstrip(BLANKS))
         self.repairs.append(Repair("opener-spelling", Span(start, base + found.end())))
 
     def _skip_line_break(self, buffer: str, at: int) -> int:
@@ -372,7 +372,7 @@ class ParametersReader:
     def _may_hold_elements(self) -> bool:
         """Whether nothing but white space stands in the value so far."""
         held = self._json is None and not self._is_string and self._held_size <= BLANKS_LIMIT
-        return held and not "".join(self._held).strip(_BLANKS)
+        return held and not "".join(self._held).strip(BLANKS)
 
     def _open_elements(self, first: re.Match[str], at: int) -> None:
         """The value holds elements, the first of which is opened at index `at`."""
@@ -464,10 +464,10 @@ class ParametersReader:
         """
         if not self._tolerant or not is_sloppy(text, self._declared, self._is_json):
             return ""
-        plain = text.strip(_BLANKS)
+        plain = text.strip(BLANKS)
         if plain[0] == '"' and self._declared is not None:
             json = encoded_twice(plain, self._declared, self._depth_limit - 1 - len(self._open))
-            start = end - len(text.lstrip(_BLANKS))
+            start = end - len(text.lstrip(BLANKS))
             self.repairs += [Repair("string-arguments", Span(start, start + len(plain)))] if json else []
             return json
         inside = self._container(fenced=True)
@@ -475,13 +475,13 @@ class ParametersReader:
         read = inside.take(text, end, out)
         repairs = inside.reader.repairs
         if read < end:
-            code = _ONE_TOO_MANY.get(text[read - end :].strip(_BLANKS))
+            code = _ONE_TOO_MANY.get(text[read - end :].strip(BLANKS))
             if code is None or not inside.whole:
                 return ""
             repairs.append(Repair(code, Span(read, read + 1)))
         elif not inside.whole and not (closed and len(plain) > 1 and _supply_closers(inside, end, out)):
             return ""
-        json = "".join(out).strip(_BLANKS)
+        json = "".join(out).strip(BLANKS)
         if inside.reader.faults or (self._declared is not None and BRACKETS[json[0]] not in self._declared):
             return ""
         self.repairs += repairs

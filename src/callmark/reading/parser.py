@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from callmark.dialects.fences import BYTE_ORDER_MARK, TOKEN
 from callmark.dialects.limits import check_nonce
+from callmark.dialects.notation import BLANKS
 from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, mention, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
@@ -71,7 +72,6 @@ _WAYS: Final = {"opens": open_thought, "closes": close_thought, "answers": end_t
 _text: Final = Text
 _delta: Final = ArgumentsDelta
 _span: Final = Span
-_BLANKS: Final = " \t\r\n"
 _CLOSE_LOOK: Final = 256  # characters: up to here a chunk is looked at place by place, cheaper for a few places
 _LONG: Final = 48  # characters of a chunk of text of which not TOGETHER are kept, but _FEW: some kilobytes
 _FEW: Final = 16
@@ -439,7 +439,7 @@ class Parser(SectionReading):
 
     def _leads(self, character: str) -> bool:
         """Whether `_in_lead` looks for something that begins with this character."""
-        return character in self._plan.leading or (character in _BLANKS and PROMPT in self._thoughts)
+        return character in self._plan.leading or (character in BLANKS and PROMPT in self._thoughts)
 
     def _in_lead(self) -> bool:
         """Where the text begins, behind a mark of the byte order, a marker may begin that the prompt has begun; behind
@@ -452,7 +452,7 @@ class Parser(SectionReading):
             if len(buffer) == 1 and not self._finished:
                 return False
         at = self._at
-        behind = len(buffer) - len(buffer[at:].lstrip(_BLANKS)) if PROMPT in self._thoughts else at
+        behind = len(buffer) - len(buffer[at:].lstrip(BLANKS)) if PROMPT in self._thoughts else at
         self._thought_start = self._base + behind
         if leads is not None and leads.match(buffer, at) is not None:
             if self._search.entry_at(buffer, at, final=self._finished) is None:
@@ -600,7 +600,7 @@ class Parser(SectionReading):
         opener = entry.kind == "opener"
         if opener and context is not None:
             rest = self._buffer[end : end + BLANKS_LIMIT]
-            behind = end + len(rest) - len(rest.lstrip(_BLANKS))
+            behind = end + len(rest) - len(rest.lstrip(BLANKS))
             if behind == len(self._buffer) and not self._finished and len(rest) < BLANKS_LIMIT:
                 self._show(hit)
                 return -1

@@ -11,6 +11,7 @@ from typing import Final
 
 from callmark.dialects import Form
 from callmark.dialects.limits import PLAIN_LIMIT
+from callmark.dialects.notation import BLANKS
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.patterns import ENTITY
@@ -27,7 +28,6 @@ _NUMBERS: Final = frozenset({"integer", "number"})
 _AROUND_JSON: Final = ('"', "```")
 _NEEDS_DECODER: Final = frozenset('{["')
 _WORDS: Final = frozenset({"true", "false", "null"})
-_BLANKS: Final = " \t\r\n"
 
 
 def key_of(found: re.Match[str], form: Form) -> str:
@@ -51,7 +51,7 @@ def inside_of(json: str, parameters: Parameters | None, depth_limit: int) -> str
     try:
         (value,) = decode(json, depth_limit).values()
         if isinstance(value, str):
-            inside = value.strip(_BLANKS)
+            inside = value.strip(BLANKS)
             value = decode(inside, depth_limit)
     except Undecodable:
         return ""
@@ -80,14 +80,14 @@ def declared(found: re.Match[str], key: str, parameters: Parameters | None) -> t
 def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
     """Whether a value that begins with `text` and is too long to be held is read as JSON, as a container may be."""
     if is_json:
-        return text[:PLAIN_LIMIT].lstrip(_BLANKS)[:1] in ("{", "[")
+        return text[:PLAIN_LIMIT].lstrip(BLANKS)[:1] in ("{", "[")
     return types is not None and types <= CONTAINERS
 
 
 def empty_container(text: str, types: Types | None) -> str:
     """Return the JSON of what a value without text or elements can only be: an empty list or object; else ""."""
     containers = {"array": "[]", "object": "{}"}
-    if not types or not types <= CONTAINERS or text.strip(_BLANKS) or "" in types.members:
+    if not types or not types <= CONTAINERS or text.strip(BLANKS) or "" in types.members:
         return ""
     return next((json for name, json in containers.items() if types - {"null"} == {name}), "")
 
@@ -97,7 +97,7 @@ def is_sloppy(text: str, types: Types | None, is_json: bool) -> bool:
 
     Or, where a schema says so, a value in quotes or in a fence.
     """
-    plain = text.lstrip(_BLANKS)
+    plain = text.lstrip(BLANKS)
     kind = BRACKETS.get(plain[:1])
     if kind is None:
         return types is not None and "string" not in types and plain.startswith(_AROUND_JSON)
@@ -131,7 +131,7 @@ def plain_value(text: str, declared: Types | None, depth_limit: int) -> tuple[st
     A container of a declared type, a string being allowed or not, or without a schema any JSON value, is taken as the
     JSON that it is; everything else is plain. Raises Undecodable where it names a key twice and need not be a string.
     """
-    plain = text.strip(_BLANKS)
+    plain = text.strip(BLANKS)
     if not declared and (
         not plain
         or plain[0] not in _BEGINS_JSON

@@ -14,7 +14,7 @@ from re import _parser
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form
-from callmark.dialects.notation import anonymous, expand
+from callmark.dialects.notation import BLANKS, anonymous, expand
 from callmark.dialects.parsed import REPEATS, inner
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
@@ -44,7 +44,7 @@ _BODY_NAMES: Final = {"json": "object", "braces": "object", "envelope": "envelop
 _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 _UP_TO: Final = re.compile(r"(?<!\\)\{([0-9]++),[0-9]++\}\+")  # the same, so many times at most
 
-_BLANKS: Final = ["".join(some) for size in (1, 2, 3) for some in product("\n \r\t", repeat=size)]
+_WHITE_SPACE: Final = ["".join(some) for size in (1, 2, 3) for some in product("\n \r\t", repeat=size)]
 _SET_APART: Final = ("\n", "\n\u200b", "\n" + " " * 65, "\n" + " " * HOLD_LIMIT)
 """White space, and what `neutralize` puts before texts."""
 
@@ -69,7 +69,7 @@ def check_row_alone(row: Dialect) -> None:
         _check_begins(where, form)
         _check_parameter(where, form)
         _check_blanks(where, form)
-        if form.opener and (first_characters(expand(form.head)) or set()) & set(" \t\r\n"):
+        if form.opener and (first_characters(expand(form.head)) or set()) & set(BLANKS):
             raise AssertionError(
                 f"{where}.head: expected a pattern that begins with no white space, which in a section the opener and "
                 f"the separator take, found {form.head!r:.80}"
@@ -151,7 +151,7 @@ def section_text(row: Dialect) -> str:
     text, form = written(_CALLS, row), row.forms[writing.form]
     first, second = parse(text, dialects=row, contexts=EVERYWHERE, tolerance="strict").calls
     between = text[first.span.end : second.span.start]
-    joined = re.fullmatch(expand(form.separator), between) if form.separator else not between.strip(" \t\r\n")
+    joined = re.fullmatch(expand(form.separator), between) if form.separator else not between.strip(BLANKS)
     return text if form.opener and joined else ""
 
 
@@ -375,7 +375,7 @@ def _check_blanks(where: str, form: Form) -> None:
     for field in ("tail", "loose_tail"):
         pattern = getattr(form, field)
         ended = re.compile(expand(pattern)).match
-        blank = next(filter(ended, (*_BLANKS, *_SET_APART)), None) if pattern else None
+        blank = next(filter(ended, (*_WHITE_SPACE, *_SET_APART)), None) if pattern else None
         if blank is not None:
             hint = "" if form.body == "parameters" else "; leave it out, as the arguments end by themselves"
             raise AssertionError(

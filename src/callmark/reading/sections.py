@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from callmark.dialects.notation import BLANKS
 from callmark.events import NOTICE_CODES, Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
@@ -156,7 +157,7 @@ class SectionReading(CallReading):
                         return False
                 closes = between is not None and between["closer"] is not None
                 if closes and entry.line_start and between is not None:  # a fence; that of the next section is none
-                    fence = between.end() - len(between[0].lstrip(" \t\r\n"))
+                    fence = between.end() - len(between[0].lstrip(BLANKS))
                     if entry.pattern.match(buffer, fence) is not None:
                         closed = True
                         break
@@ -176,7 +177,7 @@ class SectionReading(CallReading):
                     break
                 broke, self._broke = self._broke, False
                 if closes and not strict and not broke:  # no call follows that could carry a repair
-                    place = self._base + between.end() - len(between[0].lstrip(" \t\r\n"))
+                    place = self._base + between.end() - len(between[0].lstrip(BLANKS))
                     separates = between.groupdict().get("separator") is not None
                     code = "extra-separator" if separates else _STRAY
                     self._events.append(Notice(Span(place, place + 1), code, NOTICE_CODES[code]))
@@ -314,7 +315,7 @@ class SectionReading(CallReading):
         if resume is not None:
             recovery = [resume]
             start = sound  # the last token may have swallowed the next call of the list
-        blank = not (self._solid or buffer[sound:error].strip(" \t\r\n"))  # what stands behind the arguments is text
+        blank = not (self._solid or buffer[sound:error].strip(BLANKS))  # what stands behind the arguments is text
         clear = max(sound, self._clear - self._base)
         hit = self._search.next_entry(buffer, clear)
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
@@ -334,7 +335,7 @@ class SectionReading(CallReading):
         if not self._finished:
             begin = self._search.next_cut(buffer, clear)
             gap = buffer[end : end + BLANKS_LIMIT + 1] if tail == end >= 0 else ""
-            ahead = end + len(gap) - len(gap.lstrip(" \t\r\n"))
+            ahead = end + len(gap) - len(gap.lstrip(BLANKS))
             # It may begin in the tail, or be the fence before which the marker ends.
             cut = begin < hit and (end < 0 or begin < end or begin == ahead) and begin <= max(limit, ahead)
             few = len(buffer) < limit + RECOVERY

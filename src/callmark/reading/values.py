@@ -28,6 +28,7 @@ from json.encoder import encode_basestring as quoted  # C; non-ASCII characters 
 from typing import Final, Self
 
 from callmark.dialects import Dialect, Form
+from callmark.dialects.notation import BLANKS
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
@@ -236,7 +237,7 @@ class ValueReader:
         stack = self._stack
         while at < size:
             char = buffer[at]
-            if char in " \t\r\n":
+            if char in BLANKS:
                 end = _BLANK_RUN.match(buffer, at).end()  # type: ignore[union-attr]  # one blank is there
                 if self._live and stack and stack[-1] not in "RED":
                     (self._pending or self.out).append(buffer[at:end])

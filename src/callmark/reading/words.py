@@ -25,6 +25,7 @@ from json.encoder import encode_basestring as quoted
 from math import isfinite
 from typing import Final
 
+from callmark.dialects.notation import BLANKS
 from callmark.reading.matching import Remembered
 from callmark.toolshapes import DIGITS_LIMIT, Types
 
@@ -107,7 +108,7 @@ def scalar(word: str, declared: Types | None) -> str:
     if literal is not None:
         return literal
     if "integer" in declared or "number" in declared:
-        plain = word.strip(" \t\r\n")
+        plain = word.strip(BLANKS)
         whole = _ANY_INTEGER.fullmatch(plain)
         if whole and len(whole[2]) <= DIGITS_LIMIT:
             return whole[1].rstrip("+") + (whole[2].lstrip("0") or "0")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
-from callmark.dialects.notation import BRACE, anonymous
+from callmark.dialects.notation import BLANKS, BRACE, anonymous
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.values import is_json
@@ -192,7 +192,7 @@ class Openers:
             spaced = (_changed(written, {at: sign + gap for at, sign in between.items()}) for gap in _GAPS)
             written = next((way for way in spaced if next(self._found(way), None) is None), written)
         cut = next(self._found(written), -1)
-        if cut >= len(written.rstrip(" \t\r\n")):  # blanks behind the value, with which an opener may begin
+        if cut >= len(written.rstrip(BLANKS)):  # blanks behind the value, with which an opener may begin
             written += "\n"
             cut = next(self._found(written), -1)
         return written if cut < 0 else None
