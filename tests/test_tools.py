@@ -1075,6 +1075,8 @@ def test_tools_are_exported_to_every_host():
         ({"$ref": "#/no/where"}, {"type": "OBJECT"}),
         ({"$ref": "#/$defs/a~1b/0", "$defs": {"a/b": [{"type": "null"}, {}]}}, {"nullable": True}),
         ({"$ref": "#/$defs/a~1b/2", "$defs": {"a/b": [{}, {}]}}, {"type": "OBJECT"}),
+        ({"$ref": "#n", "$defs": {"a": {"$anchor": "n", "type": "null"}}}, {"nullable": True}),
+        ({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "null"}}}, {"nullable": True}),
         ({"enum": ["a", None]}, {"type": "STRING", "enum": ["a"]}),
         ({"type": "array", "items": {"type": "number"}}, {"type": "ARRAY", "items": {"type": "NUMBER"}}),
         ({"minimum": 1, "additionalProperties": False, "title": "t"}, {"minimum": 1, "title": "t"}),

@@ -53,8 +53,8 @@ def listed(tools: Any) -> list[Any]:
         tools = held
     elif isinstance(tools, MAPPING):
         is_one = any(isinstance(tools.get(key), str) for key in ("name", "type", "title"))
-        is_one = is_one or any(isinstance(_field(tools.get(key), "name"), str) for key in _WRAPPERS)
-        if is_one or _field(tools, *_DECLARATIONS) is not None:
+        is_one = is_one or any(isinstance(field(tools.get(key), "name"), str) for key in _WRAPPERS)
+        if is_one or field(tools, *_DECLARATIONS) is not None:
             tools = [tools]
         else:
             tools = [{"name": name, "parameters": schema} for name, schema in tools.items()]
@@ -65,7 +65,7 @@ def listed(tools: Any) -> list[Any]:
     found: list[Any] = []
     for tool in tools:
         is_space = isinstance(tool, MAPPING) and tool.get("type") == "namespace"  # of OpenAI's Responses API
-        declared = tool.get("tools") if is_space else _field(tool, *_DECLARATIONS)
+        declared = tool.get("tools") if is_space else field(tool, *_DECLARATIONS)
         if isinstance(declared, list):
             found += declared
             continue
@@ -78,9 +78,9 @@ def listed(tools: Any) -> list[Any]:
 
 def _held(tools: Any) -> list[Any] | None:
     """Return the list of tools that a reply or a request holds, None for any other: no schema is a list."""
-    reply = _field(tools, "result") if isinstance(_field(tools, "jsonrpc"), str) else tools
-    holders = (reply, _field(reply, "toolConfig"))  # the second is Bedrock's
-    return next((held for one in holders for key in _LISTS if isinstance(held := _field(one, key), list)), None)
+    reply = field(tools, "result") if isinstance(field(tools, "jsonrpc"), str) else tools
+    holders = (reply, field(reply, "toolConfig"))  # the second is Bedrock's
+    return next((held for one in holders for key in _LISTS if isinstance(held := field(one, key), list)), None)
 
 
 def _hosted(tool: Any) -> str:
@@ -91,7 +91,7 @@ def _hosted(tool: Any) -> str:
     return kind if isinstance(kind, str) and kind not in ("function", *TYPES, *TYPES.values()) else ""
 
 
-def _field(tool: Any, *names: str) -> Any:
+def field(tool: Any, *names: str) -> Any:
     """Return the first of these fields that a mapping or an object has, None where it has none."""
     is_mapping = isinstance(tool, MAPPING)
     for name in names:
@@ -122,10 +122,10 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
     if is_schema and "name" not in tool and "title" in tool:
         schema = {key: value for key, value in tool.items() if key not in ("title", "description")}
         return tool["title"], tool.get("description"), schema
-    schema = _field(tool, *_SCHEMA_KEYS)
+    schema = field(tool, *_SCHEMA_KEYS)
     if isinstance(schema, MAPPING) and schema.keys() == {"json"}:  # Bedrock's; JSON Schema has no such keyword
         schema = schema["json"]
-    return _field(tool, "name"), _field(tool, "description"), schema
+    return field(tool, "name"), field(tool, "description"), schema
 
 
 def pointed(reference: Any, root: Any) -> Any:

@@ -12,6 +12,7 @@ from callmark.dialects.values import as_json
 from callmark.errors import ToolError, ToolsError
 from callmark.tools.context import Invocation
 from callmark.tools.tool import NAME_LIMIT, Tool
+from callmark.toolshapes import field, pointed
 
 Host = Literal["openai", "openai-responses", "anthropic", "gemini"]
 _HOSTS: Final = ("openai", "openai-responses", "anthropic", "gemini")
@@ -126,8 +127,8 @@ def _gemini(schema: Any, root: Mapping[str, Any], seen: tuple[str, ...], room: I
         return {}
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        target = None if reference in seen or next(room, None) is None else _target(reference, root)
-        if target is None:
+        target = None if reference in seen or next(room, None) is None else pointed(reference, root)
+        if not isinstance(target, Mapping):
             return {"type": "OBJECT"}
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         return _gemini({**target, **beside}, root, (*seen, reference), room)
@@ -161,19 +162,6 @@ def _gemini(schema: Any, root: Mapping[str, Any], seen: tuple[str, ...], room: I
     return made
 
 
-def _target(reference: str, root: Any) -> Mapping[str, Any] | None:
-    """Return the schema that a pointer leads to from the root, None where it leads to none: an anchor, say."""
-    if reference != "#" and not reference.startswith("#/"):
-        return None
-    for step in reference.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(root, list) and key.isdecimal():
-            root = dict(enumerate(root)).get(int(key))
-        else:
-            root = root.get(key) if isinstance(root, Mapping) else None
-    return root if isinstance(root, Mapping) else None
-
-
 # From MCP.
 
 McpCall = Callable[[str, dict[str, Any]], Any]
@@ -189,26 +177,26 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
     server's hints are no promises, so every tool is one that writes, unless `trust_hints`. Names that no marker can
     carry are narrowed. Turning pages is left to the caller.
     """
-    found = _field(listing, "tools")
+    found = field(listing, "tools")
     made = []
     source = listing if found is None else found
     if not isinstance(source, Iterable):
         raise ToolsError(f"tools from MCP: expected a result of tools/list, found {type(source).__name__}")
     remotes = list(source)
-    taken = {name for name in (_field(each, "name") for each in remotes) if isinstance(name, str)}
+    taken = {name for name in (field(each, "name") for each in remotes) if isinstance(name, str)}
     for each in remotes:
-        remote = _field(each, "name")
+        remote = field(each, "name")
         if not isinstance(remote, str):
             raise ToolsError(f"tools from MCP: expected tools with a name, found {type(remote).__name__}")
-        hints = _field(each, "annotations")
-        read_only = trust_hints and _field(hints, "readOnlyHint", "read_only_hint") is True
+        hints = field(each, "annotations")
+        read_only = trust_hints and field(hints, "readOnlyHint", "read_only_hint") is True
         made.append(
             Tool(
                 name=_writable(remote, taken, NAME_LIMIT - (len(owner) + 1 if owner else 0)),
                 function=_McpBody(call, remote),
-                description=_field(each, "description") or "",
-                parameters=_field(each, "inputSchema", "input_schema") or {"type": "object", "properties": {}},
-                display_name=_field(each, "title") or _field(hints, "title") or "",
+                description=field(each, "description") or "",
+                parameters=field(each, "inputSchema", "input_schema") or {"type": "object", "properties": {}},
+                display_name=field(each, "title") or field(hints, "title") or "",
                 mode="read" if read_only else "write",
                 runs_in="loop",
                 owner=owner,
@@ -216,15 +204,6 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
             )
         )
     return tuple(made)
-
-
-def _field(source: Any, *names: str) -> Any:
-    """Return the first field that there is, of a mapping or an object."""
-    for name in names:
-        value = source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-        if value is not None:
-            return value
-    return None
 
 
 def _writable(name: str, taken: set[str], room: int) -> str:
@@ -257,18 +236,18 @@ def mcp_value(result: Any) -> Any:
 
     Raises ToolError on `isError`, with the text; where there is none, with the structured content as JSON.
     """
-    parts = _field(result, "content")
+    parts = field(result, "content")
     text = "\n".join(_mcp_part(part) for part in parts or ())
-    structured = _field(result, "structuredContent", "structured_content")
-    if _field(result, "isError", "is_error") is True:
+    structured = field(result, "structuredContent", "structured_content")
+    if field(result, "isError", "is_error") is True:
         raise ToolError("mcp-error", text if text or structured is None else as_json(structured))
     return text if structured is None else structured
 
 
 def _mcp_part(part: Any) -> str:
-    kind = _field(part, "type")
-    resource = _field(part, "resource")
-    text = _field(part, "text") if kind == "text" else _field(resource, "text")
+    kind = field(part, "type")
+    resource = field(part, "resource")
+    text = field(part, "text") if kind == "text" else field(resource, "text")
     if isinstance(text, str):
         return text
-    return f"[{kind}: {_field(part, 'uri') or _field(resource, 'uri') or _field(part, 'mimeType', 'mime_type') or ''}]"
+    return f"[{kind}: {field(part, 'uri') or field(resource, 'uri') or field(part, 'mimeType', 'mime_type') or ''}]"
