@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.fences import FENCE
@@ -21,10 +21,8 @@ from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects, wanted_again
 from callmark.reading.whole import parse
 from callmark.writing.calls import render_calls
-from callmark.writing.messages import checked_messages
+from callmark.writing.messages import Message, checked_messages
 from callmark.writing.results import header_pattern
-
-Message: TypeAlias = dict[str, Any]
 
 _GOES_ON: Final = re.compile(r"[ \t]*+[^ \t\r\n]")  # text on the line that another text ended on
 

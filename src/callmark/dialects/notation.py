@@ -28,6 +28,8 @@ ANY_NAME: Final = r"[^\W\d][\w.:/\-]{0,127}+"
 
 BLANKS: Final = " \t\r\n"
 """The white space of JSON, and of all dialects."""
+LONE: Final = re.compile(r"[\ud800-\udfff]")
+"""Half of a surrogate pair, which no UTF-8 can hold."""
 
 ABBREVIATIONS: Final = {
     "{ws}": r"[ \t\r\n]{0,64}+",

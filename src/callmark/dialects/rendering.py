@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, check_nonce
 from callmark.dialects.model import Dialect, Form, Writing
-from callmark.dialects.notation import expand, fill
+from callmark.dialects.notation import LONE, expand, fill
 from callmark.dialects.values import (
     Declared,
     Unwritable,
@@ -31,7 +31,6 @@ from callmark.toolshapes import Types
 DeclaredOf: TypeAlias = Callable[[str], Declared]
 """Gives what the tool of a name declares of its parameters."""
 
-_LONE: Final = re.compile(r"[\ud800-\udfff]")
 _SAFE_NAME: Final = re.compile(r"[A-Za-z_]{1,64}")  # a name that every head takes
 
 
@@ -93,7 +92,7 @@ def _written(
     }
     default = fill(writing.default_id, places)
     given = []
-    if call.id and writing.id and not _LONE.search(call.id):
+    if call.id and writing.id and not LONE.search(call.id):
         given.append(fill(writing.id, {"id": call.id, "quoted_id": as_json(call.id)}))
     for id_text in [*given, default]:  # an id that the dialect cannot carry is left out: it is no part of the call
         head, _, behind = writing.call.partition("{arguments}")
@@ -125,7 +124,7 @@ def _is_named(form: Form, before: str, behind: str, name: str, nonce: str, call_
     if nonce and (found is None or found.groupdict().get("nonce") != nonce):
         return False
     if form.body == "envelope":
-        return 1 <= len(name) <= 128 and name == name.strip(" ") and not _LONE.search(name)
+        return 1 <= len(name) <= 128 and name == name.strip(" ") and not LONE.search(name)
     if found is None or found["name"] != name:
         return False
     if call_id is not None and found.groupdict().get("id", call_id) != call_id:

@@ -17,14 +17,13 @@ from typing import Any, TypeAlias
 from callmark.dialects import derived
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, PLAIN_LIMIT
 from callmark.dialects.model import Form, Writing
-from callmark.dialects.notation import anonymous, expand, fill
+from callmark.dialects.notation import LONE, anonymous, expand, fill
 from callmark.errors import UsageError
 from callmark.toolshapes import BRACKETS, DIGITS_LIMIT, Types, type_of
 
 Declared: TypeAlias = Callable[[str], Types]
 """Gives the declared types of a parameter, none where nothing is declared."""
 
-_LONE = re.compile(r"[\ud800-\udfff]")
 PYTHON_NAME = re.compile(r"[^\W\d]\w{0,127}")
 _BARE_KEY = re.compile(r"[A-Za-z_][0-9A-Za-z_]{0,63}")
 _NO_WORD = re.compile(r"\s*(?:[\[{].*|[-+]?[0-9].*|true|false|null|none)\s*", re.IGNORECASE | re.DOTALL)
@@ -39,7 +38,7 @@ def checked(value: Any, depth: int = NESTING_LIMIT, where: str = "arguments") ->
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
-        if _LONE.search(value):
+        if LONE.search(value):
             raise UsageError(f"{where}: expected text that UTF-8 can hold, found half of a surrogate pair")
         return value
     if isinstance(value, int):
@@ -192,7 +191,7 @@ def around_value(form: Form, writing: Writing, key: str, kind: str) -> tuple[str
     found = re.fullmatch(f"({expand(form.parameter)})[\r\n]*+", before)
     if found is None and _BARE_KEY.fullmatch(key):
         raise Unwritable(f"expected a template of parameters that the form's `parameter` reads, found {before!r:.80}")
-    if found is None or found["key"] != shown or _LONE.search(key):
+    if found is None or found["key"] != shown or LONE.search(key):
         raise Unwritable(f"expected keys of 1 to 256 characters that the tag can hold, found {key!r:.80}")
     return before, found.end(1), fill(tail, named)
 

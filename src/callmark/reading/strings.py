@@ -14,6 +14,7 @@ from json.encoder import encode_basestring as quoted  # C; non-ASCII characters 
 from operator import attrgetter
 from typing import Final
 
+from callmark.dialects.notation import LONE
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
 from callmark.reading.matching import HOLD_LIMIT, Pattern
@@ -40,7 +41,6 @@ _SURROGATE_ESCAPE: Final = Pattern(rf"\\u[dD][89a-fA-F]{_X}{{2}}")
 _HEX_ESCAPE: Final = Pattern(rf"\\x({_X}{{2}})")
 _HEX_PREFIX: Final = Pattern(rf"\\x{_X}?\Z")
 _LONGEST_ESCAPE: Final = len(r"\ud83d\ud83d")
-_LONE: Final = re.compile(r"[\ud800-\udfff]")
 _NO_ESCAPE: Final = "an escape of JSON behind the backslash"
 _NO_CHARACTER: Final = "\ufffd"
 _BLANK_RUN: Final = Pattern(r"[ \t\r\n]++")
@@ -83,20 +83,20 @@ PREFIXES: Final = "bBfFrRuU"
 
 def lone_surrogate(text: str) -> re.Match[str] | None:
     """Return where half of a surrogate pair stands in `text`, if there is one."""
-    return None if text.isascii() else _LONE.search(text)
+    return None if text.isascii() else LONE.search(text)
 
 
 def halves_of_characters(text: str, place: int) -> list[Fault]:
     """Return a fault for each half of a surrogate pair in `text`, which begins at position `place`."""
     if lone_surrogate(text) is None:
         return []
-    places = [place + lone.start() for lone in _LONE.finditer(text)]
+    places = [place + lone.start() for lone in LONE.finditer(text)]
     return [Fault("lone-surrogate", "a character", Span(at, at + 1)) for at in places]
 
 
 def without_halves(text: str) -> str:
     """Return `text` with another character for each half of a surrogate pair."""
-    return _LONE.sub(_NO_CHARACTER, text)
+    return LONE.sub(_NO_CHARACTER, text)
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:

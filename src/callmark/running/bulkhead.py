@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Literal
 
 from callmark.errors import UsageError
 from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
 from callmark.tools.misuse import require
 from callmark.tools.results import Failure
-
-Mode = Literal["read", "write"]
+from callmark.tools.tool import Mode
 
 
 class Place:

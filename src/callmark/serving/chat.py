@@ -23,7 +23,7 @@ from callmark.writing.export import export_grammar
 from callmark.writing.history import render_history
 from callmark.writing.messages import merge_into_messages
 from callmark.writing.neutral import neutralized_inside
-from callmark.writing.prompt import Prompt, protocol_prompt
+from callmark.writing.prompt import CHOICES, Prompt, protocol_prompt
 
 Body: TypeAlias = dict[str, Any]
 
@@ -37,7 +37,6 @@ _ANSWER: Final = {
     "zh-Hans": ("不调用工具时，回答只能是一个 JSON 值，不含其他内容", "，并符合此 schema："),
     "zh-Hant": ("不呼叫工具時，回答只能是一個 JSON 值，不含其他內容", "，並符合此 schema："),
 }
-_CHOICES: Final = ("auto", "none", "required")
 _NO_BEGINNING: Final = frozenset("-0123456789")
 _ROLES: Final = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 
@@ -273,7 +272,7 @@ def _chosen(choice: Any, offered: dict[str, Body]) -> tuple[str, dict[str, Body]
     """Return the choice as `protocol_prompt` has it, and the tools that it leaves."""
     if choice is None:
         return "auto", offered
-    if choice in _CHOICES:
+    if choice in CHOICES:
         if choice == "required" and not offered:
             raise RequestError("tool_choice: expected tools for `required`, found none", "tool_choice")
         return str(choice), offered
@@ -282,7 +281,7 @@ def _chosen(choice: Any, offered: dict[str, Body]) -> tuple[str, dict[str, Body]
         name = _name_of(choice)
         if name not in offered:
             raise RequestError(f"tool_choice: expected the name of one of `tools`, found {name!r:.80}", "tool_choice")
-        return "required" if name in _CHOICES else name, {name: offered[name]}
+        return "required" if name in CHOICES else name, {name: offered[name]}
     allowed = choice.get("allowed_tools") if kind == "allowed_tools" else None
     if isinstance(allowed, dict) and allowed.get("mode") in ("auto", "required"):
         listed = allowed.get("tools")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
@@ -18,11 +18,9 @@ from callmark.events import RAW_KEY
 from callmark.languages import Language
 from callmark.writing.calls import declared_by
 from callmark.writing.contexts import closed
-from callmark.writing.messages import checked_messages
+from callmark.writing.messages import Message, checked_messages
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import render_result
-
-Message: TypeAlias = dict[str, Any]
 
 
 class _Result(NamedTuple):

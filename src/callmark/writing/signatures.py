@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from callmark.dialects import Dialect
+from callmark.dialects.values import as_json
 from callmark.languages import Language
 from callmark.writing.contexts import unopened
 from callmark.writing.neutral import neutralized_inside
@@ -112,7 +113,7 @@ def _cells(way: Schema, root: Schema, pairs: bool) -> Iterator[str]:
         mark = "" if key in required else "?"
         notes = _notes(schema, root)
         kind = _type(schema, root, 1) + _default(schema, root, " (= {})" if pairs else " = {}")
-        shown = f"{key}{mark}={kind}" if pairs else f"{_json(key)}{mark}: {kind}"
+        shown = f"{key}{mark}={kind}" if pairs else f"{as_json(key)}{mark}: {kind}"
         yield shown + (f" ({notes})" if notes else "")
 
 
@@ -139,7 +140,7 @@ def _notes(schema: Any, root: Schema) -> str:
         if (least in schema or most in schema) and "prefixItems" not in schema:
             details.append(f"{unit} {schema.get(least, 0)}..{schema.get(most, '')}")
     if "multipleOf" in schema:
-        details.append(f"multiple of {_json(schema['multipleOf'])}")
+        details.append(f"multiple of {as_json(schema['multipleOf'])}")
     if details:
         notes.append(f"({', '.join(details)})" if notes else ", ".join(details))
     return " ".join(notes)
@@ -156,9 +157,9 @@ def _types(schema: Any, root: Schema, depth: int, full: bool) -> list[str]:
         return ["never"]
     schema = resolved(schema, root)
     if "const" in schema:
-        return [_json(schema["const"])]
+        return [as_json(schema["const"])]
     if "enum" in schema:
-        members = [_json(member) for member in schema["enum"][:_MEMBERS]]
+        members = [as_json(member) for member in schema["enum"][:_MEMBERS]]
         return members + ["..."] * (len(schema["enum"]) > _MEMBERS)
     ways = branches(schema, root)
     if ways:
@@ -183,9 +184,9 @@ def _named(kind: str, schema: Schema, root: Schema, depth: int, full: bool) -> s
     if full and kind in ("integer", "number"):
         least, most = schema.get("minimum"), schema.get("maximum")
         if least is not None or most is not None:
-            kind += f" {'' if least is None else _json(least)}..{'' if most is None else _json(most)}"
+            kind += f" {'' if least is None else as_json(least)}..{'' if most is None else as_json(most)}"
         for bound, sign in (("exclusiveMinimum", ">"), ("exclusiveMaximum", "<")):
-            kind += f" {sign}{_json(schema[bound])}" if bound in schema else ""
+            kind += f" {sign}{as_json(schema[bound])}" if bound in schema else ""
     return kind
 
 
@@ -205,7 +206,7 @@ def _object(schema: Schema, root: Schema, depth: int = 0, *, full: bool) -> str:
         return f"Record<string, {_type(schema['additionalProperties'], root, depth + 1, full)}>"
     form = " = {}" * full
     items = [
-        f"{_json(key)}{'' if key in required else '?'}: "
+        f"{as_json(key)}{'' if key in required else '?'}: "
         f"{_type(inner, root, depth + 1, full)}{_default(inner, root, form)}"
         for key, inner in list(properties.items())[:_MEMBERS]
     ]
@@ -216,11 +217,7 @@ def _object(schema: Schema, root: Schema, depth: int = 0, *, full: bool) -> str:
 def _default(schema: Any, root: Schema, form: str) -> str:
     """Return a schema's default in a form; null is none, as leaving the argument out says it too."""
     schema = resolved(schema, root)
-    return "" if schema.get("default") is None else form.format(_json(schema["default"]))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return "" if schema.get("default") is None else form.format(as_json(schema["default"]))
 
 
 def _one_line(text: str) -> str:
