@@ -41,6 +41,7 @@ from callmark.reading.objects import ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits, Remark, Tolerance
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
+from callmark.reading.patterns import behind_blanks
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
@@ -54,7 +55,6 @@ _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "ar
 _LIMIT_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than arguments may be
 _OVERFLOW_WINDOW: Final = 64  # characters behind that limit that are read at once, or twice as many, and so on
 _IN_KEY: Final = re.compile(r"[\w$@\-/\"]").match  # a key begins so behind its quote, and nothing behind a string
-_SOME_BLANKS: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _MISSED: Final = 4096
 """Characters that may be read in vain beside as many as the text has: else each head may cost the rest of it."""
 _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundreds of them are an attack, no diagnosis
@@ -671,8 +671,7 @@ class CallReading:
             self._break("bad-arguments", "an object, the arguments", reader.start, reader.start)
             return
         waited = self._entry.patterns.blanks  # else not all may be there
-        behind = _SOME_BLANKS.match(self._buffer, at) if waited else None
-        error = at if behind is None else behind.end()
+        error = behind_blanks(self._buffer, at) if waited else at
         self._break("unexpected-text", self._closing_words(), self._base + at, self._base + error)
 
     def _closing_words(self) -> str:

@@ -27,7 +27,7 @@ from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable
 from callmark.reading.embedded import Embedded
 from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
-from callmark.reading.patterns import BLANKS_LIMIT, ValuePatterns
+from callmark.reading.patterns import BLANKS_LIMIT, ValuePatterns, behind_blanks
 from callmark.reading.pieces import fold
 from callmark.reading.raw_values import (
     character,
@@ -54,7 +54,6 @@ _VALUE: Final = 2
 _CDATA: Final = 3
 _SEARCH_WINDOW: Final = 4 * HOLD_LIMIT  # characters: in so many more is decided than held back
 _LINE_BREAKS: Final = frozenset({"\n", "\r", "\r\n", ""})
-_BLANK_RUN: Final = re.compile(r"[ \t\r\n]{1,64}+")
 _ONE_TOO_MANY: Final = {"}": "extra-closer", "]": "extra-closer", ",": "extra-comma"}
 """What may stand behind a value that is JSON, with the code of its repair."""
 _WITH_STRINGS: Final = {"single-quotes", "curly-quotes", "inner-quotes"}
@@ -224,8 +223,8 @@ class ParametersReader:
                 if pattern.may_match(buffer, at):
                     return at
         if found is None:
-            blanks = _BLANK_RUN.match(buffer, at) if self._patterns.spaced else None  # else not all may be there
-            self.error = base + (at if blanks is None else blanks.end())
+            spaced = self._patterns.spaced  # else not all blanks may be there
+            self.error = base + (behind_blanks(buffer, at) if spaced else at)
             expected = "the end of the value" if self._open else "the end of the call"
             return self._die("unexpected-text", f"a parameter or {expected}", at)
         self.sound = base + at

@@ -57,7 +57,7 @@ from callmark.reading.options import (
     checked_limits,
     checked_policies,
 )
-from callmark.reading.patterns import BLANKS_LIMIT
+from callmark.reading.patterns import BLANKS_LIMIT, behind_blanks
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import TOLD_BY, plan
 from callmark.reading.schemas import known_tools
@@ -599,9 +599,8 @@ class Parser(SectionReading):
         base, hit, end = self._base, found.start(), found.end()
         opener = entry.kind == "opener"
         if opener and context is not None:
-            rest = self._buffer[end : end + BLANKS_LIMIT]
-            behind = end + len(rest) - len(rest.lstrip(BLANKS))
-            if behind == len(self._buffer) and not self._finished and len(rest) < BLANKS_LIMIT:
+            behind = behind_blanks(self._buffer, end)
+            if behind == len(self._buffer) and not self._finished and behind - end < BLANKS_LIMIT:
                 self._show(hit)
                 return -1
             self._left, self._left_place = context, base + behind

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from callmark.dialects import Form, derived
-from callmark.dialects.notation import anonymous, expand
+from callmark.dialects.notation import BLANKS, anonymous, expand
 from callmark.dialects.prefixes import behind_line_breaks, first_characters, literals
 from callmark.reading.matching import Pattern, Stop, begins, literal
 
@@ -37,6 +37,12 @@ ENTITY: Final = "&(?:lt|gt|amp|quot|apos|#[0-9]{1,7}+|#x[0-9a-fA-F]{1,6}+);"
 """What XML writes for a character."""
 _XML: Final = (r"(?P<cdata><!\[CDATA\[)", f"(?P<entity>{ENTITY})")
 _BEGIN: Final = {"json": _OBJECT, "arguments": _OBJECT, "envelope": _ENVELOPE}
+
+
+def behind_blanks(buffer: str, at: int) -> int:
+    """Return the index behind the blanks that stand at an index, BLANKS_LIMIT of them at most."""
+    rest = buffer[at : at + BLANKS_LIMIT]
+    return at + len(rest) - len(rest.lstrip(BLANKS))
 
 
 class ValuePatterns:
