@@ -406,6 +406,7 @@ def test_thoughts_and_what_could_not_be_read_come_back():
     analysis = "<|channel|>analysis<|message|>hm<|end|>"
     assert convert(analysis + render_call("f", {}, "harmony"), "call") == "<think>hm</think>[CALL: f({})]"
     assert convert(f"a{analysis}", "call", dialects="harmony") == "a<think>hm</think>"
+    assert convert("<think >hm</think>[CALL: f()]", "call") == "<think >hm</think>[CALL: f({})]"
     noticed = analysis.replace("hm", "hm [CALL: g()]") + render_call("f", {}, "harmony")
     assert convert(noticed, "call") == "<think>hm [CALL: g()]</think>[CALL: f({})]"
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from callmark.dialects import Dialect, selected
 from callmark.dialects.fences import FENCE
 from callmark.dialects.rendering import WrittenCall
+from callmark.dialects.thoughts import is_thought_tag
 from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import Language, language_of
@@ -144,7 +145,7 @@ def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[tupl
                 continue
             case Text(text=piece) | Malformed(raw=piece):
                 pass
-            case Markup(raw=piece) if _is_reasoning(piece):
+            case Markup(raw=piece) if is_thought_tag(piece):
                 opened = max(opened + (-1 if "/" in piece else 1), 0)
             case _:
                 continue
@@ -158,11 +159,6 @@ def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[tupl
         yield at, piece
     if wrapped:
         yield at, "</think>"
-
-
-def _is_reasoning(raw: str) -> bool:
-    """Whether Markup is a tag around thoughts that every dialect knows."""
-    return raw.strip("<>/[]").lower() in ("think", "thinking", "thought", "reasoning")
 
 
 def restore_history(

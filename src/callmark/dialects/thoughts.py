@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -36,6 +37,11 @@ PROMPT: Final = ""
 
 Thoughts: TypeAlias = dict[str, int]
 """How many are open of each kind, the outermost kind first."""
+
+
+def is_thought_tag(text: str) -> bool:
+    """Return whether a text is one of the tags that every dialect knows."""
+    return any(re.fullmatch(tag, text) for tag in THOUGHT_TAGS)
 
 
 def kinds_of_thoughts(dialects: Iterable[Dialect]) -> dict[str, str]:
