@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from callmark.dialects.backtracking import has_many_ways
-from callmark.dialects.model import ID_KEYS, Body, Dialect, Form
+from callmark.dialects.model import KEYS_ASIDE, Body, Dialect, Form
 from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand
 from callmark.dialects.parsed import least_held, looks_outside, may_hold
 from callmark.dialects.thoughts import TAG_GROUPS
@@ -124,7 +124,7 @@ def _check_keys(form: Form, where: str) -> None:
         twice = [key for key in keys if key in taken]
         if twice:
             raise DialectError(f"{where}.{field}: expected keys that mean nothing else, found {twice[0]!r:.80}")
-        taken.update(keys, ID_KEYS, ("type",))  # these hold a name where the row says so, and no arguments
+        taken.update(keys, KEYS_ASIDE)  # these hold a name where the row says so, and no arguments
 
 
 def _check_heads(form: Form, where: str) -> None:

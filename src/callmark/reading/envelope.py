@@ -16,7 +16,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects import Dialect, Form
-from callmark.dialects.model import ID_KEYS
+from callmark.dialects.model import ID_KEYS, KEYS_ASIDE, KEYS_ASIDE_OF_OBJECT
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import Embedded
@@ -27,8 +27,6 @@ from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
 from callmark.reading.status import KEY, NEXT
 from callmark.reading.values import JSON, ValueReader
 
-_ASIDE: Final = ID_KEYS | {"type"}
-_ASIDE_OF_OBJECT: Final = _ASIDE | {"index"}  # what may stand beside an object that holds name and arguments
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
 """Keys, in lower case, under which a name stands that has none of the dialect's own."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
@@ -169,7 +167,7 @@ class EnvelopeReader(ValueReader):
                 key.lower() in self._name_keys or key.lower() in _OTHER_NAME_KEYS
             ):
                 role = "other name"
-            elif key in _ASIDE:
+            elif key in KEYS_ASIDE:
                 role = "id" if key in ID_KEYS else "type"
             else:
                 self._beside = True
@@ -190,7 +188,7 @@ class EnvelopeReader(ValueReader):
                 self._flat_keys.append(key)
                 self._put_aside(self._flat)
         elif frame == "F":
-            if self._key not in _ASIDE_OF_OBJECT:
+            if self._key not in KEYS_ASIDE_OF_OBJECT:
                 return self._die("bad-arguments", "the arguments in the object that holds the name", at)
             self._role = "id" if self._key in ID_KEYS else self._key
         return super()._colon(frame, at, base)

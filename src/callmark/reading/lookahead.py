@@ -19,7 +19,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect, Form, dialects
-from callmark.dialects.model import ID_KEYS
+from callmark.dialects.model import KEYS_ASIDE_OF_OBJECT
 from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import literals, merged
 from callmark.reading.matching import HOLD_LIMIT, Pattern, begins
@@ -32,7 +32,7 @@ _MANY: Final = r"[ \t\r\n]{65}"  # so many blanks are not waited for: the quote 
 _FEW: Final = r"[ \t\r\n]{0,8}+"
 _LINE: Final = r"[ \t\r\n]{0,24}+"  # a line break, and how far the next line may be indented
 _ASIDE: Final = (
-    rf"(?:{_LINE}[\"'](?:{'|'.join(sorted(ID_KEYS))}|type|index)[\"']{_FEW}:{_FEW}"
+    rf"(?:{_LINE}[\"'](?:{'|'.join(sorted(KEYS_ASIDE_OF_OBJECT))})[\"']{_FEW}:{_FEW}"
     rf"(?:[\"'][^\"'\\\r\n]{{1,64}}+[\"']|[0-9]{{1,4}}+){_FEW},){{0,2}}+"
 )
 """Members of a call that may stand before its name."""
