@@ -28,11 +28,13 @@ ANY_NAME: Final = r"[^\W\d][\w.:/\-]{0,127}+"
 
 BLANKS: Final = " \t\r\n"
 """The white space of JSON, and of all dialects."""
+BLANKS_LIMIT: Final = 64
+"""Characters that {ws} matches, at most."""
 LONE: Final = re.compile(r"[\ud800-\udfff]")
 """Half of a surrogate pair, which no UTF-8 can hold."""
 
 ABBREVIATIONS: Final = {
-    "{ws}": r"[ \t\r\n]{0,64}+",
+    "{ws}": rf"[ \t\r\n]{{0,{BLANKS_LIMIT}}}+",
     "{name}": f"(?P<name>{ANY_NAME})",
     OBJECT: BRACE,
     "{key}": r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+[^<> \t\r\n]{1,32}+){0,8}+)",

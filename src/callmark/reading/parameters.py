@@ -21,13 +21,13 @@ from json.encoder import encode_basestring as quoted
 from typing import Final
 
 from callmark.dialects.limits import PLAIN_LIMIT
-from callmark.dialects.notation import BLANKS
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT
 from callmark.events import Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable
 from callmark.reading.embedded import Embedded
 from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
-from callmark.reading.patterns import BLANKS_LIMIT, ValuePatterns, behind_blanks
+from callmark.reading.patterns import ValuePatterns, behind_blanks
 from callmark.reading.pieces import fold
 from callmark.reading.raw_values import (
     character,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from callmark.dialects.fences import BYTE_ORDER_MARK, TOKEN
 from callmark.dialects.limits import check_nonce
-from callmark.dialects.notation import BLANKS
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT
 from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, mention, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
@@ -57,7 +57,7 @@ from callmark.reading.options import (
     checked_limits,
     checked_policies,
 )
-from callmark.reading.patterns import BLANKS_LIMIT, behind_blanks
+from callmark.reading.patterns import behind_blanks
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.scanner import TOLD_BY, plan
 from callmark.reading.schemas import known_tools

@@ -10,12 +10,10 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from callmark.dialects import Form, derived
-from callmark.dialects.notation import BLANKS, anonymous, expand
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
 from callmark.dialects.prefixes import behind_line_breaks, first_characters, literals
 from callmark.reading.matching import Pattern, Stop, begins, literal
 
-BLANKS_LIMIT: Final = 64
-"""Characters that {ws} matches, at most."""
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""
 FENCE_RUN: Final = re.compile("`{3,}|~{3,}")

@@ -14,7 +14,7 @@ from re import _parser
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form
-from callmark.dialects.notation import BLANKS, anonymous, expand
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
 from callmark.dialects.parsed import REPEATS, inner
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
@@ -45,7 +45,7 @@ _PATIENT: Final = re.compile(r"(?<!\\)([*+?}])\+")  # what repeats possessively
 _UP_TO: Final = re.compile(r"(?<!\\)\{([0-9]++),[0-9]++\}\+")  # the same, so many times at most
 
 _WHITE_SPACE: Final = ["".join(some) for size in (1, 2, 3) for some in product("\n \r\t", repeat=size)]
-_SET_APART: Final = ("\n", "\n\u200b", "\n" + " " * 65, "\n" + " " * HOLD_LIMIT)
+_SET_APART: Final = ("\n", "\n\u200b", "\n" + " " * (BLANKS_LIMIT + 1), "\n" + " " * HOLD_LIMIT)
 """White space, and what `neutralize` puts before texts."""
 
 _NOT_WAITED_FOR: Final = frozenset({"simple", "closing"})

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from callmark.dialects.notation import BLANKS
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT
 from callmark.events import NOTICE_CODES, Notice, Repair, Span
 from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
@@ -34,7 +34,7 @@ from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.matching import Pattern
 from callmark.reading.options import Limits, Tolerance
-from callmark.reading.patterns import BLANKS_LIMIT, FENCE_RUN, Section
+from callmark.reading.patterns import FENCE_RUN, Section
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
 from callmark.reading.values import ValueReader

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
-from callmark.dialects.notation import BLANKS, BRACE, anonymous
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.values import is_json
@@ -52,7 +52,7 @@ None holds what a token is broken by, or one that the end of a text cuts would b
 
 _BEFORE_LINES: Final = {">", r"\]", "\\\n"}  # with which tags end: behind each of them a line may begin, anyway
 _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
-_MANY_BLANKS: Final = " " * 65  # one more than `{ws}` takes
+_MANY_BLANKS: Final = " " * (BLANKS_LIMIT + 1)
 _APART: Final = ("", "\n", "\n" + _MANY_BLANKS, "\n" + " " * WINDOW)  # more blanks than an opener may hold are its end
 _APART_IN_PROSE: Final = ("", "\n", _UNSEEN, "\n" + _UNSEEN, "\n" + " " * WINDOW)
 _IN_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
