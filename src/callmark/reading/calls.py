@@ -709,7 +709,9 @@ class CallReading:
         if self._entry.form.body == "parameters":
             swallowed = _FENCED_VALUE.sub(">\n", swallowed)
         self._contexts.pass_text(swallowed)
-        self._contexts.owe(self._entry.patterns.open_fence(raw))
+        fence = self._entry.patterns.open_fence(raw)
+        if fence:
+            self._contexts.owe(fence)
         self._reader = None
         self._begun = False
 

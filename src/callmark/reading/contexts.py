@@ -127,7 +127,7 @@ class Contexts:
     def owe(self, run: str) -> None:
         """A fence that is a part of a broken marker, and not seen here, is open: the run that closes it opens none."""
         self._owed = run
-        self._special = True
+        self._special = True  # until `here` looks
 
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over, where something begins."""

@@ -206,10 +206,11 @@ class Patterns:
         if head is None or self.values is not None:
             return ""
         begun = FENCE_RUN.search(raw, 0, head.end()) or _BODY_FENCE.match(raw, head.end())
-        run = FENCE_RUN.search(begun[0]) if begun is not None else None
-        if begun is None or run is None or re.search(rf"[\r\n][ \t]*+{run[0]}", raw[begun.end() :]) is not None:
+        if begun is None:
             return ""
-        return run[0]
+        run = begun[0][-3:]
+        closed = re.compile(rf"[\r\n}}\]][ \t]*+{run}").search(raw, begun.end())
+        return run if closed is None else ""
 
     def _head_of(self, raw: str) -> re.Match[str] | None:
         return next((found for way in (self.head, *self.loose) if (found := way.match(raw)) is not None), None)
