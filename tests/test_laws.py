@@ -1867,7 +1867,11 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"encoding": "xml"}, "encoding: expected nothing, as the body is `json`, .* found 'xml'"),
         ({"key_encoding": "xml"}, "key_encoding: expected nothing, as the body is `json`, .* found 'xml'"),
         ({"trim": True}, "trim: expected nothing, as the body is `json`, .* found True"),
-        ({"quote": "'"}, "quote: expected nothing, as the body is `json`, .* it is for `braces`, found"),
+        ({"quote": "'"}, "quote: expected nothing, as the body is `json`, .* for `braces` and `arguments`, found"),
+        (
+            {"head": r"=> {name}\(", "body": "arguments", "quote": "%"},
+            r"forms\[0\].quote: expected nothing, as the body `arguments` has other quotes in variants only, found '%'",
+        ),
         ({"name_keys": ("fn",)}, "name_keys: expected nothing, as the body is `json`, .* `envelope`, found"),
         ({"arguments_keys": ("kw",)}, "arguments_keys: expected nothing, .* for `envelope` and `parameters`, found"),
         ({"separator": ";"}, "separator: expected nothing, as there is no `opener`, found ';'"),

@@ -27,7 +27,7 @@ _HALVES: Final = "".join(map(chr, range(0xD800, 0xE000)))
 _BODIES: Final[dict[str, tuple[Body, ...]]] = {
     **dict.fromkeys(("parameter", "loose_parameters", "value_end", "loose_value_end", "nested"), ("parameters",)),
     **dict.fromkeys(("member", "item", "unclosed", "broken_by", "encoding", "key_encoding", "trim"), ("parameters",)),
-    "quote": ("braces",),
+    "quote": ("braces", "arguments"),
     "name_keys": ("envelope",),
     "arguments_keys": ("envelope", "parameters"),  # a parameter of such a name may hold all arguments
 }
@@ -91,6 +91,9 @@ def _check_fields(form: Form, where: str) -> None:
         if form.body == "parameters" and not getattr(form, field):
             raise DialectError(f"{where}.{field}: expected a pattern, as the body is `parameters`, found none")
     plain = Form(head=form.head, body=form.body)
+    if form.body == "arguments" and form.quote != plain.quote and not form.repairs:
+        expected = "expected nothing, as the body `arguments` has other quotes in variants only"
+        raise DialectError(f"{where}.quote: {expected}, found {form.quote!r:.80}")
     for field, bodies in _BODIES.items():
         found = getattr(form, field)
         if form.body not in bodies and found != getattr(plain, field):

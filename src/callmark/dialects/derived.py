@@ -24,6 +24,13 @@ _IN_STRING = r'(?P<told>)(?="{ws}\{)'
 _IN_ANY_STRING = r'(?="(?:[ \t\r\n]|\\(?:[nrt]|u00(?:09|0[aAdD]|20))){0,64}+(?:["{]|\\u007[bB]))'  # or in an empty one
 
 
+def own_delimiter(form: Form) -> str:
+    """Return the delimiter of strings without escapes in a body of `form`, "" where there is none but those of JSON and
+    Python.
+    """
+    return form.quote if form.body == "braces" or form.quote != '"' else ""
+
+
 def structure(form: Form) -> str:
     """Return the pattern of what stands behind a value of `parameters`: elsewhere `value_end` is data."""
     return f"(?={'|'.join(map(anonymous, behind_values(form)))})"

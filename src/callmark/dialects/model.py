@@ -91,7 +91,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 took part, that is the head of the next call, which tells it behind a value only. What
                 `derived.tolerated_tail` knows by itself, the next marker first of all, is left out
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
-    quote       the string delimiter of `braces`, of one character or several: what stands between two has no escapes
+    quote       the string delimiter of `braces`, of one character or several: what stands between two has no escapes;
+                of a variant, a delimiter that stands in `arguments` beside those of JSON and Python
     parameter   pattern of what opens a value of `parameters`, with the group `key`; without that group the value is
                 the whole of the arguments as JSON. Where it says of what kind the value is, a group `text` takes part
                 for text, whatever it looks like, and a group `json` for what is JSON, whatever a schema says; a group

@@ -17,7 +17,6 @@ from callmark.events import RAW_KEY, Span
 from callmark.reading.lookahead import (
     CALL_BEGUN,
     COLON_AND_ANY_WORD,
-    COLON_AND_VALUE,
     COLON_AND_WORD,
     COMMENT_AND_END,
     COMMENT_AND_MORE,
@@ -301,6 +300,8 @@ class ArgumentsReader(ValueReader):
     def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
         if self._stack[-1] != "R":
             return super()._closing(quote)
+        if self._is_delimiter(quote):
+            return None, None
         around = self._around
         return around.pair if self._held is None else around.positional, around.no_python
 
@@ -365,7 +366,7 @@ class ArgumentsReader(ValueReader):
                 end = found
         colon = _COLON_SIGN.search(buffer, at, end)
         if colon is not None and self._is_key_up_to(buffer, at, colon.start()):
-            pairs = follows(COLON_AND_VALUE, buffer, colon.start())
+            pairs = follows(self._around.colon_and_value, buffer, colon.start())
             named = self._names_one(buffer, at, colon.start())
             if not pairs and (named or self._bound >= len(self._bind)):
                 word = COLON_AND_ANY_WORD if named else COLON_AND_WORD

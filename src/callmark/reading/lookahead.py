@@ -94,10 +94,10 @@ ANOTHER: Final = {
 member in a list, or a closer of another kind. Python puts single-quoted strings together without a sign."""
 QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_ANY_WS}[:：]")
 """What stands behind a key without quotes that has the second of them."""
-COLON_AND_VALUE: Final = Pattern(rf"[:：]{_ANY_WS}[\"'\[({{]")
 COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
 COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^/ \t\r\n,)])")
-"""The same behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
+"""What shows in an argument list that a colon stands for an equals sign: a word behind a blank. And the same behind the
+name of a parameter, where only two slashes, as a URL has them, show that it is none."""
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_ANY_WS}(?:{_QUOTE}|[｝］}}\]])")
 _NEXT_PAIR: Final = rf"[;；、.。&|+]{_ANY_WS}[^\W\d][\w.\-]{{0,63}}+{_FEW}[=＝:：]{_FEW}"
 _CONTENT: Final = rf"[^\s\"'{_CURLY_QUOTES}+,;.&|)\]}}<>]"
@@ -229,6 +229,7 @@ class Lookahead:
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
                                                   argument list, a key's and a value that may be a key
+    colon_and_value   in an argument list, a colon in the place of an equals sign, as a value that is no word follows
     no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no backslash missing:
              strings are put together (Python does it without a sign), or it begins another member
     shut     the bracket of a marker at the end of a line, with text on the next one: brackets before it were forgotten;
@@ -274,6 +275,7 @@ class Lookahead:
         pair = rf"[),，）]|{MARKED_KEY}{_ANY_WS}="
         self.pair = Pattern(rf"{_ANY_WS}(?:{pair}{comment}{end})|{_MANY}")
         self.positional = Pattern(rf"{_ANY_WS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
+        self.colon_and_value = Pattern(rf"[:：]{_ANY_WS}(?:[\"'\[({{]|{re.escape(form.quote)})")
         self.no_key = Pattern(rf"{_ANY_WS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_A_SCALAR}{_ANY_WS}[,}}\]]|{MARKED_KEY}:")
         self.no_string = Pattern(
             rf"{_ANY_WS}\+{_ANY_WS}[\"']|{_ANY_WS}:{_ANY_WS}(?:[\"{{\[]|{_A_SCALAR}{_ANY_WS}[,}}\]])|{_MEMBER}"

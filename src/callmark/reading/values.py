@@ -28,6 +28,7 @@ from json.encoder import encode_basestring as quoted  # C; non-ASCII characters 
 from typing import Final, Self
 
 from callmark.dialects import Dialect, Form
+from callmark.dialects.derived import own_delimiter
 from callmark.dialects.notation import BLANKS
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
@@ -151,7 +152,7 @@ class ValueReader:
         self._tolerant = tolerant
         self._around = lookahead(form, others)
         self._parameters = parameters
-        self._delimiter = form.quote
+        self._delimiter = own_delimiter(form)
         self._flavour = "braces" if form.body == "braces" else "json"
         self._any_container = any_container
         self._outer = "B" if form.body == "braces" else "O"  # the frame of the outermost brace
@@ -591,11 +592,12 @@ class ValueReader:
     def _opening_quote(self, buffer: str, at: int) -> str | None:
         """Return the delimiter (with a prefix) that begins here, "" for none, None where more text must tell."""
         char = buffer[at]
-        if self._flavour == "braces":
+        if self._delimiter:
             if buffer.startswith(self._delimiter, at):
                 return self._delimiter
             if self._delimiter.startswith(buffer[at : at + len(self._delimiter)]):
                 return None
+        if self._flavour == "braces":
             return char if char in "\"'" and self._tolerant else ""
         if char in PREFIXES and self._tolerant:
             return self._perhaps_prefixed(buffer, at)
@@ -697,9 +699,10 @@ class ValueReader:
     # Strings.
 
     def _begin_string(self, quote: str, buffer: str, at: int, base: int, *, is_key: bool) -> int:
-        if self._flavour == "braces":
-            if quote != self._delimiter:
-                self._repair("plain-quotes", base + at, base + at + 1)
+        if self._is_delimiter(quote):
+            pass  # as the dialect has it: there is nothing to mend
+        elif self._flavour == "braces":
+            self._repair("plain-quotes", base + at, base + at + 1)
         elif quote[0] in PREFIXES:
             prefix = quote.rstrip("\"'")
             if prefix in _OF_TEXT:
@@ -750,7 +753,7 @@ class ValueReader:
 
     def _is_delimiter(self, quote: str) -> bool:
         """Return whether strings between `quote` have no escapes: it is the dialect's own."""
-        return self._flavour == "braces" and quote == self._delimiter
+        return quote == self._delimiter
 
     def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
         """Return what stands behind a `quote` that ends the string which begins, and what shows that all is lost."""

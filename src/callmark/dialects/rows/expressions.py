@@ -145,6 +145,15 @@ PYTHONIC = Dialect(
 )
 
 
+def _gemma_tail(bracket: str) -> str:
+    """Return the pattern of what Gemma 4 writes in place of its closer, behind arguments that begin with a bracket."""
+    return (
+        r"{ws}(?P<wrong></tool_call>|<\|tool_call\|>|<\|/tool_call>)|(?={ws}<(?:\|tool_call|turn\|)>)|"
+        rf"(?P<more>{{ws}},?{{ws}}(?:call)?:)(?={ANY_NAME}{{ws}}{bracket})"
+    )
+
+
+_GEMMA_QUOTE = '<|"|>'
 GEMMA4 = Dialect(
     name="gemma4",
     title='<|tool_call>call:f{key:<|"|>value<|"|>}<tool_call|>',
@@ -158,18 +167,15 @@ GEMMA4 = Dialect(
                 r"<\|tool_call>{ws}(?:call)?:{name}{ws}(?P<missing>)(?P<empty><tool_call\|>)",
             ),
             body="braces",
-            quote='<|"|>',
+            quote=_GEMMA_QUOTE,
             tail=r"{ws}<tool_call\|>",
-            loose_tail=(
-                r"{ws}(?P<wrong></tool_call>|<\|tool_call\|>|<\|/tool_call>)|(?={ws}<(?:\|tool_call|turn\|)>)|"
-                rf"(?P<more>{{ws}},?{{ws}}(?:call)?:)(?={ANY_NAME}{{ws}}\{{)"
-            ),
+            loose_tail=_gemma_tail(r"\{"),
         ),
         Form(
             head=r"(?:call)?:{name}{ws}(?=\{)",
             begins="c:",
             body="braces",
-            quote='<|"|>',
+            quote=_GEMMA_QUOTE,
             line_start=True,
             explicit=False,
         ),
@@ -178,7 +184,9 @@ GEMMA4 = Dialect(
         Form(
             head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}\(",
             body="arguments",
+            quote=_GEMMA_QUOTE,
             tail=r"{ws}<tool_call\|>",
+            loose_tail=_gemma_tail(r"\("),
             repairs=("neighbour-body",),
         ),
     ),
