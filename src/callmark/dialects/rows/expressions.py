@@ -163,7 +163,7 @@ GEMMA4 = Dialect(
         Form(
             head=r"<\|tool_call>{ws}(?:call)?:{name}{ws}{object}",
             loose_heads=(
-                r"<\|tool_call>{ws}(?:(?:call)?{ws}:{ws})?{name}{ws}(?=\{)",
+                r"<\|tool_call>{ws}(?:(?:call)?{ws}:{ws}|(?!call{ws}:)){name}{ws}(?=\{)",
                 r"<\|tool_call>{ws}(?:call)?:{name}{ws}(?P<missing>)(?P<empty><tool_call\|>)",
             ),
             body="braces",
