@@ -71,7 +71,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 one opener share a section: a later one may leave out its separator, closer and `loose_openers`
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
-    line_start  whether the form begins only at the beginning of a line, or behind a call of such a form without a tail
+    line_start  whether the form begins only at the beginning of a line, or behind a call without a tail, of such a form
+                or of one that is not `explicit`
     indent      spaces that may stand before it there, at most; they stay text
     text_start  whether it begins only where the text begins, as the prompt has written what stands before it
     repairs     of a variant (see Dialect): what its calls are recorded with. `missing-closer` stands behind the marker,

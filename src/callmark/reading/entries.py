@@ -95,7 +95,8 @@ class Entry:
         self.line_start: Final = patterns.form.line_start
         self.salvage: Final = patterns.form.salvage
         self.text_start: Final = patterns.form.text_start
-        self.anew: Final = self.line_start and patterns.tail is None and patterns.form.alone
+        bare = self.line_start or not patterns.form.explicit  # the second leads from one bare call to the next
+        self.anew: Final = bare and patterns.tail is None and patterns.form.alone
         self.special: Final = kind in ("tag", "quoting") or self.line_start or self.text_start or self.salvage
 
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
