@@ -120,7 +120,11 @@ HUNYUAN = Dialect(
                 rf"/(?:iquest_tool_call|{_IFM})>",
                 rf"/(?:ifm\|)?tool_calls{_SFX}>|(?:iquest_tool_call|{_IFM})>",
             ),
-            nested=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{ANY_NAME}(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)",
+            nested=(
+                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{ANY_NAME}(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>"
+                rf"|[\r\n]{{0,2}}+</(?:iquest_tool_call|{_IFM})>)|"
+                r"<ifm\|tool_call>{ws}\{|<ifm\|tool_call>{ws}\[{ws}\{"
+            ),
             tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
             loose_heads=(
                 rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)"
