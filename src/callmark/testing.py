@@ -342,7 +342,7 @@ def check_dialect(dialect: str | Dialect) -> None:
     - What its templates write, if it has any, is read back: calls with values of every type, and with none.
     - The grammar describes markers that the row makes, and says of their calls what is read.
 
-    Patterns are tried with texts made from them; what looks behind or back refers to a group is not tried.
+    Patterns are tried with texts made from them; what looks behind is not tried.
 
     >>> check_dialect("hermes")
     """

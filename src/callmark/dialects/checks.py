@@ -13,7 +13,7 @@ import msgspec
 from callmark.dialects.backtracking import has_many_ways
 from callmark.dialects.model import KEYS_ASIDE, Body, Dialect, Form
 from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand
-from callmark.dialects.parsed import least_held, looks_outside, may_hold
+from callmark.dialects.parsed import ANCHORS, REFERENCES, least_held, looks_outside, may_hold, uses
 from callmark.dialects.thoughts import TAG_GROUPS
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES
@@ -166,12 +166,19 @@ def _check_writing(dialect: Dialect, where: str) -> None:
 
 
 def _check_pattern(field: str, pattern: str) -> None:
-    """Raise DialectError, which names the field, where a pattern does not compile, or may take forever."""
+    """Raise DialectError, which names the field, where a pattern does not compile, can be no part of another one, or
+    may take forever.
+    """
     unknown = re.search(r"(?<!\\)\{[A-Za-z]+\}", expand(pattern))
     if unknown:
         raise DialectError(f"{field}: expected {', '.join(ABBREVIATIONS)}, found {unknown[0]}")
     if compile_pattern(field, expand(pattern)).flags & ~re.UNICODE:
         raise DialectError(f"{field}: expected flags of a part, as `(?i:tool)`, found others: {pattern!r:.80}")
+    if uses(expand(pattern), REFERENCES):  # its groups lose their names and numbers where it is a part of another one
+        raise DialectError(
+            f"{field}: expected a pattern without back references and conditions, found {pattern!r:.80}; what has "
+            "two kinds of quotes is two forms"
+        )
     if has_many_ways(expand(pattern)):
         raise DialectError(
             f"{field}: expected a pattern whose repeats give nothing back, as `(?:[a-z]{{1,8}};?){{1,4}}+`, found one "
@@ -180,12 +187,19 @@ def _check_pattern(field: str, pattern: str) -> None:
 
 
 def _check_place(field: str, pattern: str) -> None:
-    """Raise DialectError, which names the field, where a pattern matches in some cuts of a text and not in others."""
+    """Raise DialectError, which names the field, where a pattern matches in some cuts of a text and not in others, or
+    it cannot be told what goes on with it.
+    """
     _check_pattern(field, pattern)
     if looks_outside(expand(pattern)):
         raise DialectError(
             f"{field}: expected a pattern that sees nothing before its beginning, nor the end of the text, found "
             f"{pattern!r:.80}; `line_start` is for what begins a line"
+        )
+    if uses(expand(pattern), ANCHORS):  # what goes on with a text that ends at one depends on that
+        raise DialectError(
+            f"{field}: expected a pattern without `\\b` and `\\B`, found {pattern!r:.80}; `(?=\\W)` says where a word "
+            "ends"
         )
 
 

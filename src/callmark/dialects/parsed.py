@@ -19,6 +19,9 @@ _CATEGORIES: Final = {
     sre.CATEGORY_WORD: r"\w",
     sre.CATEGORY_NOT_WORD: r"\W",
 }
+REFERENCES: Final = (sre.GROUPREF, sre.GROUPREF_EXISTS)
+"""What a back reference and a condition are called in a tree."""
+ANCHORS: Final = (sre.AT,)
 REPEATS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 """What the three kinds of repeats are called in a tree."""
 
@@ -73,6 +76,19 @@ def _is_outside(item: tuple[Any, Any], before: int) -> bool:
     if op in (sre.ASSERT, sre.ASSERT_NOT) and value[0] < 0:
         return bool(value[1].getwidth()[1] > before)
     return any(_looks_outside(pieces, before) for pieces in inner(op, value))
+
+
+def uses(pattern: str, kinds: tuple[Any, ...]) -> bool:
+    r"""Return whether a piece of one of some kinds is in a pattern.
+
+    >>> [uses(text, (sre.GROUPREF, sre.AT)) for text in (r"(?:x|(a)(?=\1))", r"a\b,", r"a\\b[\b]")]
+    [True, True, False]
+    """
+    return _uses(_parser.parse(pattern), kinds)
+
+
+def _uses(items: Any, kinds: tuple[Any, ...]) -> bool:
+    return any(op in kinds or any(_uses(pieces, kinds) for pieces in inner(op, value)) for op, value in items)
 
 
 def least_held(pattern: str, group: str) -> int:
