@@ -334,6 +334,31 @@ def test_raw_values_know_the_closers_of_ones_own_dialect():
         assert not llguidance_accepts(grammar, f"[do f][a:{text}:][end]"), text
 
 
+@pytest.mark.parametrize("encoding", ["raw", "xml"])
+def test_arguments_that_are_one_value_of_ones_own_dialect_hold_no_call(encoding):
+    form = Form(
+        head=r"<act>{ws}<nm>{name}</nm>(?={ws}<(?:js>|/act>))", body="parameters", parameter="{ws}<js>",
+        value_end="</js>", tail="{ws}</act>", nested="<act>{ws}<nm>{name}</nm>", encoding=encoding,
+    )  # fmt: skip
+    writing = Writing(call="<act><nm>{name}</nm><js>{arguments}</js></act>")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    tools = {"f": {"properties": {"a": WORD, "b": {"enum": ["</js></act>"]}}, "required": ["a"]}}
+    lark = export_grammar(tools, own, tool_choice="f", free_text=False).text
+    pattern = export_grammar(tools, own, "regex", tool_choice="f", free_text=False).text
+    for text, escaped in (
+        ("x > y", "x > y"), ("<act><nm>g</nm></act>", "\\u003cact>\\u003cnm>g\\u003c/nm>\\u003c/act>"),
+        ("}</js></act>", "}\\u003c/js>\\u003c/act>"), ("<![CDATA[x", "\\u003c![CDATA[x"),
+        ("&amp;", "\\u0026amp;" if encoding == "xml" else "&amp;"),
+    ):  # fmt: skip
+        arguments = {"a": text, "b": "</js></act>"}
+        shown = render_calls([WrittenCall("f", arguments)], own, tools=tools)
+        assert shown == f'<act><nm>f</nm><js>{{"a": "{escaped}", "b": "\\u003c/js>\\u003c/act>"}}</js></act>'
+        assert calls_in(shown, own, tools) == [("f", arguments)]
+        for said in {text, escaped}:
+            read = f'<act><nm>f</nm><js>{{"a": "{said}"}}</js></act>'
+            assert [llguidance_accepts(lark, read), bool(re.fullmatch(pattern, read))] == [said == escaped] * 2, read
+
+
 @pytest.mark.parametrize("blank", [" ", "\t"])
 def test_a_value_whose_end_begins_with_a_blank_holds_blanks(blank):
     form = Form(

@@ -41,7 +41,7 @@ from callmark import (
     render_calls,
 )
 from callmark import testing as laws
-from callmark.dialects import Dialect, Form, derived, dialects, select
+from callmark.dialects import Dialect, Form, derived, dialects, rendering, select
 from callmark.dialects.fences import QUOTING_TAG
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.notation import expand
@@ -2070,6 +2070,34 @@ def test_values_that_hold_signs_of_their_tags_are_in_the_grammar_or_that_is_told
     }
     own = acme(tmp_path, PLAIN_VALUES, form, None)
     with pytest.raises(AssertionError, match=r"forms\[0\] and its grammar do not agree: .*a < b </arg>"):
+        laws.check_dialect(own)
+
+
+WHOLE_VALUE = """
+%import .heads (_GAP, NAME)
+%import .json (root, _WS)
+
+marker: call
+call: "<acme:" NAME ">" parameter? _GAP? "</acme>"
+parameter: _GAP? "<js>" VALUE "</js>"
+value: _WS? root _WS?
+
+VALUE.1: /(?: [^<]++
+    | <(?! \\/[\\ \\t]{0,4}+js[\\ \\t]{0,4}+>[\\ \\t\\r\\n]{0,64}+(?: <js> | <\\/[\\ \\t]{0,4}+acme[\\ \\t]{0,4}+> ) )
+    )++/x
+"""
+
+
+def test_templates_are_tried_with_a_value_that_quotes_a_call(tmp_path, monkeypatch):
+    form = {
+        "head": "<acme:{name}>", "body": "parameters", "parameter": "{ws}<js>", "value_end": "</js>",
+        "tail": "{ws}</acme>",
+    }
+    writing = Writing(call="<acme:{name}><js>{arguments}</js></acme>")
+    own = replace(acme(tmp_path, WHOLE_VALUE, form, None), writing=writing)
+    laws.check_dialect(own)
+    monkeypatch.setattr(rendering, "in_whole", lambda value, form, behind: json.dumps(value))
+    with pytest.raises(AssertionError, match=r"writing: in '.*&amp; <!\[CDATA\[.*': expected calls that the"):
         laws.check_dialect(own)
 
 

@@ -396,6 +396,32 @@ def test_line_breaks_of_a_value_are_not_those_of_the_markup(value, after, before
     assert callmark.parse(callmark.render_call("f", arguments, own), dialects=own).calls[0].arguments == arguments
 
 
+@pytest.mark.parametrize(
+    ("do", "end", "text", "escaped"),
+    [
+        ("@do", "@end", "@do g! {} @end;", "\\u0040do g! {} \\u0040end;"),
+        ("@do", ":end", "@do g! {}:end;", None),
+        ("DO", "END", "END", "END"),
+        ("DO", "END", "END;", None),
+        ("DO", "END", "DO g! x", None),
+    ],
+)
+def test_arguments_that_are_one_value_end_where_it_does(do, end, text, escaped):
+    """What JSON has in strings alone has an escape there; what else could end the value is refused."""
+    form = Form(head=f"{do}[ ]{{name}};", body="parameters", parameter="[ ]", value_end=end, tail=";", begins=do[0])
+    own = Dialect(
+        name="own", title="", models="", source="", forms=(replace(form, nested=f"{do}[ ]{{name}}!"),),
+        writing=Writing(call=f"{do} {{name}}; {{arguments}}{end};"),
+    )  # fmt: skip
+    if escaped is None:
+        with pytest.raises(UsageError, match="cannot express this call of 'f': expected arguments that hold no marker"):
+            render_call("f", {"a": text}, own)
+        return
+    shown = render_call("f", {"a": text}, own)
+    assert shown == f'{do} f; {{"a": "{escaped}"}}{end};'
+    assert [call.arguments for call in parse(shown, dialects=own).calls] == [{"a": text}]
+
+
 def test_check_inverse_finds_a_dialect_that_is_not():
     own = Dialect(
         name="own", title="", models="", source="",

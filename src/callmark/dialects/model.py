@@ -213,6 +213,11 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise DialectError(f"writing.{field}: expected {{{'}, {'.join(places)}}}, found {{{unknown}}}")
 
     @property
+    def in_cdata(self) -> bool:
+        """Whether the arguments stand in a CDATA section of XML."""
+        return "<![CDATA[" in self.call.partition("{arguments}")[0].rpartition("]]>")[2]
+
+    @property
     def typed(self) -> bool:
         """Whether the tag of a parameter says of what kind its value is."""
         return "{type}" in self.parameter or "{is_text}" in self.parameter

@@ -24,6 +24,7 @@ from callmark.dialects.values import (
     in_braces,
     in_cdata,
     in_parameters,
+    in_whole,
 )
 from callmark.errors import UsageError
 from callmark.toolshapes import Types
@@ -145,8 +146,10 @@ def _body(arguments: dict[str, Any], form: Form, writing: Writing, behind: str, 
             return in_braces(arguments, form.quote)
         case "parameters" if writing.parameter:
             return in_parameters(arguments, form, writing, behind, declared)
-        case "parameters":
+        case "parameters" if writing.in_cdata:
             return in_cdata(arguments)
+        case "parameters":
+            return in_whole(arguments, form, behind)
         case _:
             return as_json(arguments)
 

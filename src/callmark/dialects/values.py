@@ -18,6 +18,7 @@ from callmark.dialects import derived
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT, PLAIN_LIMIT
 from callmark.dialects.model import Form, Writing
 from callmark.dialects.notation import LONE, anonymous, expand, fill
+from callmark.dialects.prefixes import first_characters
 from callmark.errors import UsageError
 from callmark.toolshapes import BRACKETS, DIGITS_LIMIT, Types, type_of
 
@@ -26,6 +27,7 @@ Declared: TypeAlias = Callable[[str], Types]
 
 PYTHON_NAME = re.compile(r"[^\W\d]\w{0,127}")
 _BARE_KEY = re.compile(r"[A-Za-z_][0-9A-Za-z_]{0,63}")
+_IN_STRINGS = re.compile(r"""[^\w\s{}\[\]:,"\\+.\-]""")  # what JSON has nowhere else
 _NO_WORD = re.compile(r"\s*(?:[\[{].*|[-+]?[0-9].*|true|false|null|none)\s*", re.IGNORECASE | re.DOTALL)
 
 
@@ -70,6 +72,28 @@ def as_json(value: Any) -> str:
 def in_cdata(value: Any) -> str:
     """Return JSON that does not end a CDATA section: `]>` can only stand in a string, where `>` has an escape."""
     return as_json(value).replace("]>", "]\\u003e")  # not `]]>` alone: so a grammar can say it without look-ahead
+
+
+def in_whole(value: Any, form: Form, behind: str | None = None) -> str:
+    """Return JSON as it stands in the one value that is the whole of the arguments, or a part of it: what would end it,
+    or begin a marker or an entity, can only stand in a string, where its first sign has an escape.
+
+    All of the arguments are held against the text `behind` them. Raises Unwritable where they would not end there.
+    """
+    text = as_json(value)
+    for sign in whole_signs(form):
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    found = None if behind is None else _stop(form).search(text + behind)
+    if behind is not None and (found is None or found.start() < len(text) or found["end"] is None):
+        raise Unwritable("expected arguments that hold no marker and no `value_end`, which follows them, found others")
+    return text
+
+
+def whole_signs(form: Form) -> list[str]:
+    """Return the signs that arguments which are the whole of a value hold only as escapes."""
+    begins = [first_characters(pattern) or frozenset() for pattern in _stops(form)]
+    signs = frozenset("<&" if form.encoding == "xml" else "").union(*begins)
+    return sorted(sign for sign in signs if _IN_STRINGS.fullmatch(sign) and sign <= "\uffff")
 
 
 def as_pairs(arguments: dict[str, Any], declared: Declared) -> str:
@@ -216,8 +240,12 @@ def _without_tags(text: str) -> str:
 
 def _stop(form: Form) -> re.Pattern[str]:
     """Return what ends a raw value, or breaks it."""
+    return re.compile("|".join(_stops(form)))
+
+
+def _stops(form: Form) -> list[str]:
     breaks = [anonymous(pattern) for pattern in (derived.breaks_values(form), form.unclosed) if pattern]
-    return re.compile("|".join([*derived.value_ends(form), *breaks]))
+    return [*derived.value_ends(form), *breaks]
 
 
 def _ways(value: Any, types: Types, key: str) -> list[str]:

@@ -23,7 +23,9 @@ from callmark.dialects.values import (
     in_cdata,
     in_parameters,
     in_tags,
+    in_whole,
     keeps,
+    whole_signs,
 )
 from callmark.errors import UsageError
 from callmark.toolshapes import Types, declared_types, type_of
@@ -159,7 +161,7 @@ class _Export:
         self._keyed = self._form.body == "parameters" and bool(row.writing.parameter)
         ends = (self._form.value_end, derived.breaks_values(self._form), self._form.unclosed)
         self._closers: tuple[str, ...] = ()  # what no raw value may hold
-        if self._keyed:
+        if self._form.body == "parameters":
             first = min(words_of(ends[0]))[0]
             words = {word for end in ends if end for word in words_of(end, first)}
             words |= {"<![CDATA["} if self._form.encoding == "xml" else set()
@@ -168,6 +170,8 @@ class _Export:
                 ways = words_of(tolerated.replace(r"[ \t]{0,4}+", ""), first)
                 tags = {"</", *(word.removesuffix(">") for word in words | ways if word.startswith("</"))}
                 words |= {tag + end for tag in tags for end in (" \t" if tag == "</" else " \t>")}
+            signs = () if self._keyed else whole_signs(self._form)  # which have an escape
+            words = {*signs, *(word for word in words if word[0] not in signs)}
             self._closers = tuple(sorted(words))
         self._nonce = nonce
         self._bounds = bounds
@@ -262,8 +266,10 @@ class _Export:
             values = make(as_python)
         elif form.body == "braces":
             values = make(partial(in_braces, quote=form.quote), quote=form.quote)
-        elif form.body == "parameters" and not self._keyed:
+        elif form.body == "parameters" and self._writing.in_cdata:
             values = make(in_cdata, closers=("]>",))
+        elif form.body == "parameters" and not self._keyed:
+            values = make(partial(in_whole, form=form), closers=self._closers)
         as_object = make(prefix="o")  # for what pairs cannot say
         self._values += [values, as_object]
         try:
