@@ -1315,6 +1315,8 @@ OWN_FORMS = [  # head, what opens and what ends a value, or the body's language,
     (r"\{\{{name}!", ("{ws}@(?P<key>[a-z]{1,9}+)=", ";"), r"\}\}", "{{f!@a=x; y;}}", "x; y"),
     (r"<o {name}>\n", (_LINE, r"\n"), "</o>", "<o f>\na: x\ny\n</o>", "x\ny"),
     (r"<o {name}>\n", (_LINE, r"[;\n]"), "</o>", "<o f>\na: x;y;</o>", "x;y"),
+    ("@do {name}(?=;)", (";(?P<key>[a-z]{1,9}+)=", "(?=;)"), ";end@", "@do f;a=x;y;;end@", "x;y;"),
+    (r"@do {name}(?=\n)", (rf"\n{_LINE}", r"(?=\r?\n)"), r"\r?\n@end", "@do f\na: x\r\ny\n\n@end", "x\r\ny\n"),
     (r"<o {name}>(?=\{)", "json", "</o>", '<o f>{"a": 1}</o>', 1),
     (r"<o {name}>(?=\{)", "json", r"\n</o>", '<o f>{"a": 1}\n</o>', 1),
     (r"<o>(?=\{)", "envelope", "</o>", '<o>{"name": "f", "arguments": {"a": 1}}</o>', 1),
@@ -1340,6 +1342,17 @@ def test_tags_of_ones_own_look_like_anything_and_blanks_stand_only_where_they_ma
                 check_chunking(broken, range(len(broken)), dialects=own, tolerance=tolerance)
                 check_chunking(broken, [place + 1], dialects=own, tolerance=tolerance)
                 check_nothing_is_lost(broken, dialects=own, tolerance=tolerance)
+
+
+@pytest.mark.parametrize(("text", "calls"), [("@do f;a=x@@y;end@", ["f"]), ("@do f;a=x;y@@z;end@ @do g;end@", ["g"])])
+def test_what_breaks_a_value_may_be_a_look_ahead(text, calls):
+    form = Form(
+        head="@do {name};", body="parameters", parameter="(?P<key>[a-z]{1,9}+)=", value_end=";", tail="end@",
+        nested="@do {name};", broken_by=("(?=@@)",), begins="@",
+    )  # fmt: skip
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    check_chunking(text, dialects=own)
+    assert [call.name for call in parse(text, dialects=own).calls] == calls
 
 
 @pytest.mark.parametrize("quote", ['"', "'", "~", "`", "'''", '"""', "<q>"])

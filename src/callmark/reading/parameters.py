@@ -331,10 +331,10 @@ class ParametersReader:
             self._foreign = True
             return self._take(found[0], end)
         if kind == "broken" and not self._kept:
-            return self._take(found[0][0], end)
+            return self._take(buffer[end : end + 1], end)
         if kind == "kept" or (kind == "unclosed" and data):
             self._kept = True
-            return self._take(found[0], end)
+            return self._take(found[0] or buffer[end : end + 1], end)  # of a look-ahead, what it sees first
         if kind in ("unclosed", "wrong") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
