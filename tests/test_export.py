@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from callmark import (
     Dialect,
@@ -332,6 +333,46 @@ def test_raw_values_know_the_closers_of_ones_own_dialect():
         assert llguidance_accepts(grammar, f"[do f][a:{text}:][end]"), text
     for text in (":]", "a:][end]", "\n==", "@1", "::]x"):
         assert not llguidance_accepts(grammar, f"[do f][a:{text}:][end]"), text
+
+
+@pytest.mark.parametrize(
+    ("nested", "ends", "template", "text", "good"),
+    [
+        (r"\n@go[ ]{name};", ";", "a={value};", "x\n@go g", "x\ngo g"),
+        ("[@!]go[ ]{name};", ";", "a={value};", "x!go g", "x!o @ h"),
+        ("[@!]{name};", ";", "a={value};", "x!g", "x g"),
+        ("@go {name}(?=;)", ";", "a={value};", "x@go g", "x go g"),
+        ("@go {name};", "[;,]", "a={value};", "x@go g", "x go g"),
+        (r"\n@go[ ]{name};", ";", "a=\n{value};", "@go g", "go g\n"),
+        (r"[@]go[ ]{name}(?=;)", "(?=;)", "a={value}", "x@go g", "x go g"),
+        ("<go {name}</a>", "</a>", "a={value}</a>", "x<go g", "x < go"),
+        ("<go></a>", "</a>", "a={value}</a>", "x<go>", "x < go"),
+        ("<go></a>(?:bc)*;", "</a>", "a={value}</a>", "x<go>", "x < go"),
+    ],
+)
+def test_a_value_begins_no_call_that_goes_on_behind_it(nested, ends, template, text, good):
+    form = Form(
+        head=f"(?:{nested.replace('{name}', '[a-z]{1,9}+')}|@do)(?P<name>[a-z])!", body="parameters", begins="\n@!<",
+        parameter="(?P<key>[a-z])=", value_end=ends, tail=";?@end", nested=nested, trim=True,
+    )  # fmt: skip
+    writing = Writing(call="@do{name}!{arguments};@end", parameter=template.replace("a=", "{key}="))
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    tools = {"f": {"properties": {"a": {"type": "string"}}, "required": ["a"]}}
+    with pytest.raises(UsageError, match="expected no end of a value and no marker in the value of 'a', found one"):
+        render_call("f", {"a": text}, own, tools=tools)
+    lark = export_grammar(tools, own, tool_choice="f", free_text=False).text
+    pattern = export_grammar(tools, own, "regex", tool_choice="f", free_text=False).text
+    for value, written in ((text, False), (good, True)):
+        shown = f"@dof!{template.replace('{value}', value)};@end"
+        assert [llguidance_accepts(lark, shown), bool(re.fullmatch(pattern, shown))] == [written, written]
+
+
+def test_values_that_nothing_can_keep_from_ending_are_told():
+    form = Form(head="@{name};", body="parameters", begins="@", parameter="{key}=", value_end="[^a];", tail="end")
+    writing = Writing(call="@{name};{arguments}end", parameter="{key}={value}!;")
+    own = Dialect(name="own", title="", models="", source="", forms=(replace(form, nested="[^a]"),), writing=writing)
+    with pytest.raises(UsageError, match="dialect own: expected ends of values that have a character of few, found "):
+        export_grammar({"f": {}}, own)
 
 
 @pytest.mark.parametrize("encoding", ["raw", "xml"])

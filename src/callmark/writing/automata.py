@@ -23,6 +23,8 @@ Range: TypeAlias = tuple[str, str]
 
 _LAST: Final = "\U0010ffff"
 _NOT_ASCII: Final = ("\x80", _LAST)
+_FEW: Final = 16  # characters of a set, at most, of which a text is kept free
+_BLANKS: Final = " \t\r\n"
 _GIVEN_UP: Final = 8  # beginnings of closers one after the other in a text: `<<<` is an operator, more is a drawing
 
 
@@ -190,26 +192,44 @@ def opener_steps(row: Dialect) -> list[list[Step]]:
     return found
 
 
-def words_of(pattern: str, first: str = "") -> set[str]:
-    """Return what every match of a pattern of a row holds, one for each choice: a word that begins with `first`, or one
-    character where it has none.
+def words_of(pattern: str, first: str = "", behind: Iterable[str] = ()) -> set[str]:
+    """Return what every match of a pattern of a row holds, one for each choice: a word that begins with `first`, or the
+    characters of which it has one, where it has none; "" where these are too many.
+
+    A match may begin in a text and go on in what is `behind` that: it is known by what it holds before.
     """
-    found = set()
+    found: set[str] = set()
     for way in _ways(list(_parser.parse(expand(pattern))), ahead=True):
         steps: list[Step] = []
-        _append_steps(way, steps)
-        plain = [_only(chars) if not repeated else "" for chars, repeated in steps]
-        begin = plain.index(first) if first in plain else 0
-        word = "".join(takewhile(bool, plain[begin:]))
-        one = min(filter(None, plain), key=" \t".__contains__, default=first)  # no text goes without blanks
-        found.add(word if first and word.startswith(first) else one)
+        whole = _append_steps(way, steps)
+        begun = next((place for place, (_, repeated) in enumerate(steps, 1) if not repeated), 0)
+        over = (at for at in range(begun, len(steps)) if any(_goes_on(steps[at:], end, whole) for end in behind))
+        steps = steps[: next(over, None)]
+        members = [_few(chars) if not repeated else "" for chars, repeated in steps]
+        begin = members.index(first) if first in members else 0
+        word = "".join(takewhile(lambda some: len(some) == 1, members[begin:]))
+        # No text goes without blanks, and a line break may be the template's.
+        fewest = min(filter(None, members), key=lambda some: (len(some), some in _BLANKS), default="")
+        found |= {word} if first and word.startswith(first) else {*fewest} or {""}
     return found
 
 
-def _only(chars: Chars) -> str:
-    """Return the character that is the only one of a set, "" where there are several."""
-    (low, high), *more = chars.ranges
-    return low if low == high and not more and not chars.negated else ""
+def _few(chars: Chars) -> str:
+    """Return the characters of a set, "" where they are many."""
+    size = sum(ord(high) - ord(low) + 1 for low, high in chars.ranges)
+    if chars.negated or size > _FEW:
+        return ""
+    return "".join(chr(code) for low, high in chars.ranges for code in range(ord(low), ord(high) + 1))
+
+
+def _goes_on(steps: list[Step], text: str, whole: bool) -> bool:
+    """Return whether steps may be in a text from its beginning on, as far as both go. Where these are not the `whole`
+    of a pattern, all of the text must be seen for that.
+    """
+    for char, (chars, repeated) in zip(text, steps, strict=False):
+        if repeated or not _holds(chars, char):
+            return repeated
+    return whole or len(text) <= len(steps)
 
 
 def _ways(items: list[Any], *, ahead: bool = False) -> list[list[Any]]:
@@ -243,7 +263,7 @@ def _append_steps(items: list[Any], steps: list[Step]) -> bool:
             chars = _set(sub[0][1]) if sub[0][0] is sre.IN else Chars(((chr(sub[0][1]), chr(sub[0][1])),))
             steps += [(chars, False)] * least + [(chars, True)]
         elif op is sre.ASSERT:
-            return _append_steps(list(value[1]), steps) and False
+            return _append_steps(list(value[1]), steps)
         else:
             return False
     return True

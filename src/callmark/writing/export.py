@@ -162,8 +162,14 @@ class _Export:
         ends = (self._form.value_end, derived.breaks_values(self._form), self._form.unclosed)
         self._closers: tuple[str, ...] = ()  # what no raw value may hold
         if self._form.body == "parameters":
-            first = min(words_of(ends[0]))[0]
-            words = {word for end in ends if end for word in words_of(end, first)}
+            first = min(words_of(ends[0]))[:1]
+            closing = words_of(ends[0], first)
+            after = re.split(r"\{[a-z_]+\}", row.writing.parameter.partition("{value}")[2])[0] if self._keyed else '"'
+            words = closing.union(*(words_of(end, first, [after] if after else closing) for end in ends[1:] if end))
+            if "" in words:
+                raise UsageError(
+                    f"dialect {row.name}: expected ends of values that have a character of few, found {ends!r:.80}"
+                )
             words |= {"<![CDATA["} if self._form.encoding == "xml" else set()
             tolerated = derived.tolerated_end(self._form)
             if tolerated:  # with a blank in it: before its name, or behind
