@@ -2104,9 +2104,10 @@ def test_templates_are_tried_with_a_value_that_quotes_a_call(tmp_path, monkeypat
 LISTED_IN_CALLS = 'marker: "<calls>" _GAP? call (_GAP? ";" _GAP? call)* _GAP? "</calls>"'
 
 
+@pytest.mark.parametrize("behind", ["{ws}", "{ws}(?=<)"])
 @pytest.mark.parametrize("separator", [";", ","])
-def test_a_separator_that_row_and_grammar_say_otherwise_is_told(tmp_path, separator):
-    form = IN_SECTION | {"separator": f"{{ws}}{separator}{{ws}}"}
+def test_a_separator_that_row_and_grammar_say_otherwise_is_told(tmp_path, separator, behind):
+    form = IN_SECTION | {"separator": f"{{ws}}{separator}{behind}"}
     own = acme(tmp_path, ACME.replace("marker: call", LISTED_IN_CALLS), form, IN_WRITING | {"separator": separator})
     if separator == ";":
         laws.check_dialect(own)

@@ -154,9 +154,8 @@ def section_text(row: Dialect) -> str:
         return ""
     text, form = written(_CALLS, row), row.forms[writing.form]
     first, second = parse(text, dialects=row, contexts=EVERYWHERE, tolerance="strict").calls
-    between = text[first.span.end : second.span.start]
-    joined = re.fullmatch(expand(form.separator), between) if form.separator else not between.strip(BLANKS)
-    return text if form.opener and joined else ""
+    between = re.compile(expand(form.separator) or f"[{BLANKS}]*+").match(text, first.span.end)
+    return text if form.opener and between is not None and between.end() == second.span.start else ""
 
 
 def _matches(pattern: str) -> list[str]:
