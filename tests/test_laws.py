@@ -1893,6 +1893,11 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"writing": {"parameter": "{value}"}}, r"writing.parameter: .* as the body of forms\[0\] is `json`"),
         ({"writing": {"nonce": "#{nonce}"}}, r"writing.nonce: .* head of forms\[0\] has no group `nonce`, found '#"),
         ({"writing": {"call": "{nonce}{arguments}"}}, r"writing.call: expected \{nonce\} where .*, found '\{nonce\}"),
+        ({"writing": {"call": "=> {name} {id}{arguments}"}}, r"writing.call: expected \{id\} where .* '=> \{name\} \{id"),
+        *(
+            ({"writing": {field: "x"}}, "writing.call: expected {id} where `writing.id` or `writing.default_id` has")
+            for field in ("id", "default_id")
+        ),
         (
             {"head": r"=> (?P<nonce>[0-9]{1,9}+)? {name} (?=\{)", "writing": {"nonce": "{nonce}"}},
             "writing.call: expected {nonce} where `writing.nonce` has a template for it, and nowhere else, found '=>",

@@ -163,6 +163,9 @@ def _check_writing(dialect: Dialect, where: str) -> None:
     if ("{nonce}" in dialect.writing.call + dialect.writing.default_id) != bool(dialect.writing.nonce):
         expected = "expected {nonce} where `writing.nonce` has a template for it, and nowhere else"
         raise DialectError(f"{where}: writing.call: {expected}, found {dialect.writing.call!r:.80}")
+    if ("{id}" in dialect.writing.call) != bool(dialect.writing.id or dialect.writing.default_id):
+        expected = "expected {id} where `writing.id` or `writing.default_id` has a template for it, and nowhere else"
+        raise DialectError(f"{where}: writing.call: {expected}, found {dialect.writing.call!r:.80}")
 
 
 def _check_pattern(field: str, pattern: str) -> None:
