@@ -654,11 +654,11 @@ def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_pa
 def test_raw_values_of_ones_own_are_as_the_readme_has_them(tmp_path):
     page = Path(__file__).parent.parent.joinpath("README.md").read_text("utf-8")
     (parameters,) = re.findall(r"^  (parameter: .*?)\n  ```", page, re.MULTILINE | re.DOTALL)
+    (row,) = re.findall(r"^  \(the row has (.*)\):$", page, re.MULTILINE)
     call = """marker: call\ncall: "<do task=\\"" NAME "\\">" parameter* _GAP? "</do>"\n"""
     dialect = own(
         tmp_path, "%import .heads (_GAP, NAME)\n" + call + dedent("  " + parameters) + "\n", body="parameters",
-        head='<do task="{name}">', parameter=r'{ws}<set key="(?P<key>[^"<>\r\n\ud800-\udfff]{1,256}+)">',
-        value_end="</set>", tail="{ws}</do>",
+        **dict(re.findall(r"`(\w+) = '(.*?)'`", row)),
     )  # fmt: skip
     check_dialect(dialect)
     tags = ['<do task="f">', '<do task="', '<set key="a">', '<set key="b">', "</set>", "</ set>", "</do>", "</ do>"]
