@@ -1893,7 +1893,7 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"writing": {"parameter": "{value}"}}, r"writing.parameter: .* as the body of forms\[0\] is `json`"),
         ({"writing": {"nonce": "#{nonce}"}}, r"writing.nonce: .* head of forms\[0\] has no group `nonce`, found '#"),
         ({"writing": {"call": "{nonce}{arguments}"}}, r"writing.call: expected \{nonce\} where .*, found '\{nonce\}"),
-        ({"writing": {"call": "=> {name} {id}{arguments}"}}, r"writing.call: expected \{id\} where .* '=> \{name\} \{id"),
+        ({"writing": {"call": "=> {name} {id}{arguments}"}}, r"writing.call: expected \{id\} where .* '=> \{name\} "),
         *(
             ({"writing": {field: "x"}}, "writing.call: expected {id} where `writing.id` or `writing.default_id` has")
             for field in ("id", "default_id")

@@ -17,6 +17,7 @@ CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling t
 )
 _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
 _VALUE_TAG = f"</{_VALUE_TAGS}>"
+_WORD_BEHIND = re.compile(r"[a-z_]{4,}\Z")
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
 _STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
@@ -98,19 +99,27 @@ def tolerated_end(form: Form) -> str:
 
 
 def misspelt_end(form: Form) -> str:
-    """Return the pattern of what was meant as `value_end`: with a name in its tag, or up to three letters of the tag's
-    own in the place of two; a neighbour's tag where that has more to it or, on a line of its own, without its bracket
-    or slash; before what shows that the value was never closed (`unclosed`). "" where it is no tag.
+    """Return the pattern of what was meant as `value_end`: with a name in its tag, or with letters typed wrong; a
+    neighbour's tag where that has more to it or, on a line of its own, without its bracket or slash; before what shows
+    that the value was never closed (`unclosed`). "" where it is no tag.
     """
-    name = re.fullmatch(r"</([^<>]*?([a-z_]{4,}))>", form.value_end)
+    name = re.fullmatch("</([^<>]+)>", form.value_end)
     if name is None or not form.unclosed:
         return ""
-    before, word = name[1].removesuffix(name[2]), name[2]
-    typed = "|".join(rf"{word[:at]}\w{{0,3}}{word[at + 2 :]}" for at in range(len(word) - 1))
+    word = _WORD_BEHIND.search(name[1])
+    tags = rf"</{name[1]}[ =][^<>\r\n]{{1,32}}+>" + (f"|</{name[1][: word.start()]}{_typed(word[0])}>" if word else "")
     line = rf"\r?\n(?:</{name[1]}(?=\r?\n)|<{name[1]}>)"
     neighbour = "" if re.fullmatch(_VALUE_TAG, form.value_end) else f"|{_VALUE_TAG}"
-    tags = rf"</{name[1]}[ =][^<>\r\n]{{1,32}}+>|</{before}(?i:{typed})>"
     return rf"(?:{tags}|{line}{neighbour})(?={form.unclosed})"
+
+
+def _typed(word: str) -> str:
+    """Return the pattern of a word in any case with two letters behind its first one typed wrong; in a short word, to
+    which others are near, one that is not the last.
+    """
+    wrong = 1 if len(word) < 7 else 2
+    ways = (rf"{word[:at]}\w{{0,{wrong + 1}}}{word[at + wrong :]}" for at in range(1, len(word) - 1))
+    return f"(?i:{'|'.join(ways)})"
 
 
 def foreign(form: Form) -> str:

@@ -3,9 +3,10 @@
 - A line that begins with `>` is a block quote.
 - A line of three or more backticks or tildes opens a fence (behind backticks no other backtick may stand on that line),
   which a line of at least as many of the same, and nothing else, closes, unless it is indented by more than INDENT
-  columns more than the fence: that one is quoted in it. A special token (TOKEN) may stand directly behind such a run,
-  as models write it without a line break; but not where a line in the fence began with a run that closed nothing: that
-  looks like an answer that is quoted, with a fence of its own. No token is a language: such a run opens no fence.
+  columns more than the fence: that one is quoted in it. A special token (TOKEN) that begins a marker, or is a tag, may
+  stand directly behind such a run, as models write it without a line break, and so may any that begins as CLOSING do;
+  but not where a line in the fence began with a run that closed nothing: that looks like an answer that is quoted, with
+  a fence of its own.
 - A line ends with LF, CR or CRLF. A mark of the byte order is no part of the first one.
 - Both may stand behind the bullets or numbers of list items, and be indented as far as lists are. A fence that is
   indented by more than INDENT columns ends before the first line that is not: with its list item, or, where no list
@@ -35,6 +36,9 @@ QUOTE = re.compile(rf"{_ITEMS}>")
 
 TOKEN: Final = re.compile(r"<[|｜]|\[[A-Z_]{4,32}+\]")
 """How special tokens begin. Other markers are quoted in fences, between three backticks too, and so end none."""
+
+CLOSING: Final = ("<|", "<｜")
+"""How those begin that close a call, of which nothing may be there but its end."""
 
 QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
 """What opens and closes code in HTML, where markers are examples."""
@@ -76,10 +80,10 @@ def fence_behind(fence: Fence | None, line: str, runs: int) -> Fence | None:
     if found is None:
         return fence
     before, run = found["before"].expandtabs(4), found["run"]
-    at_token = TOKEN.match(shown, found.end()) is not None
     if fence is None:
-        return Fence(run, len(before)) if (runs == 1 or run[0] == "~") and not at_token else None
-    alone = (found.end() == len(shown) or (at_token and not fence.quotes_another)) and not before.strip()
+        return Fence(run, len(before)) if runs == 1 or run[0] == "~" else None
+    ends = found.end() == len(shown) or (shown.startswith(CLOSING, found.end()) and not fence.quotes_another)
+    alone = ends and not before.strip()
     if alone and run.startswith(fence.run) and len(before) <= fence.column + INDENT:
         return None
     return fence._replace(quotes_another=True) if run[0] == fence.run[0] else fence

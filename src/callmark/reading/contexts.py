@@ -55,7 +55,7 @@ class Contexts:
         self.kept: list[str] = []
         self._kept_size = 0
         self.code_tags_end = 0
-        self._owed = ""  # the run of a fence that a broken marker has opened: until an empty line, it may be closed yet
+        self._owed: Fence | None = None  # that a broken marker has opened: until an empty line, it may be closed yet
         self.reset()
 
     def reset(self) -> None:
@@ -126,7 +126,7 @@ class Contexts:
 
     def owe(self, run: str) -> None:
         """A fence that is a part of a broken marker, and not seen here, is open: the run that closes it opens none."""
-        self._owed = run
+        self._owed = Fence(run, LINE_LIMIT)
         self._special = True  # until `here` looks
 
     def here(self) -> Context | None:
@@ -283,11 +283,11 @@ class Contexts:
     def _end_line(self) -> None:
         self._end_run()
         before, self._fence = self._fence, fence_behind(self._fence, self._line, self._runs)
-        if self._owed and before is None:
-            line = self._line.strip(_LINE_BLANKS)
-            if self._fence is not None and self._fence.run == line and line.startswith(self._owed):
-                self._fence, line = None, ""
-            self._owed = "" if self._fence or not line else self._owed
+        if self._owed is not None and before is None:
+            if fence_behind(self._owed, self._line, self._runs) is None:
+                self._fence = self._owed = None
+            elif self._fence is not None or not self._line.strip(_LINE_BLANKS):
+                self._owed = None
         if (self._fence is None) != (before is None):
             self._sole = before is None
         elif self._line.strip(_LINE_BLANKS):
