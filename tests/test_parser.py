@@ -161,7 +161,7 @@ def test_mistakes_of_the_caller_have_one_base_and_two_kinds():
     ("dialects", "message"),
     [
         (5, "expected names or Dialects, found 5"),
-        ([5], r"expected a registered dialect \(call, .*found 5"),
+        ([5], r'expected a registered dialect \(call, .*\), "default" or a Dialect, found 5'),
         ([["call"]], r"expected a registered dialect \(call, .* or a Dialect, found \['call'\]"),
     ],
 )

@@ -577,7 +577,7 @@ def test_misuse_raises():
         ({"examples": "many"}, "examples: expected turns, inline or none"),
         ({"tool_choice": "nope"}, "tool_choice: expected auto, none, required or the name of a tool, found 'nope'"),
         ({"dialect": "hermes", "nonce": "x"}, "a dialect that can carry one"),
-        ({"dialect": "nope"}, "expected a registered dialect"),
+        ({"dialect": "nope"}, r"expected a registered dialect \(call, .*\) or a Dialect, found 'nope'"),
         ({"dialect": 5}, "dialect: expected a name or a Dialect, found 5"),
         ({"dialect": ["call", "hermes"]}, "dialect: expected a name or a Dialect, found"),
         ({"nonce": 5}, "nonce: expected 1 to 64 ASCII letters, .*, found 5"),

@@ -103,14 +103,20 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
             for dialect in _explicit():
                 _choose(chosen, dialect)
         else:
-            known = ", ".join(registered)
-            near = nearest(item, [*registered, DEFAULT]) if isinstance(item, str) else ""
-            found = f"found {item!r:.80}" + (f"; did you mean {near!r}?" if near else "")
-            raise UnknownDialectError(f'expected a registered dialect ({known}), "default" or a Dialect, {found}')
+            raise _unknown(item, registered, DEFAULT)
     if not chosen:
         raise UnknownDialectError("expected at least one dialect, found none")
     order = list(registered)
     return tuple(sorted(chosen.values(), key=lambda d: order.index(d.name) if d.name in registered else len(order)))
+
+
+def _unknown(found: object, registered: Iterable[str], *others: str) -> UnknownDialectError:
+    """Return what is raised for what is none of the registered dialects, nor another word that may stand there."""
+    known = ", ".join(registered)
+    also = "".join(f', "{word}"' for word in others)
+    near = nearest(found, [*registered, *others]) if isinstance(found, str) else ""
+    told = f"found {found!r:.80}" + (f"; did you mean {near!r}?" if near else "")
+    return UnknownDialectError(f"expected a registered dialect ({known}){also} or a Dialect, {told}")
 
 
 def _choose(chosen: dict[str, Dialect], dialect: Dialect) -> None:
@@ -142,6 +148,9 @@ def selected(dialect: str | Dialect) -> Dialect:
         raise UnknownDialectError(f"dialect: expected a name or a Dialect, found {dialect!r:.80}")
     if dialect == DEFAULT:
         raise UnknownDialectError(f"dialect: expected a single one, found {dialect!r}, which stands for many")
+    registered = [row.name for row in dialects()]
+    if isinstance(dialect, str) and dialect not in registered:
+        raise _unknown(dialect, registered)
     return select(dialect)[0]
 
 
