@@ -259,9 +259,12 @@ def test_names_that_would_be_read_as_others_are_refused(dialect, name):
 def test_misuse_raises():
     with pytest.raises(UsageError, match="name: expected a str, found int"):
         render_call(3, {})
-    for calls in (None, 5, "ab", [("f", {})], [{"name": "f", "arguments": {}}]):
+    for calls in ("ab", [("f", {})], [{"name": "f", "arguments": {}}]):
         with pytest.raises(UsageError, match="calls: expected WrittenCalls or Calls, found"):
             render_calls(calls)
+    for one in (None, 5, parse("[CALL: f()]").calls[0]):
+        with pytest.raises(UsageError, match=f"calls: expected a sequence of them, found {type(one).__name__}"):
+            render_calls(one)
     with pytest.raises(UsageError, match="arguments: expected a JSON object, found list"):
         render_call("f", [1])
     with pytest.raises(UsageError, match="expected a dialect that can carry one, found hermes"):

@@ -60,7 +60,7 @@ def written(
             raise UsageError(f"nonce: expected a dialect that can carry one, found {row.name}")
         check_nonce(nonce)
     if not isinstance(calls, Iterable):
-        raise UsageError(f"calls: expected WrittenCalls or Calls, found {type(calls).__name__}")
+        raise UsageError(f"calls: expected a sequence of them, found {type(calls).__name__}")
     texts = []
     for index, call in enumerate(calls):
         if not all(hasattr(call, field) for field in WrittenCall._fields):
