@@ -1788,6 +1788,23 @@ def test_strict_reading_says_what_lenient_reading_would_have_mended_first(text, 
         assert joined(events) == joined(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('<invoke name="f"><parameter name="a"x>1</parameter></invoke>', ('">"', "x", 36)),
+        ('<function name="f"><param name="a"]1</param></function>', ('">"', "]", 34)),
+        ("<tool_call>f<arg_key>a</arg_key><arg:value>1</arg_value></tool_call>", ('"<arg_value>"', "<", 32)),
+        (f'<function name="f"><param name="a"]{"x" * 4096}</param>', ("a parameter or the end of the call", "<", 19)),
+    ],
+)
+def test_what_is_wrong_in_a_tag_that_opens_a_value_is_told_where_it_stands(text, told):
+    expected = parse(text).events
+    (broken,) = (found for found in expected if isinstance(found, Malformed))
+    assert message_parts(broken.message) == told
+    for _, events in every_single_cut(text):
+        assert joined(events) == joined(expected)
+
+
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
 def test_a_long_value_that_is_cut_in_its_json_has_no_closers_supplied(tolerance):
     tools = {"f": {"type": "object", "properties": {"a": {"type": "array"}}}}

@@ -23,6 +23,7 @@ _VALUES = frozenset(
 )
 _UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line break"}
 _JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
+_WHOLE_TAG = "a parameter or "  # a reader takes what opens a value as a whole: where that is wrong, a grammar knows
 _FEW = 2  # keys that are named one by one
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 
@@ -104,8 +105,9 @@ def explain(
 ) -> str:
     """Return the message for a broken marker `raw`, whose reader stopped at index `at`, which may be behind its end.
 
-    Where the dialect has a grammar, and it stops at the same place, its expected set is used: it is complete. But it
-    knows signs only: where the reader knows what is wrong with them, its words are better.
+    Where the dialect has a grammar, and it stops at the same place, or inside of what opens a value, its expected set
+    is used: it is complete. But it knows signs only: where the reader knows what is wrong with them, its words are
+    better.
     """
     vague = expected not in _PRECISE and string_begin(expected) is None
     if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT and vague:
@@ -116,6 +118,9 @@ def explain(
         except DialectError:  # a dialect of one's own without a sound grammar: the reader's own words will do
             mismatch = None
         wanted = said(mismatch.expected) if mismatch is not None and mismatch.position == min(at, len(raw)) else ""
+        if mismatch is not None and at < mismatch.position < len(raw) and expected.startswith(_WHOLE_TAG):
+            at, wanted = mismatch.position, said(mismatch.expected)
+            found = word_at(raw, at, len(raw), "")
         tag = wanted.strip('"')
         if wanted and not (len(tag) > 1 and raw.endswith(tag, 0, at)):  # else what must stand behind the tag is missing
             expected = wanted
