@@ -20,7 +20,7 @@ from callmark.reading import grammar
 from callmark.reading.begun import begun
 from callmark.reading.codes import CODES
 from callmark.reading.corrections import correct_form, ending
-from callmark.reading.diagnosis import explain, message_parts, refused, unknown_tool
+from callmark.reading.diagnosis import CLOSER_BEHIND, explain, message_parts, refused, unknown_tool
 from callmark.reading.feedback import _translated
 from callmark.reading.patterns import patterns
 from callmark.reading.strings import _NO_ESCAPE
@@ -290,7 +290,7 @@ def phrases(node):
 
 
 def test_all_words_of_the_readers_are_translated():
-    told = [*_WRONG_WORDS.values(), _NO_ESCAPE]
+    told = [*_WRONG_WORDS.values(), _NO_ESCAPE, CLOSER_BEHIND]
     for name, one in {
         "values": "a value behind the comma",
         "envelope": "one name and one member with arguments",

@@ -1805,6 +1805,25 @@ def test_what_is_wrong_in_a_tag_that_opens_a_value_is_told_where_it_stands(text,
         assert joined(events) == joined(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("<tool_use><name>f</name><arguments>{}</arguments>\n</tool_us>", ("</arguments>", "<", 50)),
+        ("<tool_use><name>f</name><arguments>{}</arguments> x", ("</arguments>", "x", 50)),
+        ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{}\n```\n<｜tool▁end｜>", ("```", "<", 56)),
+        ("<function_call><tool>f</tool><args_json>{}</args_json></call>", ("</args_json>", "<", 42)),
+    ],
+)
+def test_what_stands_behind_a_tag_that_is_there_is_told_not_that_the_tag_is_missing(text, told):
+    expected = parse(text).events
+    (broken,) = (found for found in expected if isinstance(found, Malformed))
+    tag, found, at = told
+    assert broken.code == "unexpected-text"
+    assert message_parts(broken.message) == (f'the closer of the marker behind "{tag}"', found, at)
+    for _, events in every_single_cut(text):
+        assert joined(events) == joined(expected)
+
+
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
 def test_a_long_value_that_is_cut_in_its_json_has_no_closers_supplied(tolerance):
     tools = {"f": {"type": "object", "properties": {"a": {"type": "array"}}}}

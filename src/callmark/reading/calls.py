@@ -33,7 +33,7 @@ from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import COUNTED, Undecodable, decode, has_longer
-from callmark.reading.diagnosis import explain, refused, word_at
+from callmark.reading.diagnosis import CLOSER_BEHIND, explain, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
 from callmark.reading.matching import Pattern
@@ -672,7 +672,12 @@ class CallReading:
             return
         waited = self._entry.patterns.blanks  # else not all may be there
         error = behind_blanks(self._buffer, at) if waited else at
-        self._break("unexpected-text", self._closing_words(), self._base + at, self._base + error)
+        expected = self._closing_words()
+        for tag in self._entry.patterns.tail_tags:
+            if self._buffer.startswith(tag, error):
+                error = behind_blanks(self._buffer, error + len(tag))
+                expected = f'{CLOSER_BEHIND} "{tag}"'
+        self._break("unexpected-text", expected, self._base + at, self._base + error)
 
     def _closing_words(self) -> str:
         """Say what is expected behind the arguments."""

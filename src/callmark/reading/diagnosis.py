@@ -23,6 +23,9 @@ _VALUES = frozenset(
 )
 _UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line break"}
 _JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
+CLOSER_BEHIND: Final = "the closer of the marker behind"
+"""What is expected behind a tag that is one of several which end a marker together. A grammar has one sign for all."""
+
 _WHOLE_TAG = "a parameter or "  # a reader takes what opens a value as a whole: where that is wrong, a grammar knows
 _FEW = 2  # keys that are named one by one
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
@@ -109,8 +112,8 @@ def explain(
     is used: it is complete. But it knows signs only: where the reader knows what is wrong with them, its words are
     better.
     """
-    vague = expected not in _PRECISE and string_begin(expected) is None
-    if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT and vague:
+    precise = expected in _PRECISE or expected.startswith(CLOSER_BEHIND) or string_begin(expected) is not None
+    if with_grammar and found and code in _SIGNS and len(raw) <= GRAMMAR_LIMIT and not precise:
         from callmark.reading import grammar  # Lark takes 60 ms to import
 
         try:

@@ -25,6 +25,7 @@ from callmark.dialects.notation import BLANKS, BLANKS_LIMIT
 from callmark.events import Repair, Span
 from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable
+from callmark.reading.diagnosis import CLOSER_BEHIND
 from callmark.reading.embedded import Embedded
 from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
 from callmark.reading.patterns import ValuePatterns, behind_blanks
@@ -515,7 +516,7 @@ class ParametersReader:
             if self._state == _CDATA:
                 expected = '"]]>"'
             elif at >= 0 and self._patterns.closing_tag and piece.startswith(self._patterns.closing_tag, at):
-                expected = f"the closer of the marker behind {expected}"
+                return self._die("unexpected-text", f"{CLOSER_BEHIND} {expected}", read - self._base)
             return self._die("bad-arguments", expected, read - self._base)
         return stop
 

@@ -129,6 +129,7 @@ class Patterns:
     margin     how many characters behind such an end tell whether it is one
     other_fence   what opens another fence, with a language, where nothing but a fence's run ends the marker; else None
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
+    tail_tags  where the tail is several texts with blanks before each, these texts; else none
     bracketed  whether it begins with such a bracket
     fenced     whether a code fence is a part of the marker
     """
@@ -166,6 +167,8 @@ class Patterns:
         self.guess = literal(plain_tail)
         if form.body == "arguments" and self.guess:
             self.guess = ")" + self.guess
+        first, *tags = map(literal, form.tail.split("{ws}"))
+        self.tail_tags = tuple(tags) if len(tags) > 1 and all(tags) and not first else ()
         self.begin = _BEGIN.get(form.body)
         if form.body == "envelope" and not {*form.name_keys, *form.arguments_keys} >= _ENVELOPE_KEYS:
             self.begin = None
