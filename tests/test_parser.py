@@ -1824,6 +1824,23 @@ def test_what_stands_behind_a_tag_that_is_there_is_told_not_that_the_tag_is_miss
         assert joined(events) == joined(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[CALL: f(a=1, 2)]", ('a key and "=" before the value', "2", 14)),
+        ("[CALL: f(a=1,\n  'x', b=2)]", ('a key and "=" before the value', "'", 16)),
+        ("[CALL: f(...)]", ('JSON, or a key and "="', ".", 9)),
+        ("[CALL: f(Oslo, x)]", ('JSON, or a key and "="', "Oslo", 9)),
+    ],
+)
+def test_an_argument_without_a_key_is_told_where_it_begins(text, told):
+    expected = parse(text).events
+    (broken,) = (found for found in expected if isinstance(found, Malformed))
+    assert (broken.code, message_parts(broken.message)) == ("bad-arguments", told)
+    for _, events in every_single_cut(text):
+        assert joined(events) == joined(expected)
+
+
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
 def test_a_long_value_that_is_cut_in_its_json_has_no_closers_supplied(tolerance):
     tools = {"f": {"type": "object", "properties": {"a": {"type": "array"}}}}

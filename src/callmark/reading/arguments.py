@@ -205,7 +205,9 @@ class ArgumentsReader(ValueReader):
                 if bound:
                     self._repair("raw-arguments", self.sound, self.sound + length)
         if not bound:
-            self._die("bad-arguments", 'JSON, or a key and "="', at)
+            self.error = self.sound  # where the argument begins
+            alone = self._single or not self._begun  # else JSON would not do either
+            self._die("bad-arguments", 'JSON, or a key and "="' if alone else 'a key and "=" before the value', at)
             return False
         self.out.append(text)
         return True
