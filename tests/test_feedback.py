@@ -104,6 +104,20 @@ def test_it_is_told_what_was_expected_behind_a_whole_call_too():
     assert lines('[CALL: f({"a": 1}) and then')[1].endswith(told)
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('<|python_tag|>{"name": "f", "paramters": {"a": 1}}', "parameters"),
+        ('<tool_call>{"name": "f", "argumens": {"a": 1}}</tool_call>', "arguments"),
+    ],
+)
+def test_the_key_that_the_form_has_is_among_those_that_were_expected(text, key):
+    told = lines(text)
+    assert f'"{key}"' in told[1].partition(", found")[0]
+    assert f'"name": "f", "{key}": {{' in "".join(told)
+    assert '成员 "arguments" 或 "parameters"' in lines(text, language="zh-Hans")[1]
+
+
 def test_it_is_told_in_chinese_too():
     assert lines('[CALL: look({"at": "sea" 3})]', language="zh-Hans") == [
         "你对 `look` 的调用无法读取，因此没有执行。",

@@ -39,6 +39,7 @@ _OUTER_QUOTE: Final = Pattern(r"\"[ \t\r\n]{0,16}+[}\]]")
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _BEHIND_ARGUMENTS: Final = (["E"], ["E", "O"], ["F"], ["F", "E"], ["F", "E", "O"])
 """The brackets that are open where the next call may follow one that has begun its arguments and lacks closers."""
+_KEYS_NAMED: Final = 2  # of those of arguments: that which a dialect writes is one of the first
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
 
@@ -266,7 +267,8 @@ class EnvelopeReader(ValueReader):
                 if not self._beside:
                     self.out.append("{}")
                 elif not self._take_flat(base + at + 1):
-                    return self._die("bad-arguments", f'a member "{self._arguments_keys[0]}"', at)
+                    keys = " or ".join(f'"{key}"' for key in self._arguments_keys[:_KEYS_NAMED])
+                    return self._die("bad-arguments", f"a member {keys}", at)
         end = self.end
         stop = super()._close(frame, at, base, written=written)
         if not self._stack:  # the arguments ended before
