@@ -164,7 +164,7 @@ def said(expected: Iterable[str]) -> str:
         words = words - _VALUES | {"a value"}
     elif words <= {"a string", '"}"'}:  # where no value can stand, it is a key
         words = words - {"a string"} | {"a key in quotes"}
-    keys = {word for word in words if word.startswith("'")}
+    keys = {word for word in words if word.startswith("'\"")}
     if len(keys) > _FEW:
         words = words - keys - {"a string", '"id" or "type"'} | {'a key, such as "name"'}
     return " or ".join(sorted(words))
