@@ -12,10 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from callmark.dialects import Dialect, select, selected
 from callmark.dialects.rendering import hidden
 from callmark.errors import UnknownDialectError, UsageError
-from callmark.events import RAW_KEY, Malformed, Notice
+from callmark.events import RAW_KEY, JsonValue, Malformed, Notice
 from callmark.reading.diagnosis import message_parts, unknown_tool
 
 if TYPE_CHECKING:
@@ -136,8 +138,9 @@ def _on_malformed(
     from callmark.reading.decoder import has_longer
 
     phrases = words.feedback
-
     came = _sound(begun(problem.raw, written, nonce), problem)
+    if not came.arguments and not came.closers and _may_be_open(problem.name, problem):
+        problem = msgspec.structs.replace(problem, name=None)
     cut = problem.code == "unclosed-marker"
     lines = [_broken(problem, phrases)]
     if cut:
@@ -161,13 +164,19 @@ def _on_malformed(
 
 def _sound(came: Begun, problem: Malformed) -> Begun:
     """Leave out a last value behind whose quote something wrong stands at once: perhaps it was never closed."""
-    parts = message_parts(problem.message)
-    if parts is None or problem.code != "unexpected-text" or not came.arguments:
+    if not came.arguments:
         return came
     *others, (_, value) = came.arguments.items()
-    if isinstance(value, str) and problem.raw[: parts.at].endswith((f'{value}"', f"{value}'")):
-        return came._replace(arguments=dict(others))
-    return came
+    return came._replace(arguments=dict(others)) if _may_be_open(value, problem) else came
+
+
+def _may_be_open(value: JsonValue, problem: Malformed) -> bool:
+    """Whether a value is a string whose last quote has something wrong right behind it: another one may have begun."""
+    parts = message_parts(problem.message)
+    if parts is None or problem.code != "unexpected-text" or not isinstance(value, str):
+        return False
+    before = problem.raw[: parts.at]
+    return before.endswith(('"', "'")) and before[:-1].rstrip().endswith(value.rstrip())  # a name has lost its blanks
 
 
 def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
