@@ -85,6 +85,14 @@ def test_a_string_without_an_end_is_found_where_it_begins(text):
     assert found.expected == "a quote that ends the string which begins here"
 
 
+def test_a_marker_without_a_name_is_not_taken_for_another_dialects_call_inside_of_it():
+    for text in ('[CALL: ({"a": 1})]', "So: [CALL: (a=1)]"):
+        (found,) = findings(text)
+        assert (found.dialect, found.seen[0], found.expected) == ("call", "(", "a name")
+    (found,) = findings("I did. [look(a=1), turn()]")
+    assert found.expected == "the dialect pythonic among those listened for"
+
+
 def test_the_name_of_a_tool_is_a_clue():
     (found,) = findings("Now `f` and then f(a=1).", tools=["g", "f"])
     assert (found.column, found.expected) == (18, "the marker around it: [CALL: f(...)]")

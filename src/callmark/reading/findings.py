@@ -251,7 +251,10 @@ def _near_misses(text: str, lines: _Lines, options: dict[str, Any]) -> Iterator[
     around, miss = _by_clues(text, _AROUND), _of_another_dialect(text, options)
     if around is not None and (miss is None or around.start < miss.start):
         miss = around
-    miss = miss or _along_a_grammar(text, options) or _by_clues(text, CLUES) or _by_name(text, options.get("tools"))
+    along = _along_a_grammar(text, options)
+    if along is not None and (miss is None or along.start < miss.start < along.at):  # else it is but a part of that
+        miss = along
+    miss = miss or _by_clues(text, CLUES) or _by_name(text, options.get("tools"))
     if miss is None:
         return
     titles = {dialect.name: dialect.title for dialect in (*dialects(), *select(options.get("dialects")))}
