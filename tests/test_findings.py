@@ -50,6 +50,8 @@ def test_kinds_are_those_of_the_tables():
 def test_an_unknown_code_is_misuse():
     with pytest.raises(UsageError, match=r"^expected a code \(unclosed-marker, .*\), found 'nope'$"):
         explained("nope")
+    with pytest.raises(UsageError, match=r"found 'unexpected_text'; did you mean 'unexpected-text'\?$"):
+        explained("unexpected_text")
 
 
 # Findings.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from callmark.errors import UsageError
+from callmark.errors import UsageError, nearest
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Event
 from callmark.reading.diagnosis import WANTED
 from callmark.reading.options import Limits
@@ -256,5 +256,7 @@ def explained(name: str) -> Code:
     'an object or argument list names the same key twice'
     """
     if name not in CODES:
-        raise UsageError(f"expected a code ({', '.join(CODES)}), found {name!r}")
+        near = nearest(name, CODES)
+        told = f"found {name!r}" + (f"; did you mean {near!r}?" if near else "")
+        raise UsageError(f"expected a code ({', '.join(CODES)}), {told}")
     return CODES[name]
