@@ -199,6 +199,23 @@ def test_a_name_that_was_perhaps_never_closed_is_not_told_as_one():
         assert "call of `save`" in lines(f"<tool_call>{text}</tool_call>")[0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[CALL: save(days=3, path="say hi, tags=["x", "y"])]',
+        '<invoke name="save"><parameter name="days">3</parameter>\n<parameter name="path">hi</para\nmeter>\n'
+        '<parameter name="deep">true</parameter></invoke>',
+        '<!invoke name="save"><!parameter name="days" string="false">3</!parameter>\n<!parameter name="path" '
+        'string="true">hi</|DSMLparameter>\n<!parameter name="deep" string="false">true</!parameter></!invoke>',
+    ],
+)
+def test_a_value_that_strict_reading_finds_without_an_end_is_left_out_of_the_form(text):
+    broken = problem(text.replace("!", "｜DSML｜"), tolerance="strict")
+    told = feedback(broken).split("The correct form, with the arguments that could be read:\n")[1]
+    (call,) = parse(told.rpartition("\n")[0]).calls
+    assert (call.name, call.arguments) == ("save", {"days": 3})
+
+
 def test_a_key_given_twice_is_left_out_of_the_form():
     assert '[CALL: f({"b": 3})]' in lines("[CALL: f(a=1, b=3, a=2)]")
 

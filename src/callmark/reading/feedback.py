@@ -18,7 +18,7 @@ from callmark.dialects import Dialect, select, selected
 from callmark.dialects.rendering import hidden
 from callmark.errors import UnknownDialectError, UsageError
 from callmark.events import RAW_KEY, JsonValue, Malformed, Notice
-from callmark.reading.diagnosis import message_parts, unknown_tool
+from callmark.reading.diagnosis import WANTED, message_parts, unknown_tool
 
 if TYPE_CHECKING:
     from callmark.languages import Language
@@ -36,6 +36,7 @@ _PLACED: Final = frozenset(
     ("unexpected-text", "bad-escape", "bad-number", "control-character", "lone-surrogate", "bad-arguments")
 )
 _GAP: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # Chinese words have no blank between them
+_ENDS: Final = (WANTED["inner-quotes"], WANTED["missing-closer"])
 _PLACEHOLDER: Final = {"key": "value"}
 
 
@@ -138,7 +139,7 @@ def _on_malformed(
     from callmark.reading.decoder import has_longer
 
     phrases = words.feedback
-    came = _sound(begun(problem.raw, written, nonce), problem)
+    came = _sound(begun(_certain(problem), written, nonce), problem)
     if not came.arguments and not came.closers and _may_be_open(problem.name, problem):
         problem = msgspec.structs.replace(problem, name=None)
     cut = problem.code == "unclosed-marker"
@@ -160,6 +161,13 @@ def _on_malformed(
         title = "title" if form == correct_form(wanted, None, {}, nonce) else "form-known" if known else "form"
         lines += [phrases[title], *_shown(form, phrases, nonce), phrases["instead" if cut else "again"]]
     return lines
+
+
+def _certain(problem: Malformed) -> str:
+    """Return the marker, up to where strict reading misses the end of a value: lenient reading guesses where it is."""
+    parts = message_parts(problem.message)
+    unended = parts is not None and (parts.expected in _ENDS or parts.expected.startswith('"<'))
+    return problem.raw[: parts.at] if parts is not None and unended else problem.raw
 
 
 def _sound(came: Begun, problem: Malformed) -> Begun:
