@@ -195,7 +195,7 @@ def test_a_name_that_was_perhaps_never_closed_is_not_told_as_one():
     told = lines('<tool_call>{"name": "save, "arguments": {"a": 1}}</tool_call>')
     assert told[0] == "You began a tool call that could not be read, so it was not run."
     assert told[2:5] == ["The correct form looks like this:", "<tool_call>", lines("<tool_call>{}</tool_call>")[4]]
-    for text in ('{"name": "save" "arguments" {"a": 1}}', '{"name": "save", "arguments": {"b": "save"x}}'):
+    for text in ('{"name": "save"], "arguments" {"a": 1}}', '{"name": "save", "arguments": {"b": "save"x}}'):
         assert "call of `save`" in lines(f"<tool_call>{text}</tool_call>")[0]
 
 

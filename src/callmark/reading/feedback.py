@@ -140,7 +140,8 @@ def _on_malformed(
 
     phrases = words.feedback
     came = _sound(begun(_certain(problem), written, nonce), problem)
-    if not came.arguments and not came.closers and _may_be_open(problem.name, problem):
+    in_name = not came.arguments and not came.closers and not re.search(r"\w\Z", problem.name or "")
+    if in_name and _may_be_open(problem.name, problem):
         problem = msgspec.structs.replace(problem, name=None)
     cut = problem.code == "unclosed-marker"
     lines = [_broken(problem, phrases)]
