@@ -38,7 +38,7 @@ TOKEN: Final = re.compile(r"<[|｜]|\[[A-Z_]{4,32}+\]")
 """How special tokens begin. Other markers are quoted in fences, between three backticks too, and so end none."""
 
 CLOSING: Final = ("<|", "<｜")
-"""How those begin that close a call, of which nothing may be there but its end."""
+"""How tokens begin that close a call: they may be all that is left of one."""
 
 QUOTING_TAG: Final = r"<(?:(?P<closes>/)|(?P<opens>))(?P<tag>(?i:pre|code))(?:[ \t][^<>\r\n]{0,128}+)?>"
 """What opens and closes code in HTML, where markers are examples."""
