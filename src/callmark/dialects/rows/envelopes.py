@@ -275,7 +275,7 @@ LLAMA = Dialect(
         *(
             Form(
                 begins=begins, head=head + first, loose_heads=tuple(head + "(?P<told>)" + loose for loose in otherwise),
-                body="envelope", line_start=not head, indent=0 if head else INDENT, explicit=False,
+                body="envelope", line_start=not head, explicit=False,
             )
             for begins, head in (("{", ""), (";", r";{ws}"))
             for first, otherwise in ((_NAMED_FIRST, (_SINGLE_QUOTED,)), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
