@@ -118,7 +118,8 @@ def _typed(word: str) -> str:
     which others are near, one that is not the last.
     """
     wrong = 1 if len(word) < 7 else 2
-    ways = (rf"{word[:at]}\w{{0,{wrong + 1}}}{word[at + wrong :]}" for at in range(1, len(word) - 1))
+    places = range(1, len(word) - 1)
+    ways = (rf"{word[:at]}\w{{0,{wrong + (at < places[-1])}}}{word[at + wrong :]}" for at in places)
     return f"(?i:{'|'.join(ways)})"
 
 

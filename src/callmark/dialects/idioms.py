@@ -26,8 +26,8 @@ QUOTED_KEY: Final = r"\"(?P<key>[^<>\"\r\n]{1,256}+)\""
 ANY_QUOTED_KEY: Final = r"\"[^<>\"\r\n]{1,256}+\""
 """The same without its group: that of another parameter."""
 
-PARAMETER: Final = "(?i:par[a-ln-z]{0,2}+m(?:(?!name)[a-z]){0,8}+)"
-"""The name of a parameter's tag: in full or short, in any case, with letters typed wrong. Not `part` or `parent`."""
+PARAMETER: Final = "(?i:par[a-ln-z]{0,2}+m[aeiort]{0,5}+)"
+"""The name of a parameter's tag: in full or short, in any case, with letters typed wrong. Not `part` or `paramset`."""
 
 MORE: Final = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{0,4}+>"
 """The end of a tag, with other attributes."""

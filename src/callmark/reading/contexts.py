@@ -126,6 +126,7 @@ class Contexts:
 
     def owe(self, run: str) -> None:
         """A fence that is a part of a broken marker, and not seen here, is open: the run that closes it opens none."""
+        self.read()  # what stands before that is no part of it
         self._owed = Fence(run, LINE_LIMIT)
         self._special = True  # until `here` looks
 

@@ -121,9 +121,8 @@ HUNYUAN = Dialect(
                 rf"/(?:ifm\|)?tool_calls{_SFX}>|(?:iquest_tool_call|{_IFM})>",
             ),
             nested=(
-                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{ANY_NAME}(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>"
-                rf"|[\r\n]{{0,2}}+</(?:iquest_tool_call|{_IFM})>)|"
-                r"<ifm\|tool_call>{ws}\{|<ifm\|tool_call>{ws}\[{ws}\{"
+                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{ANY_NAME}(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)|"
+                r"<ifm\|tool_call>{ws}\{{ws}\"name\"{ws}:|<ifm\|tool_call>{ws}\[{ws}\{{ws}\"name\"{ws}:"
             ),
             tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
             loose_heads=(
