@@ -120,7 +120,7 @@ def _typed(word: str) -> str:
     wrong = 1 if len(word) < 7 else 2
     places = range(1, len(word) - 1)
     ways = (rf"{word[:at]}\w{{0,{wrong + (at < places[-1])}}}{word[at + wrong :]}" for at in places)
-    return f"(?i:{'|'.join(ways)})"
+    return f"(?!{word}>)(?i:{'|'.join(ways)})"  # as it comes with every value, the right word tries no place
 
 
 def foreign(form: Form) -> str:
