@@ -162,9 +162,9 @@ class Scale(NamedTuple):
 
 
 QUICK = Scale(
-    characters=30_000,
-    dense_characters=15_000,
-    big_argument=15_000,
+    characters=20_000,
+    dense_characters=10_000,
+    big_argument=10_000,
     streamed_characters=4000,
     streamed_dense=2000,
     arguments=(1000, 3000),
@@ -176,7 +176,7 @@ QUICK = Scale(
     batch=200,
     memory=(50_000, 2000),
     rounds=3,
-    warm_seconds=0.2,
+    warm_seconds=0.1,
     budget_seconds=0.03,
     longest_seconds=1.0,  # to start a peer again takes longer
     spellings=("call", "hermes", "qwen_xml"),
