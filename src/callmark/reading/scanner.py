@@ -215,6 +215,7 @@ class _Beginnings:
         self._cut: set[str] = set()  # what such a text may be cut to
         self._by_two: dict[str, list[Pattern]] = {}  # by the first two characters
         self._told = Remembered(self._agreeing)  # by some more of them
+        self._last: Pattern | None = None  # the one of which more text would be, when last asked: likely it grows
         vague = []
         for pattern in patterns:
             texts = [pattern.prefix] if len(pattern.prefix) > 1 else literals(pattern.text)
@@ -232,7 +233,13 @@ class _Beginnings:
             return True
         if self._vague is not None and self._vague.may_match(text, 0):
             return True
-        return any(pattern.may_match(text, 0) for pattern in self._told[text[:TOLD_BY]])
+        if self._last is not None and self._last.may_match(text, 0):
+            return True
+        for pattern in self._told[text[:TOLD_BY]]:
+            if pattern.may_match(text, 0):
+                self._last = pattern
+                return True
+        return False
 
     def _agreeing(self, begin: str) -> list[Pattern]:
         return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agree(pattern.prefix, begin)]
