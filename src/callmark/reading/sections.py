@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT
 from callmark.events import NOTICE_CODES, Notice, Repair, Span
@@ -71,6 +71,17 @@ def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
             return True
         found = _CLOSER(buffer, found.end(), end)
     return False
+
+
+class _Broke(NamedTuple):
+    """Where a marker broke, as indexes of the buffer."""
+
+    sound: int  # of the last token, which may have swallowed something
+    error: int  # of what is wrong
+    start: int  # from where its end, or the next call of its section, is looked for
+    limit: int  # up to where it may begin
+    hit: int  # of the next entry
+    blank: bool  # whether only blanks stand before what is wrong: it is text then
 
 
 class _Swallowed:
@@ -303,54 +314,16 @@ class SectionReading(CallReading):
         return _value_and(reader.closers[: DEPTH + 1])
 
     def _in_broken(self) -> bool:
-        buffer, sound = self._buffer, self._at
+        buffer = self._buffer
         code, expected, position = self._error
         place = position - self._base
-        error = max(place, sound)  # a value that is wrong was read with its closer
-        limit = error + RECOVERY
-        recovery = self._entry.patterns.recovery
-        start = error
         section = self._opener.section if self._opener is not None else None
         resume = self._resumed_by(section)
-        if resume is not None:
-            recovery = [resume]
-            start = sound  # the last token may have swallowed the next call of the list
-        blank = not (self._solid or buffer[sound:error].strip(BLANKS))  # what stands behind the arguments is text
-        clear = max(sound, self._clear - self._base)
-        hit = self._search.next_entry(buffer, clear)
-        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
-        margin = self._entry.patterns.margin if resume is None else 0  # of more text, that what was found is all of it
-        if section is not None and section.of_brackets:
-            margin = RECOVERY
-        tail, end, sure = -1, -1, False
-        for number, pattern in enumerate(recovery):
-            if section is None or resume is None:
-                found = pattern.search(buffer, start, far)
-            else:
-                found = self._resumes(section, resume, far, limit)
-            if found is not None and found.start() <= limit:
-                tail, end = found.span()
-                sure = number == 0 and end + margin <= len(buffer)
-                break
-        if not self._finished:
-            begin = self._search.next_cut(buffer, clear)
-            gap = buffer[end : end + BLANKS_LIMIT + 1] if tail == end >= 0 else ""
-            ahead = end + len(gap) - len(gap.lstrip(BLANKS))
-            # It may begin in the tail, or be the fence before which the marker ends.
-            cut = begin < hit and (end < 0 or begin < end or begin == ahead) and begin <= max(limit, ahead)
-            few = len(buffer) < limit + RECOVERY
-            if end < 0 and few and resume is not None and _may_resume(resume, buffer, start, min(limit, hit)):
-                cut = True  # what begins at `hit` may stand in the head of the next call
-            if cut or (hit >= len(buffer) and not sure and few):
-                if not blank and (end < 0 or start == error):
-                    # Up to where something may begin, the last token need not be looked at again.
-                    swallowed = self._so_far_swallowed() if self._opener is not None else None
-                    self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
-                    self._solid = True
-                    if swallowed is not None:
-                        swallowed.go_on(buffer[sound : self._at])
-                self._clear = self._base + min(hit, begin, len(buffer))
-                return False
+        broke = self._where_it_broke(place, resume)
+        hit = broke.hit
+        tail, end, sure = self._tail_of_broken(broke, section, resume)
+        if not self._finished and self._may_end_otherwise(broke, resume, tail, end, sure):
+            return False
         if tail <= hit < end:
             matched = self._search.entry_at(buffer, hit, final=self._finished)
             if matched is None:
@@ -358,24 +331,75 @@ class SectionReading(CallReading):
             if matched[0].kind == "tag":  # what closes a message closes the call, which is one
                 hit = end
         if not 0 <= end <= hit:
-            found = self._closed_by().match(buffer, error, min(hit, limit))
+            found = self._closed_by().match(buffer, broke.error, min(hit, broke.limit))
             end = found.end() if found is not None else end
         closed = 0 <= end <= hit
         if not closed:
-            end = hit if hit <= error else sound if blank else error
+            end = hit if hit <= broke.error else broke.sound if broke.blank else broke.error
         end = max(end, self._start - self._base + 1)  # a head of nothing but a look-ahead is passed, too: see `begun`
         swallows = self._opener is not None and not closed
         if swallows and self._entry.form.body != "parameters":
             swallowed = self._so_far_swallowed()
-            swallowed.go_on(buffer[sound:end])
+            swallowed.go_on(buffer[broke.sound : end])
             swallows = swallowed.quotes(self._quoted_in)
         before = self._pieces.text() if place < 0 else ""
         text, place = before + buffer, len(before) + place
-        found_text = word_at(text, place, len(before) + max(end, error + 1), "the end of the text")
+        found_text = word_at(text, place, len(before) + max(end, broke.error + 1), "the end of the text")
         self._malformed(end, code, expected, found_text, closed=closed)
         self._broke = self._opener is not None
         self._swallows = swallows
         self._solid = False
         self._swallowed = None
         self._leave(end)
+        return True
+
+    def _where_it_broke(self, place: int, resume: Pattern | None) -> _Broke:
+        """Return where the marker broke of which what is at index `place` is wrong."""
+        sound = self._at
+        error = max(place, sound)  # a value that is wrong was read with its closer
+        start = error if resume is None else sound  # the last token may have swallowed the next call of the list
+        hit = self._search.next_entry(self._buffer, max(sound, self._clear - self._base))
+        blank = not (self._solid or self._buffer[sound:error].strip(BLANKS))
+        return _Broke(sound, error, start, error + RECOVERY, hit, blank)
+
+    def _tail_of_broken(self, broke: _Broke, section: Section | None, resume: Pattern | None) -> tuple[int, int, bool]:
+        """Return where what ends the marker begins and ends, -1 for nowhere, and whether more text cannot change it."""
+        recovery = self._entry.patterns.recovery if resume is None else [resume]
+        _, error, start, limit, hit, _ = broke
+        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
+        margin = self._entry.patterns.margin if resume is None else 0  # of more text, that what was found is all of it
+        if section is not None and section.of_brackets:
+            margin = RECOVERY
+        for number, pattern in enumerate(recovery):
+            if section is None or resume is None:
+                found = pattern.search(self._buffer, start, far)
+            else:
+                found = self._resumes(section, resume, far, limit)
+            if found is not None and found.start() <= limit:
+                tail, end = found.span()
+                return tail, end, number == 0 and end + margin <= len(self._buffer)
+        return -1, -1, False
+
+    def _may_end_otherwise(self, broke: _Broke, resume: Pattern | None, tail: int, end: int, sure: bool) -> bool:
+        """Return whether more text may tell another end than that from `tail` to `end`; if so, keep what is known."""
+        buffer = self._buffer
+        sound, error, start, limit, hit, blank = broke
+        begin = self._search.next_cut(buffer, max(sound, self._clear - self._base))
+        gap = buffer[end : end + BLANKS_LIMIT + 1] if tail == end >= 0 else ""
+        ahead = end + len(gap) - len(gap.lstrip(BLANKS))
+        # It may begin in the tail, or be the fence before which the marker ends.
+        cut = begin < hit and (end < 0 or begin < end or begin == ahead) and begin <= max(limit, ahead)
+        few = len(buffer) < limit + RECOVERY
+        if end < 0 and few and resume is not None and _may_resume(resume, buffer, start, min(limit, hit)):
+            cut = True  # what begins at `hit` may stand in the head of the next call
+        if not cut and (hit < len(buffer) or sure or not few):
+            return False
+        if not blank and (end < 0 or start == error):
+            # Up to where something may begin, the last token need not be looked at again.
+            swallowed = self._so_far_swallowed() if self._opener is not None else None
+            self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
+            self._solid = True
+            if swallowed is not None:
+                swallowed.go_on(buffer[sound : self._at])
+        self._clear = self._base + min(hit, begin, len(buffer))
         return True
