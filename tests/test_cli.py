@@ -596,6 +596,17 @@ def test_a_file_in_an_encoding_that_its_mark_tells_is_read(tmp_path: Path, encod
         assert (first["text"], call["arguments"], call["span"]["start"]) == ("Grüße 👋 ", {"who": "Mia"}, 8)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_tools_in_an_encoding_that_their_mark_tells_are_read(tmp_path: Path, encoding: str) -> None:
+    text = '[{"name": "grüße", "parameters": {}}]'
+    file = tmp_path / "tools.json"
+    file.write_bytes((b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding))
+    for result in (run("prompt", file), run("prompt", "-", text=file.read_bytes())):
+        assert "- grüße({})" in result.stdout.decode()
+    file.write_bytes(text[:20].encode("utf-16"))
+    assert run("prompt", file).stderr == f"Error: {file}: expected tools as JSON, found that it ends too soon\n"
+
+
 @pytest.mark.parametrize("data", [b"\xff", b"\xfe", b"\xff\xfex", b"\xffx"])
 def test_half_a_mark_or_half_a_character_is_no_error(data: bytes) -> None:
     result = run("parse", "--text", text=data)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from callmark.languages import Language
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
-_HALF_MARKS = (codecs.BOM_UTF16_LE[:1], codecs.BOM_UTF16_BE[:1])
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither begins a text in UTF-8
+_HALF_MARKS = tuple(mark[:1] for mark in _MARKS)
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
 
 
@@ -84,8 +85,7 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
 
 
 def _decoder(begin: bytes) -> codecs.IncrementalDecoder:
-    marked = begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # neither is UTF-8
-    return codecs.getincrementaldecoder("utf-16" if marked else "utf-8")("replace")
+    return codecs.getincrementaldecoder("utf-16" if begin.startswith(_MARKS) else "utf-8")("replace")
 
 
 def _lost(source: BinaryIO, path: str) -> str:
@@ -167,7 +167,9 @@ def load_tools(path: str, *, beside: str = "") -> Any:
 
 
 def decode_json(data: bytes, expected: str) -> Any:
-    """Return the value of JSON; a failure says what was expected."""
+    """Return the value of JSON, in UTF-8 or in UTF-16 with its mark; a failure says what was expected."""
+    if data.startswith(_MARKS):
+        data = _decoder(data).decode(data, final=True).encode()
     try:
         return msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # which some editors write
     except (ValueError, RecursionError) as error:
