@@ -45,12 +45,19 @@ def test_the_demonstration_shows_the_whole_loop():
     assert lines[-2].startswith("model     Oslo: it is sunny there")
 
 
-def test_the_demonstration_is_events_for_programs_and_colours_for_terminals():
+def test_the_demonstration_is_events_for_programs():
     events = [json.loads(line) for line in command("demo", "--seconds", "0", "--json").stdout.splitlines()]
     assert events[0]["type"] == "step"
     assert [event["name"] for event in events if event["type"] == "result"][:2] == ["weather", "weather"]
+
+
+@pytest.mark.parametrize(
+    ("told", "coloured"),
+    [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_the_demonstration_has_colours_on_terminals_that_know_them(told, coloured):
     parent, child = pty.openpty()
-    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"} | told
     process = subprocess.Popen([*COMMAND, "demo", "--seconds", "0"], stdout=child, stderr=child, env=environment)
     os.close(child)
     read = b""
@@ -61,7 +68,7 @@ def test_the_demonstration_is_events_for_programs_and_colours_for_terminals():
         pass  # how Linux says that the other end of a terminal was closed
     os.close(parent)
     assert process.wait(60) == 0
-    assert b"\x1b[32mcall" in read
+    assert (b"\x1b[32mcall" in read, b"\x1b" in read) == (coloured, coloured)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -109,7 +109,7 @@ def _watch(session: Session, model: Model, question: str, output: BinaryIO, as_j
     from callmark.serving.texts import encoded
     from callmark.watching import Watching
 
-    colours = os.isatty(1) and "NO_COLOR" not in os.environ
+    colours = os.isatty(1) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
     watching = Watching(lambda text, colour: click.style(text, fg=colour) if colours else text)
 
     async def turn() -> None:
