@@ -134,6 +134,13 @@ def test_bounds_are_options():
     assert started.end()[0] == 0
 
 
+@pytest.mark.parametrize("option", ["--message-bytes", "--streams"])
+def test_a_bound_that_lets_nothing_through_is_refused_by_its_name(option):
+    code, _, told = Process(option, "0").end()
+    assert code == 2
+    assert f"Invalid value for '{option}': 0 is not in the range x>=1." in told.decode()
+
+
 # Clients in other languages.
 
 

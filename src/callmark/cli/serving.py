@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from callmark.serving.upstreams import ProxyConfig
 
 _SIZES = (
-    click.option("--message-bytes", type=int, metavar="N", help="Most bytes of a message. [16 MiB]"),
-    click.option("--streams", type=int, metavar="N", help="Most streams that are open at once. [1000]"),
+    click.option("--message-bytes", type=click.IntRange(1), metavar="N", help="Most bytes of a message. [16 MiB]"),
+    click.option("--streams", type=click.IntRange(1), metavar="N", help="Most streams that are open at once. [1000]"),
 )
 
 
