@@ -400,6 +400,27 @@ def test_arguments_that_are_one_value_of_ones_own_dialect_hold_no_call(encoding)
             assert [llguidance_accepts(lark, read), bool(re.fullmatch(pattern, read))] == [said == escaped] * 2, read
 
 
+def test_values_in_attributes_of_ones_own_dialect_have_their_quotes_as_entities():
+    form = Form(
+        head='<do[ ]task="{name}"', body="parameters", parameter='[ ](?P<key>[a-z]{1,9}+)="', value_end='"',
+        tail="{ws}/>", encoding="xml", trim=False,
+    )  # fmt: skip
+    writing = Writing(call='<do task="{name}"{arguments}/>', parameter=' {key}="{value}"')
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    words = {"enum": ['say "hi" & it\'s', '" b="1', "x"]}
+    tools = {"f": {"properties": {"a": words, "b": {"type": "array", "items": {"type": "string"}}}, "required": ["a"]}}
+    lark = export_grammar(tools, own, tool_choice="f", free_text=False).text
+    for text, escaped in (
+        ('say "hi" & it\'s', "say &quot;hi&quot; &amp; it&#x27;s"), ('" b="1', "&quot; b=&quot;1"), ("x", "x"),
+    ):  # fmt: skip
+        arguments = {"a": text, "b": ["y", ""]}
+        shown = render_calls([WrittenCall("f", arguments)], own, tools=tools)
+        assert shown == f'<do task="f" a="{escaped}" b="[&quot;y&quot;, &quot;&quot;]"/>'
+        assert calls_in(shown, own, tools) == [("f", arguments)]
+        assert llguidance_accepts(lark, shown)
+    assert render_calls([WrittenCall("f", {"a": "1"})], own) == '<do task="f" a="&quot;1&quot;"/>'
+
+
 @pytest.mark.parametrize("blank", [" ", "\t"])
 def test_a_value_whose_end_begins_with_a_blank_holds_blanks(blank):
     form = Form(

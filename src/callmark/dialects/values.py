@@ -148,9 +148,14 @@ def brace_key(key: str, quote: str) -> str:
     return key if _BARE_KEY.fullmatch(key) else in_braces(key, quote)
 
 
-def in_tags(value: Any) -> str:
-    """Return a value in JSON as it stands between the tags of a dialect that knows XML's entities."""
-    return escape(as_json(value), quote=False)
+def in_tags(text: str, form: Form) -> str:
+    """Return a text as it stands between the tags of a form, or in a tag: with XML's entities where it knows them.
+
+    Quotes are among them where they may end a value, as those of an attribute do.
+    """
+    if form.encoding == "raw":
+        return text
+    return escape(text, quote=not {'"', "'"}.isdisjoint(first_characters(form.value_end) or ()))
 
 
 def in_parameters(
@@ -170,7 +175,7 @@ def in_parameters(
         for text, kind in ways:
             before, tag, after = around_value(form, writing, key, kind)
             first, last = _line_breaks(text, before[tag:], after) if form.trim else ("", "")
-            begun = before + first + (escape(text, quote=False) if form.encoding == "xml" else text) + last
+            begun = before + first + in_tags(text, form) + last
             written = begun + after + result
             closing = ended.search(after + result)  # a look-ahead sees what follows
             if closing is None or closing.start() > len(after):

@@ -267,7 +267,7 @@ class _Export:
         """Return the arguments of one tool, and the rules to which they refer."""
         form = self._form
         make = partial(Values, spec.name, spec.schema, bounds=self._bounds, shared=shared)
-        values = make(in_tags if form.encoding == "xml" else as_json, closers=self._closers)
+        values = make(lambda value: in_tags(as_json(value), form), closers=self._closers)
         if self._writing.pairs:
             values = make(as_python)
         elif form.body == "braces":

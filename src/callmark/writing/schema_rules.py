@@ -233,7 +233,8 @@ class Values:
         if self._quote:
             return token(self._quote, self.raw(closers, least, most), self._quote)
         closed = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
-        return token('"', _bounded(closers, closed, _ESCAPED, least, most, self._bounds.string), '"')
+        quote = self.literal("")[: len(self.literal("")) // 2]  # an entity in an attribute of XML
+        return token(quote, _bounded(closers, closed, _ESCAPED, least, most, self._bounds.string), quote)
 
     def raw(
         self, closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()
