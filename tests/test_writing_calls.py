@@ -28,7 +28,7 @@ from callmark import (
 from callmark.dialects.limits import LENGTH_LIMIT, PLAIN_LIMIT
 from callmark.dialects.rendering import WrittenCall
 from callmark.reading.schemas import Parameters
-from callmark.testing import check_grammar, check_inverse
+from callmark.testing import check_chunking, check_grammar, check_inverse
 from callmark.toolshapes import declared_types
 from callmark.writing.toolset import tool_specs
 from writing import CLOSERS, RAW, hostile_objects, hostile_strings, json_values, names, objects, schemas
@@ -540,6 +540,22 @@ def test_an_id_is_held_as_it_is_or_left_out(dialect, call_id):
     default = parse(render_call("f", {"a": 1}, dialect), dialects=dialect).calls[0].id
     held = [call_id] if "{quoted_id}" in row.writing.id else [call_id, default]  # a string of JSON holds any
     assert parse(text, dialects=dialect).calls[0].id in held
+
+
+@pytest.mark.parametrize("text", [";", "&lt;", "a;;;b;", ";;\n", "x;;"])
+@pytest.mark.parametrize("trim", [False, True])
+def test_a_value_may_end_with_what_its_end_begins_with(text, trim):
+    form = Form(
+        head="<do {name}>", body="parameters", parameter=r"\n(?P<key>[a-z]{1,9}+)=", value_end=";;", tail="\n</do>",
+        trim=trim,
+    )  # fmt: skip
+    writing = Writing(call="<do {name}>{arguments}\n</do>", parameter="\n{key}={value};;")
+    own = Dialect(name="own", title="t", models="m", source="s", forms=(form,), writing=writing)
+    shown = callmark.render_call("f", {"a": text, "b": text}, own)
+    assert shown == f"<do f>\na={text};;\nb={text};;\n</do>"
+    check_inverse("f", {"a": text, "b": text}, own)
+    assert callmark.parse(shown, dialects=own).calls[0].repairs == ()
+    check_chunking(shown, dialects=own)
 
 
 @pytest.mark.parametrize("quote", ["~~", "~", "@@", "''", "|", "%%", "$", "<~", '"""'])
