@@ -18,7 +18,7 @@ CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling t
 _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
 _VALUE_TAG = f"</{_VALUE_TAGS}>"
 _WORD_BEHIND = re.compile(r"[a-z_]{4,}\Z")
-_STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.])"  # what models write before a closing tag
+_STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.>])"  # what models write before a closing tag
 _STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'

@@ -66,10 +66,13 @@ QWEN_XML = Dialect(
         Form(
             **_QWEN_SECTION,
             head=r"<function={name}>{ws}(?=\{)",
-            loose_heads=(rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",),
+            loose_heads=(
+                rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",
+                r"<function={name}[ \t]{0,4}+[=,(]?[ \t]{0,4}+(?=\{)",
+            ),
             body="json",
             tail=r"{ws}</function>",
-            loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
+            loose_tail=r"(?={ws}</(?:seed:)?tool_call>)|{ws}<function>",
         ),
         Form(
             **_QWEN_SECTION,
