@@ -236,7 +236,7 @@ class Section:
     `mended` what must stand behind a call whose end was mended: behind a bracket that closes the list nothing of it;
     `mended_last` the same where no more text comes;
     `resume` what leads from a broken call to the next where a separator stands between them, or to the end of a list
-    that more than its bracket closes; None for no separator.
+    that more than its bracket closes, or to the next list; None for no separator.
     `of_brackets`: that more is brackets, too, of which any number may stand before.
     """
 
@@ -283,7 +283,8 @@ class Section:
         self.mended = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
         no_more = rf"(?!{blanks}{members})" if bracket else ""
         self.mended_last = Pattern(f"{blanks}(?:{closer}){no_more}|{another}")
-        ends = f"|{blanks}(?:{closer})" if listed else ""
+        gap = r"[ \t\r\n]{0,16}+"  # so that it is no longer than what leads to the next call of a list
+        ends = rf"|{blanks}(?:{closer})|{gap}\]{gap},?{gap}\[{gap}(?:{heads})" if listed else ""
         self.resume = Pattern(f"{brackets}(?={line}(?:{heads}){ends})") if self.separated else None
         self._next_line = f"(?={line}(?:{heads}))" if ends_itself and not self.separated else ""
         self._behind: dict[int, Pattern] = {}
