@@ -232,6 +232,11 @@ class Stop:
         """Match at index `at`: `re.Pattern.match`."""
         return self._which.match(buffer, at)
 
+    def again(self, text: str) -> int:
+        """Return the index behind the first character of `text` where a match may begin, its length for none."""
+        found = self._begins(text, 1)
+        return len(text) if found is None else found.start()
+
     def next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
         """Return the first match from index `at`, and where it is; None where only more text tells, or there is none.
 

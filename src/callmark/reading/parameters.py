@@ -335,7 +335,8 @@ class ParametersReader:
             return self._take(buffer[end : end + 1], end)
         if kind == "kept" or (kind == "unclosed" and data):
             self._kept = True
-            return self._take(buffer[end : end + 1], end)  # the end may begin with what it ends with: `;;;`
+            text = found[0] or buffer[end : end + 1]  # of a look-ahead, what it sees first
+            return self._take(text[: self._patterns.stop.again(text)], end)  # the end may begin in it: `;;;`
         if kind in ("unclosed", "wrong") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
