@@ -23,6 +23,7 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
+_WHOLE_NAME = r"(?P<name>[^\W\d][\w/\-]{0,63}+(?:[.:][\w/\-]{1,63}+){0,3}+)"  # a name that no sign ends
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
 _IS_TEXT = r"string=\"(?:(?P<text>true)|(?P<json>false))\""  # or JSON, as a tag says it
@@ -68,11 +69,11 @@ QWEN_XML = Dialect(
             head=r"<function={name}>{ws}(?=\{)",
             loose_heads=(
                 rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",
-                r"<function={name}[ \t]{0,4}+[=,(]?[ \t]{0,4}+(?=\{)",
+                rf"<function={_WHOLE_NAME}[ \t]{{0,4}}+[=:,(]?[ \t]{{0,4}}+(?=\{{)",
             ),
             body="json",
             tail=r"{ws}</function>",
-            loose_tail=r"(?={ws}</(?:seed:)?tool_call>)|{ws}<function>",
+            loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
         ),
         Form(
             **_QWEN_SECTION,
