@@ -106,10 +106,12 @@ def _watch(session: Session, model: Model, question: str, output: BinaryIO, as_j
     """Do one turn of a session, and show what happens."""
     import asyncio
 
+    from callmark.display import Screen
     from callmark.serving.texts import encoded
     from callmark.watching import Watching
 
-    colours = os.isatty(1) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
+    screen = Screen()  # knows the terminal, as for all else that is shown
+    colours = os.isatty(1) and screen.color_system is not None and not screen.no_color
     watching = Watching(lambda text, colour: click.style(text, fg=colour) if colours else text)
 
     async def turn() -> None:
