@@ -233,7 +233,8 @@ class Values:
         if self._quote:
             return token(self._quote, self.raw(closers, least, most), self._quote)
         closed = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
-        quote = self.literal("")[: len(self.literal("")) // 2]  # an entity in an attribute of XML
+        empty = self.literal("")  # two quotes, which are entities in an attribute of XML
+        quote = empty[: len(empty) // 2]
         return token(quote, _bounded(closers, closed, _ESCAPED, least, most, self._bounds.string), quote)
 
     def raw(
