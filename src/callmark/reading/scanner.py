@@ -215,7 +215,7 @@ class _Beginnings:
         self._cut: set[str] = set()  # what such a text may be cut to
         self._by_two: dict[str, list[Pattern]] = {}  # by the first two characters
         self._told = Remembered(self._agreeing)  # by some more of them
-        self._last: Pattern | None = None  # the one of which more text would be, when last asked: likely it grows
+        self._last: Pattern | None = None  # what the last text could go on to be: so can the next, if it has grown
         vague = []
         for pattern in patterns:
             texts = [pattern.prefix] if len(pattern.prefix) > 1 else literals(pattern.text)

@@ -314,6 +314,7 @@ class SectionReading(CallReading):
         return _value_and(reader.closers[: DEPTH + 1])
 
     def _in_broken(self) -> bool:
+        """End a broken marker where the module says; False until that place is certain."""
         buffer = self._buffer
         code, expected, position = self._error
         place = position - self._base
