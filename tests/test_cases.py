@@ -22,7 +22,7 @@ CASE_KEYS = {
     *("calls", "text", "text_json", "reasoning", "malformed", "notices"),
 }
 OPTION_KEYS = {"dialects", "tolerance", "contexts", "starts_in_reasoning", "nonce", "tools"}
-CALL_KEYS = {"name", "arguments", "id", "dialect", "raw", "repairs"}
+CALL_KEYS = {"name", "arguments", "raw_arguments", "id", "dialect", "raw", "repairs"}
 MALFORMED_KEYS = {"code", "name", "raw"}
 
 
@@ -106,6 +106,9 @@ def test_whole_text_gives_what_the_case_says(case):
         assert call.id == expected.get("id")
         assert call.dialect == expected.get("dialect", call.dialect)
         assert call.raw == expected.get("raw", call.raw)
+        assert call.raw_arguments == expected.get("raw_arguments", call.raw_arguments)
+        assert call.raw_arguments in call.raw
+        assert call.raw_arguments.strip() or not call.arguments
     assert [event.code for event in malformed] == [event["code"] for event in expected_malformed]
     for event, expected in zip(malformed, expected_malformed, strict=True):
         assert event.name == expected.get("name", event.name)

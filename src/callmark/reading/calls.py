@@ -479,14 +479,14 @@ class CallReading:
         begins = ending is not None and ending.tag >= 0 and self._marker_begins(ending.tag)
         if begins and ending is not None:
             missing = Repair("missing-closer", Span(base + at, base + at))
-            ending = None if ending.cut else Ending(at, (missing,), more=False)
+            ending = None if ending.cut else Ending(at, (missing,), more=False, closed=(at,) * len(due))
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
         elif begins is None or (ending is None and not begins and ways.may_end(buffer, at)):
             reader.status = OPEN if reader.status == DEAD else reader.status
             return False
         if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:
-            reader.close(at, base)
+            reader.close(at, base, ending.closed)
             self._preview(reader)
         if ending is None or reader.status == DEAD:
             if isinstance(reader, ValueReader) and reader.status == DEAD:

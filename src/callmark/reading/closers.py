@@ -49,13 +49,16 @@ the turn can follow it.
 class Ending(NamedTuple):
     """How a marker ends: the index behind it, what was changed for that, and whether another call stands in it.
 
-    `tag` is the index of what may begin the next marker instead: another tag that was taken for the one that is due, or
-    a tail with which a marker begins, too; -1 for none. `cut`: where it does, this marker was cut in its arguments.
+    `closed`: the indexes behind the brackets that were open, innermost first; of one whose closer is missing, that
+    where it would stand. `tag` is the index of what may begin the next marker instead: another tag that was taken for
+    the one that is due, or a tail with which a marker begins, too; -1 for none. `cut`: where it does, this marker was
+    cut in its arguments.
     """
 
     stop: int
     repairs: tuple[Repair, ...]
     more: bool
+    closed: tuple[int, ...] = ()
     tag: int = -1
     cut: bool = False
 
@@ -138,6 +141,7 @@ class Endings:
         first = _BRACKET_TAIL.match(form.tail)  # of a tail that has more to it, as `}}`
         may_be_bracket = first is not None or re.match(tail, "]x") is not None
         self._final = final
+        self._due = len(due)
         self._ways: list[_Way] = []
         if tail or bracket is not None:
             only_tail = len(due) == (bracket is not None)
@@ -211,7 +215,9 @@ class Endings:
                 Repair("full-width-punctuation", Span(base + begin, base + end))
                 for begin, end in closers.wide(bool(way.other), taken)
             ]
-            return Ending(found.end(), tuple(changed), groups.get("more") is not None, tag, instead and not self._whole)
+            closed = tuple([closers.end(max(0, taken - later)) for later in reversed(range(self._due))])
+            more, cut = groups.get("more") is not None, instead and not self._whole
+            return Ending(found.end(), tuple(changed), more, closed, tag, cut)
         return None
 
     def may_end(self, buffer: str, at: int) -> bool:

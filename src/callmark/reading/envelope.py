@@ -128,11 +128,11 @@ class EnvelopeReader(ValueReader):
             self.out = self._visible
         return at
 
-    def close(self, at: int, base: int) -> None:
-        """Take all brackets that are open as closed at index `at`."""
+    def close(self, at: int, base: int, closed: tuple[int, ...]) -> None:
+        """Take all brackets that are open as closed; as in ValueReader."""
         if self._aside is not None:
             self.out = self._aside
-        super().close(at, base)
+        super().close(at, base, closed)
 
     def lacks(self, buffer: str, at: int) -> bool:
         """Whether it has no arguments, and the object behind it, at index `at`, begins with them: they are its own."""
@@ -260,7 +260,7 @@ class EnvelopeReader(ValueReader):
 
     def _close(self, frame: str, at: int, base: int, *, written: bool = False) -> int:
         if frame == "E":
-            self._take_others()
+            self._take_others(base + at)
             if self.name is None:
                 return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
             if "arguments" not in self._roles:
@@ -283,8 +283,10 @@ class EnvelopeReader(ValueReader):
             self._end_aside()
         return stop
 
-    def _take_others(self) -> None:
-        """The envelope ends: what stood under other keys is its name and its arguments where nothing else is."""
+    def _take_others(self, end: int) -> None:
+        """The envelope ends at position `end`: what stood under other keys is its name and its arguments where nothing
+        else is.
+        """
         if self._other_name is not None:
             if self.name is None:
                 name, _, span = self._other_name
@@ -298,7 +300,7 @@ class EnvelopeReader(ValueReader):
         if self._other is not None and self._others == 1 and "arguments" not in self._roles and not self._is_own():
             written_json, key, place = self._other
             self.out += written_json
-            self.start, self.end = place.start, place.end
+            self.start, self.end = place.start, min(place.end, end)  # its own closer may be missing
             self._roles.add("arguments")
             self._insert("key-spelling", key)
             if self._other_key:

@@ -483,13 +483,14 @@ class ValueReader:
         self.split = place
         return self._die("unexpected-text", self._wanted(), at)
 
-    def close(self, at: int, base: int) -> None:
-        """Take all brackets that are open as closed at index `at`."""
+    def close(self, at: int, base: int, closed: tuple[int, ...]) -> None:
+        """Take all brackets that are open as closed, innermost first: before the indexes `closed`, none before `at`."""
         self.status = OPEN
         self._ended = False
-        while self._stack and self.status == OPEN:
-            self._close(self._stack[-1], at, base)
-            self.end = min(self.end, base + at)
+        for end in closed[: len(self._stack)]:
+            if self.status == OPEN:
+                self._close(self._stack[-1], max(at, end - 1), base)
+                self.end = min(self.end, base + end)
 
     # Values.
 
