@@ -178,7 +178,7 @@ class SectionReading(CallReading):
                     if between is not None and (remark := self._over_limit()):
                         place = self._base + between.end()
                         self._events.append(Notice(Span(place, place + 1), *remark))
-                    sound = between is None and mends and not self._broke
+                    sound = between is None and not self._broke
                     bracket = section.bracket.match(buffer, at) if sound and section.bracket is not None else None
                     if bracket is not None:  # the tag that should close the list is missing, or is another
                         self._markup(at, bracket.end())
