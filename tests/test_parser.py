@@ -14,6 +14,7 @@ import tokenize
 from enum import Enum
 from importlib.metadata import EntryPoint
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -453,6 +454,50 @@ def test_nesting_ends_at_64_brackets_in_every_dialect(deep, head, tail):
     assert len(calls_of(events)) == (deep <= 64)
     assert ("nesting-too-deep" in codes_of(events)) == (deep > 64)
     assert joined(by_characters(text)) == joined(events)
+
+
+@pytest.mark.parametrize("dialect", [row for row in callmark.dialects() if row.writing], ids=attrgetter("name"))
+@pytest.mark.parametrize("kind", ["list", "object"])
+def test_nesting_that_is_set_ends_exactly_there_in_every_dialect(dialect, kind):
+    """Between tags, what is not JSON within the limits is text, as any other text is."""
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": ["array", "object"]}}}}]
+    for deep in (1, 2, 3, 4):
+        value = {} if kind == "object" else []
+        for _ in range(deep - 1):
+            value = {"k": value} if kind == "object" else [value]
+        text = callmark.render_call("f", {"a": value}, dialect, tools=tools)
+        for read in (whole, by_characters):
+            events = read(text, dialects=dialect, limits=Limits(nesting=3), tools=tools)
+            found = [call.arguments["a"] for call in calls_of(events)]
+            if deep >= 3 and dialect.writing.parameter:
+                assert [json.loads(text) for text in found] == [value]
+            else:
+                assert found == ([value] if deep < 3 else [])
+                assert ("nesting-too-deep" in codes_of(events)) == (deep >= 3)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "call", "element"),
+    [
+        ("minimax_m3", '{0}<tool_call>{0}<invoke name="f">{1}{0}</invoke>{0}</tool_call>', "{0}<k>{1}{0}</k>"),
+        (
+            "cohere",
+            '<cofl:tool_calls><cofl:tool_call id="0" name="f">{1}</cofl:tool_call></cofl:tool_calls>',
+            '<cofl:value name="k" type="dict">{1}</cofl:value>',
+        ),
+    ],
+)
+def test_nesting_ends_exactly_there_in_elements(dialect, call, element):
+    for deep in (1, 2, 3, 4):
+        value = "1" if dialect == "minimax_m3" else ""
+        for _ in range(deep):
+            value = element.format("]<]minimax[>[", value)
+        text = call.format("]<]minimax[>[", value)
+        limit = 3 if dialect == "minimax_m3" else 4  # an empty object is one more
+        for read in (whole, by_characters):
+            events = read(text, limits=Limits(nesting=limit))
+            assert len(calls_of(events)) == (deep <= 3), text
+            assert ("nesting-too-deep" in codes_of(events)) == (deep > 3)
 
 
 # Snapshots.
