@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from typing import Any
@@ -13,6 +14,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from openapi_spec_validator import validate
 from starlette.routing import Route
 
+from callmark import Limits
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES
 from callmark.serving.http import app
 from callmark.serving.methods import METHODS, Nothing
@@ -106,6 +108,12 @@ def test_what_a_docstring_says_of_a_field_is_said_of_the_property():
     result = OPENRPC["components"]["schemas"]["Result"]
     assert result["description"].startswith("The result of one call, in the order of the calls. The ")
     assert result["properties"]["id"]["description"] == result["properties"]["name"]["description"]
+
+
+def test_docstrings_say_the_same_without_their_indent_as_from_python_3_13_on(monkeypatch):
+    documents = openrpc(), openapi()
+    monkeypatch.setattr(Limits, "__doc__", inspect.cleandoc(Limits.__doc__))
+    assert (openrpc(), openapi()) == documents
 
 
 def test_no_layout_of_a_docstring_is_left():

@@ -6,6 +6,7 @@ anything else than what is served.
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any, Final
 
@@ -31,8 +32,8 @@ _CODES: Final = {
     "Failure": ("kind", ERROR_KINDS),
     "Problem": ("code", {code: f"{kind.meaning} ({kind.status})" for code, kind in KINDS.items()}),
 }
-_FIELDS: Final = re.compile(r"^ {4}(\w+(?:, \w+)*) {2,}(.+(?:\n {5,}.+)*)", re.MULTILINE)
-"""The rows of a docstring that say what fields are."""
+_FIELDS: Final = re.compile(r"^(\w+(?:, \w+)*) {2,}(.+(?:\n +.+)*)", re.MULTILINE)
+"""The rows of a docstring that say what fields are, once it is not indented: from Python 3.13 on none is."""
 _STREAMING: Final = "text/event-stream", "application/x-ndjson"
 
 
@@ -204,7 +205,7 @@ def _schemas(kinds: list[Any]) -> tuple[dict[Any, Document], dict[str, Document]
     unique = list(dict.fromkeys(kinds))
     refs, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
     for name, schema in components.items():
-        words = schema["description"].partition(">>>")[0]
+        words = inspect.cleandoc(schema["description"]).partition(">>>")[0]
         for names, said in _FIELDS.findall(words):
             for field in names.split(", "):
                 schema["properties"][field]["description"] = _plain(said)
