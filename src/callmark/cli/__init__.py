@@ -14,6 +14,7 @@ What a command does not need is not imported: lark, regex and rich cost more tha
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -37,6 +38,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is still to be flushed, or Python tells of an error
             ctx.exit(_READER_GONE)
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
