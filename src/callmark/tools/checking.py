@@ -42,6 +42,7 @@ _BOUNDS: Final = {
     "minProperties": "a number of keys of at least", "maxProperties": "a number of keys of at most",
     "pattern": "a text that matches", "const": "exactly",
 }  # fmt: skip
+_TOO_DEEP: Final = "parameters: expected a JSON Schema, found one that is nested too deep"
 _NO_PATTERN: Final = "parameters: expected a pattern that Python reads, found {!r:.80}"
 _UNLIKE: Final = {
     "pattern", "patternProperties",  # \d and $ mean other things in Rust
@@ -87,8 +88,10 @@ class Checker:
 
         try:
             self.schema: dict[str, Any] = msgspec.to_builtins(schema)
-        except (TypeError, RecursionError) as error:
+        except TypeError as error:
             raise ToolsError(f"parameters: expected a JSON Schema, found: {error}") from error
+        except RecursionError as error:
+            raise ToolsError(_TOO_DEEP) from error
         dialect = self.schema.get("$schema", "")
         if not isinstance(dialect, str):
             raise ToolsError(f"parameters: expected $schema to be a text, found {shown(dialect)}")
@@ -101,7 +104,7 @@ class Checker:
                 raise ToolsError(_NO_PATTERN.format(error.instance)) from error
             raise ToolsError(f"parameters: expected a JSON Schema, found: {error.message:.200}") from error
         except RecursionError as error:
-            raise ToolsError("parameters: expected a JSON Schema, found one that is nested too deep") from error
+            raise ToolsError(_TOO_DEEP) from error
         except AttributeError as error:  # `referencing` reads `extends` of draft 3 as a list only
             raise ToolsError("parameters: expected a JSON Schema, found one that cannot be walked through") from error
         own = {key: value for key, value in self.schema.items() if key != "$schema"}  # which would choose the kind
