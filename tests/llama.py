@@ -90,4 +90,5 @@ class Llama:
                         data = json.loads(line[6:])
                         yield data["content"], data["stop_type"] if data["stop"] else ""
         except HTTPError as error:
-            raise AssertionError(f"{error.read()!r}\n{grammar}") from error
+            with error:
+                raise AssertionError(f"{error.read()!r}\n{grammar}") from error

@@ -406,8 +406,8 @@ def test_a_damaged_file_is_said_to_be_damaged(path):
     with open(path, "r+b") as file:
         file.seek(4096)
         file.write(b"\xa5" * 3 * 4096)
-    with pytest.raises(LedgerError, match="found one that is damaged"):
-        SqliteLedger(path).claim("7", "f")
+    with contextlib.closing(SqliteLedger(path)) as ledger, pytest.raises(LedgerError, match="one that is damaged"):
+        ledger.claim("7", "f")
 
 
 def test_one_who_waits_and_raises_keeps_the_news_from_nobody(ledger):
@@ -751,7 +751,8 @@ def test_an_interrupted_read_runs_again_and_a_write_does_not(path):
         before.claim(key, call.name)
         before.start(key)
     before.close()
-    results = Executor(Registry(tools), ledger=SqliteLedger(path)).run_sync(calls, session="s", message="m")
+    with contextlib.closing(SqliteLedger(path)) as after:
+        results = Executor(Registry(tools), ledger=after).run_sync(calls, session="s", message="m")
     assert [result.outcome for result in results] == ["ok", "outcome-unknown"]
     assert "interrupted" in results[1].error.message
     assert ran == ["read"]

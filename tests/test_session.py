@@ -1129,6 +1129,8 @@ def test_a_native_call_after_the_guard_has_said_no_is_answered_too():
     assert calls == [message["tool_call_id"] for message in session.messages if message["role"] == "tool"]
 
 
+@pytest.mark.filterwarnings("ignore:coroutine method 'aclose' of 'Session._events':RuntimeWarning")  # of the last loop
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("chunks", [["Hello", " you"], None])
 def test_a_turn_that_was_left_by_break_is_over(chunks):
     closed = []
