@@ -674,9 +674,10 @@ class CallReading:
         error = behind_blanks(self._buffer, at) if waited else at
         expected = self._closing_words()
         for tag in self._entry.patterns.tail_tags:
-            if self._buffer.startswith(tag, error):
-                error = behind_blanks(self._buffer, error + len(tag))
-                expected = f'{CLOSER_BEHIND} "{tag}"'
+            if not self._buffer.startswith(tag, error):
+                break  # nor is one behind it asked for, which may not all be there yet
+            error = behind_blanks(self._buffer, error + len(tag))
+            expected = f'{CLOSER_BEHIND} "{tag}"'
         self._break("unexpected-text", expected, self._base + at, self._base + error)
 
     def _closing_words(self) -> str:
