@@ -330,7 +330,7 @@ class ParametersReader:
         data = self._whole and self._json is not None and not self._json.whole
         if kind == "foreign" or (kind == "respelled" and self._foreign):
             self._foreign = True
-            return self._take(found[0], end)
+            return self._take(found[0].partition("&")[0], end)  # an entity in it is read as elsewhere
         if kind == "broken" and not self._kept:
             return self._take(buffer[end : end + 1], end)
         if kind == "kept" or (kind == "unclosed" and data):
