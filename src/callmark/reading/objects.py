@@ -247,6 +247,9 @@ class ObjectReader:
                     comma = at
                 elif char not in BLANKS:
                     held = comma = -1
+                elif comma >= 0 and at - comma >= _TOKEN_HOLD:  # too long to be handed in again, however it comes
+                    at += 1
+                    break
                 row = after
                 at += 1
                 continue
