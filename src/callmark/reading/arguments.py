@@ -310,12 +310,12 @@ class ArgumentsReader(ValueReader):
     def _capture(self, sink: list[str], piece: str) -> None:
         self._size += len(piece)
         if self._size > KEY_LIMIT:  # no key is so long: a positional value, and it can come out
-            self._held, self._sink = None, self.out
+            self._held = None
             if not self._bind_next():
                 self._die("bad-arguments", 'a key and "="', 0)
                 return
             self.out.extend(sink)
-            sink = self.out
+            sink = self._sink = self.out
         sink.append(piece)
 
     def _end_captured(self, sink: list[str], at: int, base: int) -> int:
