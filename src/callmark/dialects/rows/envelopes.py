@@ -122,22 +122,20 @@ HERMES = Dialect(
 
 
 _BARE_LIST = r"\[{ws}" + _NAMED_FIRST
+_LIST_OPENER = r"<(?:tool_calls|TOOLCALL|\|(?:START_ACTION|tool_call_start|FunctionCallBegin)\|)>{ws}"
+_LIST_CLOSER = r"<(?:/tool_calls|/TOOLCALL|\|(?:END_ACTION|tool_call_end|FunctionCallEnd)\|)>"
 LISTED = Dialect(
     name="listed",
     title='<tool_calls>[{"name": "f", "arguments": {...}}]</tool_calls>, with other tags by other models',
-    models="Jamba, Hunyuan A13B, Llama-Nemotron, Command R and A, Pangu; MiniMax M1; Granite 3; Phi 4; xLAM",
+    models=(
+        "Jamba, Hunyuan A13B, Llama-Nemotron, Command R and A, Pangu, Doubao 1.5; MiniMax M1; Granite 3; Phi 4; xLAM"
+    ),
     source=SOURCE
     + ": jamba, hunyuan_a13b, nemotron_deci, cohere_command, granite, pangu, minimax_m1, phi4_mini_json, xlam",
     forms=(
-        list_of(
-            r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}\[{ws}(?=\{)",
-            r"{ws}\]{ws}<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
-        ),
+        list_of(_LIST_OPENER + r"\[{ws}(?=\{)", r"{ws}\]{ws}" + _LIST_CLOSER),
         list_of(*_LIST_IN_TAGS),
-        objects_of(
-            r"<(?:tool_calls>|TOOLCALL>|\|START_ACTION\|>|\|tool_call_start\|>){ws}(?=\{)",
-            r"<(?:/tool_calls>|/TOOLCALL>|\|END_ACTION\|>|\|tool_call_end\|>)",
-        ),
+        objects_of(_LIST_OPENER + r"(?=\{)", _LIST_CLOSER),
         list_of(r"\[unused11\]{ws}\[{ws}(?=\{)", r"{ws}\]{ws}\[unused12\]", begins="["),
         list_of(r"<\|tool_calls?\|>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}<\|/tool_call\|>)?"),
         list_of(r"functools{ws}\[{ws}(?=\{)", r"{ws}\]", begins="f", explicit=False),
@@ -163,7 +161,7 @@ LISTED = Dialect(
     tags=(
         *COMMAND_TAGS,
         r"\[(?:BEGIN(?P<closes>)|END) FINAL RESPONSE\]",
-        r"<\|START_ACTION\|>{ws}\[{ws}\]{ws}<\|END_ACTION\|>",
+        r"<\|(?:START_ACTION|FunctionCallBegin)\|>{ws}\[{ws}\]{ws}<\|(?:END_ACTION|FunctionCallEnd)\|>",
         r"<(?:tool_calls|TOOLCALL)>{ws}\[{ws}\]{ws}</(?:tool_calls|TOOLCALL)>",
     ),
     writing=Writing(
