@@ -18,7 +18,7 @@ CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling t
 _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
 _VALUE_TAG = f"</{_VALUE_TAGS}>"
 _WORD_BEHIND = re.compile(r"[a-z_]{4,}\Z")
-_STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.>])"  # what models write before a closing tag
+_STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.]|\)?>)"  # what models write before a closing tag
 _STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
 _NO_OBJECT = r"(?=[^ \t\r\n{｛])"  # the second brace is a repair of the first
 _IN_STRING = r'(?P<told>)(?="{ws}\{)'
@@ -130,7 +130,8 @@ def foreign(form: Form) -> str:
 
 def tolerated_tail(form: Form) -> str:
     """Return the pattern of what tolerant reading takes where the tail is due: what `loose_tail` says; another closing
-    tag behind JSON, and the same with blanks in it behind values, where the tail is one; or `next_marker`.
+    tag behind JSON, or the same without its slash, and with blanks in it behind values, where the tail is one; or
+    `next_marker`.
     """
     return "|".join(filter(None, [other_tail(form), next_marker(form)]))
 
@@ -138,10 +139,12 @@ def tolerated_tail(form: Form) -> str:
 def other_tail(form: Form) -> str:
     """As `tolerated_tail`, without `next_marker`."""
     ways = [form.loose_tail]
+    tag = form.tail.removeprefix("{ws}")
+    other = respelled(tag)
     if form.body in ("json", "envelope") and form.tail.startswith("{ws}</"):
-        ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY_FENCE}|{_STRAY}{anonymous(form.tail)})")
-    other = respelled(form.tail.removeprefix("{ws}")) if form.body == "parameters" else ""
-    if other:
+        unslashed = f"|{tag.replace('/', '', 1)}" if other else ""  # it is none where a marker begins with it
+        ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY_FENCE}|{_STRAY}{anonymous(form.tail)}{unslashed})")
+    elif other and form.body == "parameters":
         ways.append("{ws}" + other if "(?P<wrong>" in form.loose_tail else f"{{ws}}(?P<wrong>{other})")
     return "|".join(filter(None, ways))
 

@@ -69,7 +69,7 @@ QWEN_XML = Dialect(
             head=r"<function={name}>{ws}(?=\{)",
             loose_heads=(
                 rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",
-                rf"<function={_WHOLE_NAME}[ \t]{{0,4}}+[=:,(]?[ \t]{{0,4}}+(?=\{{)",
+                rf"<function={_WHOLE_NAME}[ \t]{{0,4}}+[=:,(]?{{ws}}(?=\{{)",
             ),
             body="json",
             tail=r"{ws}</function>",
