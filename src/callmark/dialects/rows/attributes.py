@@ -298,7 +298,7 @@ INVOKE = Dialect(
     ),
     leads=(
         r"[ ]?to=self(?P<opens>)<\|message\|>",
-        r"[ ]?to=[^<>|\r\n]{1,128}+<\|message\|>",
+        r"[ ]?to=[^<>| \t\r\n]{1,128}+<\|message\|>",  # what has another word is gpt-oss'
         r"<\|message\|>",
     ),
     writing=Writing(
