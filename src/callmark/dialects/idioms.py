@@ -14,6 +14,15 @@ from callmark.dialects.notation import ANY_NAME
 SOURCE: Final = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 """Where most rows were read; what stands behind it are names of their parsers."""
 
+TOOL: Final = rf"\"(?P<tool>{ANY_NAME})\""
+"""The name of a tool in an envelope."""
+
+IN_ANY_WORDS: Final = (
+    r"(?=\{{ws}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{ws}:{ws}" + TOOL + r"{ws},{ws}"
+    r"\"(?:arguments|parameters|args|params|(?:tool|action)_input)\"{ws}:{ws}(?:\{|\"{ws}\{|null|\[{ws}\]))"
+)
+"""What shows that an object is a call: the keys of one API or another, and what may be arguments."""
+
 MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"
 """A name as Markdown escapes it."""
 

@@ -11,7 +11,9 @@ from callmark.dialects.idioms import (
     BUILT_IN,
     COMMAND_TAGS,
     EMPTY,
+    IN_ANY_WORDS,
     SOURCE,
+    TOOL,
     calls_of,
     fenced,
     list_of,
@@ -22,28 +24,23 @@ from callmark.dialects.idioms import (
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 
-_TOOL = rf"\"(?P<tool>{ANY_NAME})\""
-_NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + _TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
+_NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _SINGLE_QUOTED = _NAMED_FIRST.replace(r"\"", "'")  # as Python writes it
 _NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
-_IN_ANY_WORDS = (  # the keys of one API or another, and what may be arguments
-    r"(?=\{{ws}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{ws}:{ws}" + _TOOL + r"{ws},{ws}"
-    r"\"(?:arguments|parameters|args|params|(?:tool|action)_input)\"{ws}:{ws}(?:\{|\"{ws}\{|null|\[{ws}\]))"
-)
 _FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
 _META = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}"
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
     r"(?=\{{ws}(?:" + _META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
-    + _TOOL + r"{few},{few}\"arguments\"{few}:)"
+    + TOOL + r"{few},{few}\"arguments\"{few}:)"
 ).replace("{few}", _FEW)  # fmt: skip
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
 
-_BY_NAME = r"\{{ws}(?=" + _TOOL + r"{ws}:{ws}\{)"
+_BY_NAME = r"\{{ws}(?=" + TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
-    r"(?:" + _META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + _TOOL + r"{few},)"
+    r"(?:" + _META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + TOOL + r"{few},)"
 ).replace("{few}", _FEW)
 
 
@@ -74,7 +71,7 @@ HERMES = Dialect(
         ),
     ),
     variants=(
-        Form(begins="{", head=_IN_ANY_WORDS.replace(ANY_NAME, r"[^\"\\\r\n]{1,128}+"), body="envelope", **BARE),
+        Form(begins="{", head=IN_ANY_WORDS.replace(ANY_NAME, r"[^\"\\\r\n]{1,128}+"), body="envelope", **BARE),
         Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **BARE),
         Form(
             head=(
@@ -155,7 +152,7 @@ LISTED = Dialect(
             body="envelope",
             repairs=("missing-opener", "missing-closer"),
         ),
-        list_of(r"\[{ws}" + _IN_ANY_WORDS, r"{ws}\]", begins="[", **BARE),
+        list_of(r"\[{ws}" + IN_ANY_WORDS, r"{ws}\]", begins="[", **BARE),
         list_of(r"\[{ws}" + _WRAPPED_FIRST, r"{ws}\]", begins="[", **BARE),
     ),
     tags=(
@@ -335,7 +332,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
                 json + "(?P<told>)" + _WRAPPED_FIRST,
                 json + _FENCED_FIRST.replace(r"\"", "'"),  # as Python writes it
                 _json_otherwise(fence) + _FENCED_FIRST,
-                _json_otherwise(fence) + _IN_ANY_WORDS,
+                _json_otherwise(fence) + IN_ANY_WORDS,
             ),
             loose_tail=_FURTHER,
             **one,
@@ -381,7 +378,7 @@ FENCED = Dialect(
             for other in (_json_otherwise(fence), _calls_otherwise(fence))
         ),
         Form(  # as LangChain's agents ask for it
-            head=r"Action:[ \t]{0,16}+(?:\r?\n)?```(?:json)?[ \t]{0,16}+\r?\n{ws}" + _IN_ANY_WORDS,
+            head=r"Action:[ \t]{0,16}+(?:\r?\n)?```(?:json)?[ \t]{0,16}+\r?\n{ws}" + IN_ANY_WORDS,
             tail="{ws}```",
             begins="A",
             repairs=("opener-spelling",),
