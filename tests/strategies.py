@@ -67,7 +67,7 @@ _STRATEGIES: dict[str, st.SearchStrategy[str]] = {
     "NAME_IN_ID": st.sampled_from([name for name in _NAMES if name != "functions.f"]) | st.just("a:b:c:d"),
     "NUMBER": _numbers,
     "OTHER_KEY": _double | st.sampled_from(_KEYS).map(lambda key: f'"{key}"'),
-    "PAIR_KEY": st.sampled_from([*_KEYS, "x" * 128]),
+    "PAIR_KEY": st.sampled_from([*_KEYS, "-n", "$top", "x" * 128]),
     "QUOTED": texts,
     "QUOTED_NAME": st.sampled_from([*_NAMES, "a b", "]", "</tool_call>", "x" * 128]).map(lambda text: f'"{text}"'),
     "QUOTED_PAIR_KEY": _double,

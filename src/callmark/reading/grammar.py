@@ -110,7 +110,7 @@ _UNFINISHED: Final = {
     "OTHER_KEY": (re.compile(_OPEN_STRING), '"'),
     "SINGLE_QUOTED": (re.compile(rf"'(?:[^'{_PLAIN}]++|\\['\"\\/bfnrt]|{_LONG_ESCAPE})*+"), "'"),
     "QUOTED_NAME": (re.compile(rf'"(?:[^"{_PLAIN}]|\\["\\/bfnrt]|{_LONG_ESCAPE}){{0,128}}+'), '"'),
-    "PAIR_KEY": (re.compile(r"(?P<key>[$@]?+[^\W\d][\w.\-]{0,127}+[ \t\r\n]*+)"), ""),
+    "PAIR_KEY": (re.compile(r"(?P<key>[$@\-]?+[^\W\d][\w.\-]{0,127}+[ \t\r\n]*+)"), ""),
     "QUOTED_PAIR_KEY": (re.compile(rf'{_OPEN_STRING}(?P<key>"[ \t\r\n]*+)?+'), '"'),
 }
 
