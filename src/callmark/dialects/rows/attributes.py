@@ -50,18 +50,18 @@ def _swapped(tail: str, value_end: str, behind: str) -> str:
 
 
 _QWEN_SECTION: dict[str, Any] = {
-    "opener": r"<(?:seed:)?tool_call>{ws}(?=<function=)",
+    "opener": r"<(?:seed:|zyphra_)?tool_call>{ws}(?=<function=)",
     "loose_openers": (rf"<(?:tool_calls?|function_calls)>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
-    "closer": r"</(?:seed:)?tool_call>",
+    "closer": r"</(?:seed:|zyphra_)?tool_call>",
 }
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
 _QWEN_BEHIND = (  # a call whose own closer is missing
-    rf"(?:{{ws}}(?:</(?:seed:)?tool_call>|<tool_call>{{ws}}<function=)|\r?\n<function={ANY_NAME}>\r?\n)"
+    rf"(?:{{ws}}(?:</(?:seed:|zyphra_)?tool_call>|<tool_call>{{ws}}<function=)|\r?\n<function={ANY_NAME}>\r?\n)"
 )
 QWEN_XML = Dialect(
     name="qwen_xml",
     title="<tool_call><function=f><parameter=key>value</parameter></function></tool_call>",
-    models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3, Seed-OSS; Llama 3.1 with JSON for the parameters",
+    models="Qwen3-Coder, Qwen3.5, Step-3.5, Nemotron-3, Seed-OSS, ZAYA1; Llama 3.1 with JSON for the parameters",
     source=SOURCE + ": qwen3_coder, qwen3_xml, seed_oss",
     forms=(
         Form(
@@ -73,7 +73,7 @@ QWEN_XML = Dialect(
             ),
             body="json",
             tail=r"{ws}</function>",
-            loose_tail=r"(?={ws}</(?:seed:)?tool_call>)",
+            loose_tail=r"(?={ws}</(?:seed:|zyphra_)?tool_call>)",
         ),
         Form(
             **_QWEN_SECTION,
@@ -81,7 +81,7 @@ QWEN_XML = Dialect(
             loose_heads=(
                 rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
-                r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>{ws}</(?:seed:)?tool_call>)",
+                r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>{ws}</(?:seed:|zyphra_)?tool_call>)",
             ),
             body="parameters",
             parameter=r"{ws}<parameter={key}>",
@@ -107,12 +107,12 @@ QWEN_XML = Dialect(
             trim=True,
             tail=r"{ws}</function>",
             loose_tail=(
-                r"(?={ws}</(?:seed:)?tool_call>)|"
+                r"(?={ws}</(?:seed:|zyphra_)?tool_call>)|"
                 + _wrong_tail("</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>")
             ),
         ),
     ),
-    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice("<(?:seed:)?tool_call>", "<function=")),
+    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice("<(?:seed:|zyphra_)?tool_call>", "<function=")),
     writing=Writing(
         form=1,
         opener="<tool_call>\n",
