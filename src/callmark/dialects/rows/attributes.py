@@ -82,6 +82,7 @@ QWEN_XML = Dialect(
                 rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
                 r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>{ws}</(?:seed:|zyphra_)?tool_call>)",
+                r"<tool_call>{ws}<?{name}>?(?={ws}<parameter=)",  # its word or tag is missing
             ),
             body="parameters",
             parameter=r"{ws}<parameter={key}>",
@@ -108,7 +109,10 @@ QWEN_XML = Dialect(
             tail=r"{ws}</function>",
             loose_tail=(
                 r"(?={ws}</(?:seed:|zyphra_)?tool_call>)|"
-                + _wrong_tail("</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>")
+                + _wrong_tail(
+                    "</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>",
+                    r"</(?!param)[\w.\-]{1,64}+>(?={ws}</tool_call>)",  # of the tool's name
+                )
             ),
         ),
     ),
