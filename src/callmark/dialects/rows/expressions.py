@@ -133,6 +133,7 @@ PYTHONIC = Dialect(
     ),
     tags=(
         r"<\|tool_call_start\|>{ws}\[{ws}\]{ws}<\|tool_call_end\|>",
+        twice(r"<\|tool_call_start\|>", r"\["),
         r"<\|thought_(?:start(?P<opens>)|end(?P<closes>))\|>",
     ),
     writing=Writing(
@@ -195,6 +196,7 @@ GEMMA4 = Dialect(
         r"<channel\|>(?P<closes>)",
         r"<\|channel>(?:content|final|response)(?P<answers>)[ \t]{0,16}+\r?\n",
         twice(r"<\|channel>", "[a-z]"),
+        twice(r"<\|tool_call>", "(?:call)?:" + ANY_NAME),
         r"<\|tool_call>{ws}<tool_call\|>",
     ),
     writing=Writing(call="<|tool_call>call:{name}{arguments}<tool_call|>", separator=""),
