@@ -42,6 +42,7 @@ _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
     r"(?:" + _META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + TOOL + r"{few},)"
 ).replace("{few}", _FEW)
+_IN_AN_OBJECT = r"\{{ws}\"(?:tool|function)_call\"{few}:{few}".replace("{few}", _FEW) + _NAMED_FIRST
 
 
 def _by_name(opener: str, closer: str, **more: Any) -> Form:
@@ -102,6 +103,7 @@ HERMES = Dialect(
         _by_name("", "", begins="{", **BARE),
         _by_name(r"<tool_call>{ws}", "{ws}</tool_call>", repairs=("neighbour-body",), salvage=True),
         list_of(_NATIVE, r"{ws}\]{ws}\}", begins="{", **BARE),
+        objects_of(_IN_AN_OBJECT, r"{ws}\}", begins="{", **BARE),
         calls_of(
             r"<tool_call>{ws}" + BARE_CALLS,
             r"{ws}\]{ws}</tool_call>",
