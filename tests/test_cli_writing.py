@@ -100,14 +100,20 @@ def test_render_takes_what_parse_prints(tools):
         ("{", "line 1: expected a call as JSON"),
         ("7", "line 1: expected an object"),
         ("{}", "line 1: expected an object with a name"),
-        ('{"name": "f"}\n["x"]', "line 2: expected an object with a name"),
+        ('{"name": "f"}\n["x"]', "line 2, call 1: expected an object with a name"),
         ('{"name": "f", "arguments": "x"}', "line 1: expected arguments as JSON"),
         ('{"name": "f", "parameters": {"a": 1}}', "line 1: expected arguments, found parameters"),
         ('{"name": "f", "args": {"a": 1}}', "line 1: expected arguments, found args"),
+        ('{"name": "f"}\n\n{"name": "g h"}', "Error: line 3: dialect call cannot express this call of 'g h'"),
+        ('{"name": "f"}\n{"name": "g", "arguments": [1]}', "Error: line 2: arguments: expected a JSON object"),
+        ('{"name": "f"}\n[{"name": "g"},\t{"name": 7}]', "Error: line 2, call 2: name: expected a str"),
+        ('[\n{"name": "f"},\n7]', "Error: line 1, call 2: expected an object with a name"),
     ):
         failed = run("render", text=line)
         assert failed.returncode == 2
         assert expected in failed.stderr
+    for option in (("--dialect", "hermse"), ("--dialect", "hermes", "--nonce", "x")):  # which no line is to blame for
+        assert "line" not in run("render", *option, text='{"name": "f"}').stderr
 
 
 @pytest.mark.parametrize("char", ["\u2028", "\x85"])

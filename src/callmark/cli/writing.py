@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -86,6 +86,7 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
     Example: callmark parse answer.txt --calls | callmark render --dialect hermes
     """
     from callmark import render_calls
+    from callmark.errors import UsageError
 
     known = None if tools is None else load_tools(tools, beside=file)
     text = "".join(chunks(file))
@@ -95,13 +96,20 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         rows = [(number, decode_json(line.encode(), f"line {number}: expected a call as JSON"))
                 for number, line in lines]  # fmt: skip
-    calls = [
-        _written_call(call, number)
-        for number, row in rows
-        for call in (row if isinstance(row, list) else [row])
-        if not isinstance(call, dict) or call.get("type", "call") in _CALLS
-    ]
-    text = render_calls(calls, named_dialect(dialect), nonce=nonce, tools=known)
+    place = ""  # of the call that is being written
+
+    def calls() -> Iterator[WrittenCall]:
+        nonlocal place
+        for number, row in rows:
+            for index, call in enumerate(row if isinstance(row, list) else [row], 1):
+                place = f"line {number}, call {index}: " if isinstance(row, list) else f"line {number}: "
+                if not isinstance(call, dict) or call.get("type", "call") in _CALLS:
+                    yield _written_call(call)
+
+    try:
+        text = render_calls(calls(), named_dialect(dialect), nonce=nonce, tools=known)
+    except (UsageError, Failure) as error:
+        raise Failure(f"{place}{error}") from error
     with standard_output() as output:
         output.write(text.encode() + b"\n" * bool(text))
 
@@ -109,19 +117,19 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
 _CALLS = ("call", "function", "function_call", "tool_use")  # how ours is told, and those of other APIs
 
 
-def _written_call(call: Any, number: int) -> WrittenCall:
+def _written_call(call: Any) -> WrittenCall:
     """Return a call in one of the usual shapes."""
     from callmark import WrittenCall
 
     inner = call.get("function", call) if isinstance(call, dict) else call
     if not isinstance(inner, dict) or "name" not in inner:
-        raise Failure(f"line {number}: expected an object with a name and arguments, found {call!r:.80}")
+        raise Failure(f"expected an object with a name and arguments, found {call!r:.80}")
     other = next((key for key in ("parameters", "params", "args") if key in inner), None)
     if other is not None and not inner.keys() & {"arguments", "input"}:  # they would be lost
-        raise Failure(f"line {number}: expected arguments, found {other}")
+        raise Failure(f"expected arguments, found {other}")
     arguments = inner.get("arguments", inner.get("input", {}))
     if isinstance(arguments, str):
-        arguments = decode_json(arguments.encode("utf-8", "replace"), f"line {number}: expected arguments as JSON")
+        arguments = decode_json(arguments.encode("utf-8", "replace"), "expected arguments as JSON")
     return WrittenCall(inner["name"], arguments, call.get("call_id", call.get("id")))
 
 
