@@ -127,6 +127,26 @@ def test_render_cuts_at_line_breaks_alone(char, end):
     assert run("render", text=text).stdout.decode() == "\n".join([*calls, ""])
 
 
+@pytest.mark.parametrize("command", [["convert", "--to", "hermes"], ["render"]], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"name": "Z\xfcrich"}', "UTF-8, found 0xfc at byte 11: invalid start byte"),
+        (b"x" * 65_535 + "日".encode()[:2] + b"y", "UTF-8, found 0xe697 at byte 65535: invalid continuation byte"),
+        ("🌞".encode()[:3], "UTF-8, found 0xf09f8c at byte 0: unexpected end of data"),
+        ("ab".encode("utf-16") + b"\x00\xdcc\x00", "UTF-16, found 0x00dc at byte 6: illegal encoding"),
+    ],
+)
+def test_what_writes_a_text_again_refuses_bytes_that_are_none(command, data, expected, tmp_path):
+    """What stood there would be lost without a word."""
+    file = tmp_path / "latin.txt"
+    file.write_bytes(data)
+    for arguments, name in (([*command, file], str(file)), (command, "standard input")):
+        failed = run(*arguments, text=data)
+        assert (failed.stdout, failed.returncode) == (b"", 2)
+        assert failed.stderr.startswith(f"Error: {name}: expected {expected}")
+
+
 @pytest.mark.parametrize(
     "call",
     [

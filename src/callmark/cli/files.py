@@ -1,8 +1,9 @@
 """Input and output of every command, and the files that options name.
 
 - Input is UTF-8, or UTF-16 where its mark says so (a shell of Windows writes that), and is read as it arrives. A byte
-  that is neither becomes U+FFFD, so no input raises and every output can be encoded. A byte order mark at the start is
-  a signature of the file and no text of the model: it is dropped (kept, it would hide a code fence on the first line).
+  that is neither becomes U+FFFD, so no input raises and every output can be encoded; for a command that writes the text
+  again, which would lose it so, it is a failure. A byte order mark at the start is a signature of the file and no text
+  of the model: it is dropped (kept, it would hide a code fence on the first line).
   Line ends stay as they are. Offsets count what is left.
 - Output is UTF-8, for bytes: text that `sys.stdout` could not write would otherwise be its error, not ours.
 """
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from callmark.languages import Language
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
-_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither begins a text in UTF-8
-_HALF_MARKS = tuple(mark[:1] for mark in _MARKS)
+_MARK = "\ufeff"
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither begins a text in UTF-8
+_HALF_MARKS = tuple(mark[:1] for mark in _UTF16_MARKS)
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
 
 
@@ -42,6 +44,21 @@ class Lost(Failure):
     """A file that was followed cannot grow any more. What was read of it is a whole text."""
 
 
+def whole(path: str) -> str:
+    """Return the text of a file, or of standard input for `-`. Raises Failure for bytes that are none, and says where.
+
+    For what writes the text again: U+FFFD would stand there, and what was there would be lost.
+    """
+    data = b"".join(_arriving(path))
+    try:
+        return _decoder(data, "strict").decode(data, final=True).removeprefix(_MARK)
+    except UnicodeDecodeError as error:
+        name = "standard input" if path == "-" else click.format_filename(path)
+        encoding = "UTF-16" if data.startswith(_UTF16_MARKS) else "UTF-8"
+        found = f"0x{data[error.start : error.end].hex()} at byte {error.start}: {error.reason}"
+        raise Failure(f"{name}: expected {encoding}, found {found}") from error
+
+
 def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
     """Yield the text of a file, or of standard input for `-`, as it arrives.
 
@@ -51,7 +68,29 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
     """
     decoder: codecs.IncrementalDecoder | None = None
     begin = b""  # until it tells the encoding
-    mark = "\ufeff"
+    mark = _MARK
+    lost: Lost | None = None
+    try:
+        for data in _arriving(path, follow=follow):
+            if decoder is None:
+                begin += data
+                if begin in _HALF_MARKS:
+                    continue
+                decoder = _decoder(begin)
+                text = decoder.decode(begin)
+            else:
+                text = decoder.decode(data)
+            yield text.removeprefix(mark)
+            mark = "" if text else mark
+    except Lost as error:
+        lost = error
+    yield _decoder(begin).decode(begin, final=True) if decoder is None else decoder.decode(b"", final=True)
+    if lost is not None:
+        raise lost
+
+
+def _arriving(path: str, *, follow: bool = False) -> Iterator[bytes]:
+    """Yield what a file has, or standard input, as it arrives; see `chunks`."""
     lost = ""
     stopped = threading.Event()
 
@@ -65,27 +104,19 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
         while not stopped.is_set():
             data: bytes | None = source.read(_CHUNK_BYTES)
             if data:
-                if decoder is None:
-                    data = begin = begin + data
-                    if begin in _HALF_MARKS:
-                        continue
-                    decoder = _decoder(begin)
-                text = decoder.decode(data)
-                yield text.removeprefix(mark)
-                mark = "" if text else mark
+                yield data
             elif data is None:  # a pipe that does not block, as some parents leave it
                 stopped.wait(_POLL_SECONDS)
             elif not follow or (lost := _lost(source, path)):
                 break
             else:
                 stopped.wait(_POLL_SECONDS)
-    yield _decoder(begin).decode(begin, final=True) if decoder is None else decoder.decode(b"", final=True)
     if lost:
         raise Lost(f"{click.format_filename(path)}: was {lost} while it was followed")
 
 
-def _decoder(begin: bytes) -> codecs.IncrementalDecoder:
-    return codecs.getincrementaldecoder("utf-16" if begin.startswith(_MARKS) else "utf-8")("replace")
+def _decoder(begin: bytes, errors: str = "replace") -> codecs.IncrementalDecoder:
+    return codecs.getincrementaldecoder("utf-16" if begin.startswith(_UTF16_MARKS) else "utf-8")(errors)
 
 
 def _lost(source: BinaryIO, path: str) -> str:
@@ -168,7 +199,7 @@ def load_tools(path: str, *, beside: str = "") -> Any:
 
 def decode_json(data: bytes, expected: str) -> Any:
     """Return the value of JSON, in UTF-8 or in UTF-16 with its mark; a failure says what was expected."""
-    if data.startswith(_MARKS):
+    if data.startswith(_UTF16_MARKS):
         data = _decoder(data).decode(data, final=True).encode()
     try:
         return msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # which some editors write

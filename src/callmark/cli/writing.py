@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from callmark.cli.files import Failure, chunks, decode_json, load_tools, named_dialect, named_language, standard_output
+from callmark.cli.files import Failure, decode_json, load_tools, named_dialect, named_language, standard_output, whole
 
 if TYPE_CHECKING:
     from callmark.dialects.rendering import WrittenCall
@@ -89,7 +89,7 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
     from callmark.errors import UsageError
 
     known = None if tools is None else load_tools(tools, beside=file)
-    text = "".join(chunks(file))
+    text = whole(file)
     try:
         rows = [(1, msgspec.json.decode(text))]
     except (ValueError, RecursionError):
@@ -141,7 +141,7 @@ def _written_call(call: Any) -> WrittenCall:
 def convert(file: str, target: str, names: tuple[str, ...], tools: str | None) -> None:
     """Print FILE or standard input with its calls in another dialect; all else stays as it is.
 
-    Text that would be a call in that dialect, and was none, is an error.
+    Text that would be a call in that dialect, and was none, is an error, and so are bytes that are no UTF-8.
 
     \b
     Example: callmark convert answer.txt --to hermes
@@ -149,7 +149,7 @@ def convert(file: str, target: str, names: tuple[str, ...], tools: str | None) -
     from callmark import convert as converted
 
     known = None if tools is None else load_tools(tools, beside=file)
-    text = "".join(chunks(file))
+    text = whole(file)
     heard = [named_dialect(name) for name in names] or None
     written = converted(text, named_dialect(target), dialects=heard, tools=known)
     with standard_output() as output:
