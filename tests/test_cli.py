@@ -532,6 +532,19 @@ def test_a_dialect_of_ones_own_comes_from_a_file(tmp_path: Path) -> None:
     path.write_text(OWN_DIALECT)
     result = run("parse", "--calls", "--dialect", path, text='go => walk {"steps": 3}')
     assert [(record["name"], record["arguments"]) for record in records(result.stdout)] == [("walk", {"steps": 3})]
+    other = path.rename(tmp_path / "arrow")
+    for command in (["parse"], ["convert", "--to", "call"], ["grammar"], ["serve", "--upstream", "http://h/v1"]):
+        given = [other] if command == ["grammar"] else ["--dialect", other]
+        refused = run(*command, *given)
+        assert (refused.stdout, refused.returncode) == (b"", 2)
+        assert f"expected a dialect, or a file whose name ends with .toml, found the file '{other}'" in refused.stderr
+
+
+def test_a_file_with_the_name_of_a_dialect_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("call", "default"):
+        (tmp_path / name).write_text(OWN_DIALECT)
+        assert names(run("parse", "--dialect", name, text=GREETING).stdout) == ["greet"]
 
 
 def test_strict_reads_only_what_is_in_the_grammar() -> None:

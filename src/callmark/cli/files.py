@@ -24,7 +24,6 @@ import click
 import msgspec
 
 if TYPE_CHECKING:
-    from callmark.dialects import Dialect
     from callmark.languages import Language
 
 _CHUNK_BYTES = 65_536  # what a pipe holds on Linux: one read takes all that has arrived
@@ -157,15 +156,6 @@ def open_named(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:
         if isinstance(file, int):
             error.filename = ("standard input", "standard output")[file]
         raise
-
-
-def named_dialect(name: str) -> str | Dialect:
-    """Return a dialect by its name, or read it from a file."""
-    if not name.endswith(".toml"):
-        return name
-    from callmark.dialects import load_dialect
-
-    return load_dialect(name)
 
 
 def named_language(name: str) -> str | Language:

@@ -11,7 +11,8 @@ from typing import Any
 import click
 import msgspec
 
-from callmark.cli.files import Lost, chunks, load_tools, named_dialect, standard_output
+from callmark.cli.files import Lost, chunks, load_tools, standard_output
+from callmark.dialects import named_dialect
 from callmark.events import Call, Event, Text
 
 _Show = Callable[[str, Sequence[Event]], None]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 import click
 import msgspec
 
-from callmark.cli.files import Failure, lone_output, named_dialect, named_language, standard_output
+from callmark.cli.files import Failure, lone_output, named_language, standard_output
 from callmark.cli.writing import DIALECT
+from callmark.dialects import named_dialect
 
 if TYPE_CHECKING:
     from callmark.running.jobs import Approval

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from callmark.cli.files import Failure, decode_json, load_tools, named_dialect, named_language, standard_output, whole
+from callmark.cli.files import Failure, decode_json, load_tools, named_language, standard_output, whole
+from callmark.dialects import named_dialect
 
 if TYPE_CHECKING:
     from callmark.dialects.rendering import WrittenCall

@@ -81,6 +81,18 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
     return dialect
 
 
+def named_dialect(name: str) -> str | Dialect:
+    """Return a dialect by its name, or read it from a file: what an option of a command, or of the proxy, says.
+
+    Raises what `load_dialect` does, and UnknownDialectError for a file that has another ending than `.toml`.
+    """
+    if name.endswith(".toml"):
+        return load_dialect(name)
+    if os.path.isfile(name) and name not in (DEFAULT, *(dialect.name for dialect in dialects())):
+        raise UnknownDialectError(f"expected a dialect, or a file whose name ends with .toml, found the file {name!r}")
+    return name
+
+
 def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dialect, ...]:
     """Return the dialects to listen for: names or Dialects in the order of the table, then one's own.
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from callmark.dialects import Dialect, load_dialect, selected
+from callmark.dialects import Dialect, named_dialect, selected
 from callmark.errors import CallmarkError, UsageError, nearest
 from callmark.languages import BuiltIn
 from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
@@ -94,7 +94,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def row(self) -> Dialect:
         """The dialect."""
-        return load_dialect(self.dialect) if self.dialect.endswith(".toml") else selected(self.dialect)
+        return selected(named_dialect(self.dialect))
 
     def offers(self, name: str) -> bool:
         """Whether a tool is among those that are offered."""
