@@ -1815,7 +1815,7 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"begins": "<"}, r"dialect own: forms\[0\].begins: expected the characters '=', with which .*, found '<'"),
         ({"head": r"(?i:skill) {name} (?=\{)", "begins": "sS"}, "begins: expected the characters 'Ssſ', .*found 'sS'"),
         ({"head": "({name}"}, r"dialect own: forms\[0\].head: no valid pattern: missing .*, in '\("),
-        ({"body": "yaml"}, r"dialect own: Invalid enum value 'yaml' - at `\$.forms\[0\].body`"),
+        ({"body": "yaml"}, r"dialect own: forms\[0\].body: expected arguments, .* json or parameters, found 'yaml'"),
         ({"alone": "yes"}, "alone: expected a bool, found str"),
         ({"head": None}, "head: expected a str, found NoneType"),
         ({"tail": re.compile("a")}, "tail: expected a str, found Pattern"),

@@ -320,6 +320,26 @@ def test_initialize_tells_versions_dialects_and_methods(client):
     assert client.refused("initialize", positions="bytes") == "invalid-params"
 
 
+@pytest.mark.parametrize(
+    ("method", "params", "told"),
+    [
+        ("parse", {"text": "", "tolerance": "mild"}, "tolerance: expected lenient, salvage or strict, found 'mild'"),
+        ("parse", {"text": "\ud83d", "tolerance": "x"}, "tolerance: expected lenient, salvage or strict, found 'x'"),
+        ("parse", {"text": "", "contexts": {"code": "sole"}}, "contexts.code: expected allow or text, found 'sole'"),
+        ("initialize", {"positions": "bytes"}, "positions: expected code-points or utf-16, found 'bytes'"),
+        ("feedback", {"problem": {"type": "call"}}, "problem.type: expected malformed or notice, found 'call'"),
+        (
+            "session/open",
+            {"tools": [{"name": "f"}, {"name": "g", "mode": "' - at `$.tools"}]},
+            "tools[1].mode: expected read or write, found \"' - at `$.tools\"",
+        ),
+        ("parse", {"text": "", "tolerance": 7}, "Expected `str`, got `int` - at `$.tolerance`"),
+    ],
+)
+def test_a_wrong_word_is_told_with_those_that_may_stand_there(client, method, params, told):
+    assert client.raw({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})["error"]["message"] == told
+
+
 TOOLS = [{"name": "look", "description": "Look.", "parameters": {"properties": {"at": {"type": "string"}}}}]
 
 

@@ -3,8 +3,15 @@
 And what messages about a wrong name say of the others, whether a caller wrote it or a model.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Iterable
 from itertools import islice
+from typing import Any, Final
+
+_WRONG_WORD: Final = re.compile(r"Invalid (?:enum )?value (['\"].*['\"])(?: - at `\$\.?([\w.\[\]]++)`)?", re.DOTALL)
+_STEP: Final = re.compile(r"\w++")
 
 
 class CallmarkError(Exception):
@@ -58,3 +65,48 @@ def nearest(name: str, known: Iterable[str]) -> str:
     folded = {other.casefold(): other for other in islice(known, 512)}
     near = difflib.get_close_matches(name[:128].casefold(), folded, n=1)
     return folded[near[0]] if near else ""
+
+
+def refusal(error: Exception, kind: Any) -> str:
+    """Return what an error says of a value that is not of a type: of a word that is none of a few also which these are,
+    which msgspec does not say.
+
+    >>> import msgspec
+    >>> from callmark.serving.functions import Parse
+    >>> try:
+    ...     msgspec.convert({"text": "Hi", "contexts": {"fence": "no"}}, Parse)
+    ... except msgspec.ValidationError as error:
+    ...     refusal(error, Parse)
+    "contexts.fence: expected allow, sole or text, found 'no'"
+    """
+    from msgspec.inspect import type_info  # only a wrong word needs it
+
+    wrong = _WRONG_WORD.fullmatch(str(error))
+    words = [*dict.fromkeys(_words(type_info(kind), _STEP.findall(wrong[2] or "")))] if wrong is not None else []
+    if wrong is None or not words:
+        return str(error)
+    place = f"{wrong[2]}: " if wrong[2] else ""
+    return f"{place}expected {' or '.join(filter(None, (', '.join(words[:-1]), words[-1])))}, found {wrong[1]:.80}"
+
+
+def _words(kind: Any, steps: list[str]) -> list[str]:
+    """Return the words that a value of a type, as msgspec tells it, may have at the end of some steps into it."""
+    from msgspec.inspect import DictType, ListType, LiteralType, Metadata, StructType, UnionType, VarTupleType
+
+    match kind:
+        case Metadata():
+            return _words(kind.type, steps)
+        case UnionType():
+            return [word for each in kind.types for word in _words(each, steps)]
+        case DictType():
+            return _words(kind.value_type, steps[1:])
+        case ListType() | VarTupleType():
+            return _words(kind.item_type, steps[1:])
+        case StructType() if steps == [kind.tag_field]:
+            return [str(kind.tag)]
+        case StructType():
+            below = (each.type for each in kind.fields if [each.encode_name] == steps[:1])
+            return [word for each in below for word in _words(each, steps[1:])]
+        case LiteralType():
+            return [*map(str, kind.values)]
+    return []

@@ -17,7 +17,7 @@ from callmark.dialects import plugins
 from callmark.dialects.checks import check
 from callmark.dialects.model import DEFAULT, Body, Dialect, Form, Writing
 from callmark.dialects.table import BUILTIN
-from callmark.errors import DialectError, UnknownDialectError, nearest
+from callmark.errors import DialectError, UnknownDialectError, nearest, refusal
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -70,7 +70,7 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
         check(dialect)
     except msgspec.ValidationError as error:
         hint = "`pydoc callmark.Dialect` and `pydoc callmark.Form` explain the fields"
-        raise DialectError(f"{path}: {error}; {hint}") from error
+        raise DialectError(f"{path}: {refusal(error, Dialect)}; {hint}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, DialectError) as error:
         raise DialectError(f"{path}: {error}") from error
     if dialect.grammar:

@@ -15,7 +15,7 @@ from callmark.dialects.model import KEYS_ASIDE, Body, Dialect, Form
 from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand
 from callmark.dialects.parsed import ANCHORS, REFERENCES, least_held, looks_outside, may_hold, uses
 from callmark.dialects.thoughts import TAG_GROUPS
-from callmark.errors import DialectError
+from callmark.errors import DialectError, refusal
 from callmark.events import REPAIR_CODES
 
 _ASKED: Final = {
@@ -41,7 +41,7 @@ def check(dialect: Dialect) -> None:
     try:
         msgspec.convert(msgspec.to_builtins(dialect), Dialect)
     except msgspec.ValidationError as error:
-        raise DialectError(f"{where}: {error}") from error
+        raise DialectError(f"{where}: {refusal(error, Dialect)}") from error
     for place, form in dialect.placed_forms():
         _check_form(form, place)
     _check_writing(dialect, where)

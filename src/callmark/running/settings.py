@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from callmark.dialects import Dialect, dialects, selected
-from callmark.errors import UsageError
+from callmark.errors import UsageError, refusal
 from callmark.languages import Language
 
 _GIVEN: Final = {
@@ -61,7 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 if not isinstance(value, Dialect | Language):
                     msgspec.convert(value, field.type)
             except msgspec.ValidationError as error:
-                raise UsageError(f"Settings, {field.name}: expected what its type says; {error}") from None
+                told = refusal(error, field.type)
+                raise UsageError(f"Settings, {field.name}: {told[0].lower()}{told[1:]}") from None
         if self.retries < 0 or self.continuations < 0:
             raise UsageError("Settings: expected 0 or more retries and continuations")
         for options, given in _GIVEN.items():

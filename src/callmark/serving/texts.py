@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from callmark.errors import CallmarkError
+from callmark.errors import CallmarkError, refusal
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Markup, Notice, Repair, Span, Text
 from callmark.serving.problems import ServingError
 
@@ -37,7 +37,7 @@ def decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(data)
     except (msgspec.ValidationError, CallmarkError) as error:  # limits say themselves what they may be
-        raise ServingError("invalid-params", str(error)) from error
+        raise ServingError("invalid-params", refusal(error, decoder.type)) from error
     except (ValueError, RecursionError) as error:
         value = _with_halves(bytes(data), error)
     try:
@@ -45,7 +45,7 @@ def decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
     except UnicodeEncodeError as error:  # it stands where another kind of value, or one of some words, is expected
         raise ServingError("invalid-params", "expected whole characters, found half of a surrogate pair") from error
     except (msgspec.ValidationError, CallmarkError) as error:
-        raise ServingError("invalid-params", str(error)) from error
+        raise ServingError("invalid-params", refusal(error, decoder.type)) from error
 
 
 def _with_halves(data: bytes, error: Exception) -> Any:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from callmark.dialects import Dialect, named_dialect, selected
-from callmark.errors import CallmarkError, UsageError, nearest
+from callmark.errors import CallmarkError, UsageError, nearest, refusal
 from callmark.languages import BuiltIn
 from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
 from callmark.running.settings import Settings
@@ -260,4 +260,4 @@ def _converted(table: Mapping[str, Any], kind: type[_T], where: str) -> _T:
     try:
         return msgspec.convert(dict(table), kind)
     except (msgspec.ValidationError, CallmarkError) as error:
-        raise UsageError(f"{where}: {error}") from error
+        raise UsageError(f"{where}: {refusal(error, kind)}") from error
