@@ -525,6 +525,7 @@ def test_dialect_names_what_to_listen_for() -> None:
     assert names(run("parse", text=text).stdout) == ["a", "b"]
     assert names(run("parse", "--dialect", "hermes", text=text).stdout) == ["b"]
     assert names(run("parse", "--dialect", "hermes", "--dialect", "call", text=text).stdout) == ["a", "b"]
+    assert names(run("parse", "--dialect", "-hermes", text=text).stdout) == ["a"]
 
 
 def test_a_dialect_of_ones_own_comes_from_a_file(tmp_path: Path) -> None:

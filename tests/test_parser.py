@@ -994,11 +994,18 @@ def test_what_is_listened_for_by_default_can_stand_beside_others(tolerance):
     assert names("default") == names(["default"]) == names(None) == ["f", "i"]
     assert names(["default", own]) == names([own, "default"]) == ["f", "g", "i"]
     assert names(["llama", "default"]) == names(["default", "llama"]) == ["f", "h", "i"]
+    assert names("-hermes") == names(["default", "-hermes"]) == names(["-hermes", "default"]) == ["f"]
+    assert names([own, "default", "-hermes", "-glm"]) == ["f", "g"]
+    assert names(["-hermes", "default", "hermes"]) == names(["-hermes", "hermes", "call"]) == ["f", "i"]
+    with pytest.raises(UnknownDialectError, match=r"found '-herms'; did you mean 'hermes'\?"):
+        names(["default", "-herms"])
 
 
 def test_what_is_listened_for_by_default_is_no_dialect_to_write():
     with pytest.raises(UsageError, match="expected a single one, found 'default', which stands for many"):
         render_call("f", {}, "default")
+    with pytest.raises(UsageError, match=r"expected a registered dialect .* found '-hermes'"):
+        render_call("f", {}, "-hermes")
 
 
 @pytest.mark.parametrize("text", [None, b"[CALL: f()]", 3, ["[CALL: f()]"]])

@@ -23,7 +23,8 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
         "names",
         multiple=True,
         metavar="NAME|FILE.toml",
-        help="Listen for this dialect; `default`: for all that are listened for without this option. Repeatable.",
+        help="Listen for this dialect; `default`: for all that are listened for without this option; -NAME: for these "
+        "without that one. Repeatable.",
     ),
     click.option("--strict", is_flag=True, help="Read only what is in a dialect's grammar."),
     click.option("--salvage", is_flag=True, help="Also read what is a call only by its tool's name."),

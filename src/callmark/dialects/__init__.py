@@ -97,8 +97,9 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
     """Return the dialects to listen for: names or Dialects in the order of the table, then one's own.
 
     None and "default" mean every registered dialect, but only its explicit forms; a name beside "default" adds all of
-    its own. Raises UnknownDialectError, and DialectError for a row that is not callmark's own and is wrong, or has the
-    name of another one among them.
+    its own, and one behind a `-` is left out of what "default" means, which need not be named then. Raises
+    UnknownDialectError, and DialectError for a row that is not callmark's own and is wrong, or has the name of another
+    one among them.
     """
     if wanted is None:
         return _explicit()
@@ -106,16 +107,22 @@ def select(wanted: Iterable[str | Dialect] | str | Dialect | None) -> tuple[Dial
     if not isinstance(wanted, Iterable | Dialect):
         raise UnknownDialectError(f"dialects: expected names or Dialects, found {wanted!r:.80}")
     chosen: dict[str, Dialect] = {}
+    left_out: set[str] = set()
+    by_default = False
     for item in [wanted] if isinstance(wanted, str | Dialect) else wanted:
         if isinstance(item, Dialect):
             _choose(chosen, _sound(item))
         elif isinstance(item, str) and item in registered:
             _choose(chosen, _sound(registered[item]))
         elif isinstance(item, str) and item == DEFAULT:
-            for dialect in _explicit():
-                _choose(chosen, dialect)
+            by_default = True
+        elif isinstance(item, str) and item[:1] == "-" and item[1:] in registered:
+            left_out.add(item[1:])
         else:
             raise _unknown(item, registered, DEFAULT)
+    for dialect in _explicit() if by_default or (left_out and not chosen) else ():
+        if dialect.name not in left_out:
+            _choose(chosen, dialect)
     if not chosen:
         raise UnknownDialectError("expected at least one dialect, found none")
     order = list(registered)

@@ -18,7 +18,8 @@ from callmark.dialects.notation import PLACE
 from callmark.errors import DialectError
 
 DEFAULT: Final = "default"
-"""Stands among the names of dialects for those, and their forms, that are listened for where none is named."""
+"""Stands among the names of dialects for those, and their forms, that are listened for where none is named; a name
+behind a `-` leaves that one out of them."""
 
 Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
 

@@ -90,10 +90,10 @@ class Parser(SectionReading):
     []
 
     Options (keyword only): `dialects`, names or Dialects, default (and "default" beside others) all with an explicit
-    opener; `tools`, names or schemas in any usual shape; `tolerance`, "strict", "lenient" or "salvage"; `contexts`, a
-    mapping of "fence", "code", "quote", "reasoning" to "text" (default) or "allow", for "fence" also "sole";
-    `starts_in_reasoning`, whether the prompt has opened reasoning already; `nonce`, without which no marker is a call;
-    `limits`.
+    opener, without hermes where "-hermes" is named; `tools`, names or schemas in any usual shape; `tolerance`,
+    "strict", "lenient" or "salvage"; `contexts`, a mapping of "fence", "code", "quote", "reasoning" to "text" (default)
+    or "allow", for "fence" also "sole"; `starts_in_reasoning`, whether the prompt has opened reasoning already;
+    `nonce`, without which no marker is a call; `limits`.
 
     Model text never raises. Time is linear in the text; memory is some kilobytes outside of a call, and a small
     multiple of the call's text inside one. Not safe for use by several threads at once.

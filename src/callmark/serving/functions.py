@@ -45,7 +45,7 @@ class Reading(Params, frozen=True, kw_only=True):
         str | list[str] | None,
         Meta(
             description="Names of dialects to listen for; null, or `default` among names: all whose opener cannot be "
-            "mistaken for prose."
+            "mistaken for prose; a name behind a `-`: these without that one."
         ),
     ] = None
     tools: Tools = None
