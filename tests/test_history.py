@@ -175,6 +175,8 @@ def test_a_result_that_says_neither_id_nor_name_is_that_of_the_next_call(calls, 
     [
         (None, {}), ("", {}), ('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), ("{a", {"_raw": "{a"}),
         ("[1]", {"_raw": "[1]"}), ('{"a": NaN}', {"_raw": '{"a": NaN}'}), ([1], {"_raw": "[1]"}),
+        *((text, {"_raw": text}) for text in ('{"a": 1e999}', r'{"a": "\ud83d"}', r'{"\ude00": 1}')),
+        ('{"a": ' + "[" * 64 + "]" * 64 + "}", {"_raw": '{"a": ' + "[" * 64 + "]" * 64 + "}"}),
     ],
 )  # fmt: skip
 def test_arguments_come_in_many_shapes(given_arguments, expected):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
+from callmark.dialects.values import checked
 from callmark.errors import UsageError
 from callmark.events import RAW_KEY
 from callmark.languages import Language
@@ -50,10 +51,10 @@ def render_history(
     Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
     `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
     those of unknown calls come last, with their own ids; results without an id go by name, and those that have no
-    name either are of the next call that has no result. One that `is_error` says `{"error": ...}`. Arguments that are
-    no JSON object are written as `{"_raw": text}`. What stands beside native calls is guarded, so that the calls
-    behind it are read and nothing else: markers in it are broken, an open code fence and open thoughts are closed.
-    Other content stays as it is, parts included.
+    name either are of the next call that has no result. One that `is_error` says `{"error": ...}`. Arguments in JSON
+    that are no object, or hold what no call can (half of a surrogate pair, say), are written as `{"_raw": text}`. What
+    stands beside native calls is guarded, so that the calls behind it are read and nothing else: markers in it are
+    broken, an open code fence and open thoughts are closed. Other content stays as it is, parts included.
 
     nonce        the code that written calls carry, and results do not: asterisks stand for it there
     merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate
@@ -157,8 +158,8 @@ def _arguments(given: Any) -> dict[str, Any]:
     if not given:
         return {}
     try:
-        value = json.loads(given, parse_constant=_refuse)
-    except (TypeError, ValueError, RecursionError):
+        value = checked(json.loads(given, parse_constant=_refuse))
+    except (TypeError, ValueError, RecursionError, UsageError):
         value = None
     return value if isinstance(value, dict) else {RAW_KEY: given if isinstance(given, str) else repr(given)}
 
