@@ -512,6 +512,22 @@ def test_tool_errors_reach_the_model_as_data_and_other_texts_only_when_asked():
     assert ToolError("c").message == "c"
 
 
+def test_what_a_task_of_a_tool_raises_is_told_as_if_the_tool_had():
+    async def fails(arguments, context):
+        async with asyncio.TaskGroup() as outer:
+            outer.create_task(within(raising(ToolError("gone", "no such city"))[1]))
+
+    async def within(failing):
+        async with asyncio.TaskGroup() as inner:
+            inner.create_task(failing(None, None))
+
+    result = run_one(body("fail", fails))
+    assert (result.outcome, result.error.code, result.error.message) == ("tool-error", "gone", "no such city")
+    one, several = (ExceptionGroup("g", errors) for errors in ([ValueError("a")], [ValueError("a"), ToolError("b")]))
+    assert run_one(body("fail", raising(one)[0])).error.message == "the tool raised ValueError"
+    assert run_one(body("fail", raising(several)[0])).error.message == "the tool raised ExceptionGroup"
+
+
 def test_abandoned_tools_are_counted_and_capped(release):
     executor = Executor(Registry([body("hang", sleeps), returning(7)]), timeout_seconds=0.05, abandoned_limit=2)
     for number in range(2):

@@ -188,6 +188,8 @@ def _content(outcome: Outcome, limit: int, error_text: bool) -> Content:
     error = outcome.error
     if error is None:
         return Content(*rendered(outcome.value, limit))
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # of one task in a group of tasks
+        (error,) = error.exceptions
     if isinstance(error, ToolError):
         return _said(error)
     return _raised(error, f": {error}" if error_text else "")
