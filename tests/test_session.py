@@ -1329,16 +1329,17 @@ def test_a_model_that_will_not_be_cancelled_is_left_behind():
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("answer", [None, 5, ["a", None], [5]])
+@pytest.mark.parametrize("answer", [None, 5, b"a", ["a", None], [5]])
 def test_what_is_no_answer_of_a_model_is_misuse(answer):
     async def chunks():
         for chunk in answer:
             yield chunk
 
-    with pytest.raises(UsageError, match=r"expected (a text or chunks|decoded events)"):
+    wrong = type(answer[-1] if isinstance(answer, list) else answer).__name__
+    with pytest.raises(UsageError, match=rf"^model: expected (a text or chunks|chunks that .*), found {wrong}$"):
         play(Session(Registry()), lambda request: answer)
     if isinstance(answer, list):
-        with pytest.raises(UsageError, match="expected decoded events"):
+        with pytest.raises(UsageError, match=rf"^model: expected chunks that are text.*, found {wrong}$"):
             play(Session(Registry()), lambda request: chunks())
 
 

@@ -66,7 +66,7 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
     if isinstance(answer, str | Mapping):
         yield answer
         return
-    if not hasattr(answer, "__aiter__") and not hasattr(answer, "__iter__"):
+    if isinstance(answer, bytes) or not (hasattr(answer, "__aiter__") or hasattr(answer, "__iter__")):
         raise UsageError(f"model: expected a text or chunks, found {type(answer).__name__}")
     source = answer if hasattr(answer, "__aiter__") else _pumped(answer, cancel)
     iterator = source.__aiter__()
@@ -87,6 +87,9 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
                 raise error
             if found is _END:
                 return
+            if not isinstance(found, str | Mapping):  # a delta's content is None at its ends, in OpenAI's clients
+                expected = "chunks that are text, or a server's decoded events as mappings"
+                raise UsageError(f"model: expected {expected}, found {type(found).__name__}")
             yield found
     finally:
         own.leave()
