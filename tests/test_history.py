@@ -116,6 +116,18 @@ def test_a_result_that_is_an_error_says_so_as_a_session_does():
     assert told(block('"no cat"', is_error=False)) == "no cat"
 
 
+@pytest.mark.parametrize("between", [False, True])
+def test_calls_that_have_one_id_are_answered_in_their_order(between):
+    """Some servers have one id for all."""
+    results = [{"role": "tool", "tool_call_id": "c1", "content": text} for text in ("one", "two", "three")]
+    calls = [{"role": "assistant", "tool_calls": [call("look"), call("turn")]}]
+    chat = [*calls, results[0], *([{"role": "user", "content": "Yes?"}] if between else []), *results[1:]]
+    for several in (chat, [*chat, *chat]):
+        told = "\n".join(message["content"] for message in render_history(several))
+        headers = re.findall(r"Result of (.*) \(c1\):", told)
+        assert headers == ["look", "turn", "turn"] * (len(several) // len(chat))
+
+
 def test_unknown_ids_and_names_are_kept():
     chat = [
         {"role": "assistant", "content": None, "tool_calls": [call("look"), call("turn", "", None)]},

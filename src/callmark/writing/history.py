@@ -64,7 +64,7 @@ def render_history(
     row = selected(dialect)
     declared = declared_by(tools)
     result: list[Message] = []
-    names: dict[str, tuple[int, str]] = {}  # by id, or where there is none by name: a call's number and name
+    names: dict[str, list[tuple[int, str]]] = {}  # by id, or where there is none by name: calls' numbers and names
     number = 0
     last: list[WrittenCall] = []  # the calls of the message before
     waiting: list[_Result] = []
@@ -73,17 +73,21 @@ def render_history(
         if not waiting:
             return
         _claim(waiting, last)
-        waiting.sort(key=lambda found: names.get(found.id or found.name, (number + 1, ""))[0])
+        placed = []
+        for found in waiting:
+            of = names.get(found.id or found.name, [(number + 1, "")])
+            placed.append((of.pop(0) if len(of) > 1 else of[0], found))
+        placed.sort(key=lambda each: each[0][0])
         texts = [
             render_result(
-                (names[found.id][1] if found.id in names else found.name) or "?",
+                name or found.name or "?",
                 found.content,
                 id=found.id or None,
                 language=language,
                 nonce=nonce,
                 dialects=row,
             )
-            for found in waiting
+            for (_, name), found in placed
         ]
         result.append({"role": "user", "content": "\n\n".join(texts)})
         waiting.clear()
@@ -104,9 +108,11 @@ def render_history(
         last = calls = _calls(message, parts)
         if calls or found:
             text = written(calls, row, nonce, declared)  # which refuses what is no id
-            for call in calls:  # an id may come again: then it is the later call's
+            said: dict[str, list[tuple[int, str]]] = {}
+            for call in calls:  # some servers have one id for all
                 number += 1
-                names[call.id or call.name] = number, call.name
+                said.setdefault(call.id or call.name, []).append((number, call.name))
+            names |= said  # an id may come again: then it is the later call's
             others = [part for part in parts if _kind(part) not in ("tool_use", "tool_result")]
             kept["content"] = _joined(others if parts else content, text, row)
         result.append(kept)
