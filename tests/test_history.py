@@ -546,6 +546,9 @@ def test_what_is_no_call_stays():
     assert convert("[CALL: f()]", "react") == "Action: f\nAction Input: {}"
     with pytest.raises(UsageError, match="cannot express"):
         convert('[CALL: f({"<": 1})]', "glm")
+    for text, place in (('a [CALL: f()] [CALL: g({"<": 1})]', 14), ("[CALL: f()] b [CALL: f(1)]", 14)):
+        with pytest.raises(UsageError, match=rf"^convert: the call at position {place}: (dialect|arguments)"):
+            convert(text, "glm")
 
 
 def test_text_behind_a_call_in_a_fence_begins_a_line():

@@ -61,8 +61,7 @@ def convert(
         if calls:
             line = _last_line(pieces)
             apart = at_line_start or FENCE.fullmatch(line)  # a fence ends on its line, or before some tokens
-            group = [WrittenCall(call.name, call.arguments, call.id) for call in calls]
-            written = render_calls(group, target, tools=options["tools"])
+            written = _written(calls, target, options["tools"])
             ends_line = FENCE.fullmatch(_last_line([written])) and _GOES_ON.match(held + behind)
             pieces.append(("\n" if line and apart else "") + written + ("\n" if ends_line else "") + held)
             origins.append(None)
@@ -87,6 +86,22 @@ def convert(
     if [*map(_said, found)] != [*map(_said, source.calls)]:
         raise UsageError(f"convert: {_difference(source.calls, found, pieces, origins)} in dialect {target.name}")
     return result
+
+
+def _written(calls: Iterable[Call], target: Dialect, tools: Any) -> str:
+    """Return calls in another dialect. Raises UsageError, which says where one stood that it cannot express."""
+    place = ""
+
+    def each() -> Iterator[WrittenCall]:
+        nonlocal place
+        for call in calls:
+            place = f"the call at position {call.span.start}: "
+            yield WrittenCall(call.name, call.arguments, call.id)
+
+    try:
+        return render_calls(each(), target, tools=tools)
+    except UsageError as error:
+        raise UsageError(f"convert: {place}{error}") from error
 
 
 def _said(call: Call) -> tuple[str, str]:
