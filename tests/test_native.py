@@ -580,6 +580,15 @@ def test_calls_without_ids_may_all_be_at_one_index(pieces, expected, at_once):
     assert [event.index for event in over] == list(range(len(over)))
 
 
+def test_calls_that_have_one_id_are_apart_in_a_message_that_is_whole():
+    listed = [piece(None, "c", "f", '{"a": 1}'), piece(None, "c", "f", {"a": 2}), piece(None, "c", "f", '{"a'), "x"]
+    events, _ = assembled([{"choices": [{"message": {"tool_calls": listed}, "finish_reason": "length"}]}])
+    over = [event for event in events if isinstance(event, Call | Malformed)]
+    assert [event.arguments if isinstance(event, Call) else event.code for event in over] == [
+        {"a": 1}, {"a": 2}, "unclosed-marker",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "more", [{"name": "f"}, {"id": "c{}"}, {"id": "c", "name": "f"}], ids=["name each", "id each", "both, one id"]
 )

@@ -463,8 +463,14 @@ class Assembler:
 
 
 def said_in(choice: Mapping[str, Any], *, said: bool, called: bool) -> Mapping[str, Any]:
-    """Return the delta of a choice, else its message: beside an empty delta without what others have said already."""
+    """Return the delta of a choice, else its message: beside an empty delta without what others have said already.
+
+    In a message each call is whole: where several have no index, it is their place.
+    """
     delta, message = choice.get("delta"), _object(choice.get("message"))
+    calls = _objects(message.get("tool_calls"))
+    if len(calls) > 1:
+        message = {**message, "tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]}
     if delta or delta is None:
         return _object(delta) or message
     told = (*(_TEXTS if said else ()), *(_CALLS if called else ()))
