@@ -488,6 +488,9 @@ def test_a_dialect_of_ones_own_is_a_file(tmp_path):
         told = told if isinstance(told, str) else told[-1]["text"]
         assert "pay" in told
         assert callmark.parse(told, dialects=settings.row).calls == ()
+    file.unlink()  # it was read when the settings were
+    assert ask(settings=settings) == made
+    assert made.reader().feed("<<news>>{}") == [Begun(0, "news"), Argued(0, "{}")]
 
 
 WRONG = [

@@ -40,7 +40,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                    the server gets the tools, and its calls are brought into the one shape that all clients take;
                    "auto": native where the upstream's server says of itself that it takes tools for this model
                    (llama.cpp, Ollama, LM Studio), and text anywhere else
-    dialect        in which calls are taught; a name, or the path of a TOML file with a dialect of one's own
+    dialect        in which calls are taught; a name, or the path of a TOML file with a dialect of one's own, which is
+                   read once, and stands here then
     style, language, examples, budget, reasoning   as `protocol_prompt` has them
     tools          shell patterns of the names of tools that are offered, whatever a client sends; None: all
     place, depth   where the prompt goes: `where` and `depth` of `merge_into_messages`
@@ -61,7 +62,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     mode: Literal["auto", "native", "text"] = "auto"
-    dialect: str = "call"
+    dialect: str | Dialect = "call"
     style: Style = "signature"
     language: BuiltIn = "en"
     examples: Literal["turns", "inline", "none"] = "turns"
@@ -86,6 +87,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.depth < 0:
             raise UsageError(f"depth: expected 0 or more messages, found {self.depth}")
         checked_policies(self.contexts)
+        if isinstance(self.dialect, str):
+            msgspec.structs.force_setattr(self, "dialect", named_dialect(self.dialect))
         if self.row.writing is None:
             raise UsageError(f"dialect: expected one that can be written, found {self.dialect!r}")
         if self.nonce and "{nonce}" not in self.row.writing.call:
@@ -94,7 +97,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def row(self) -> Dialect:
         """The dialect."""
-        return selected(named_dialect(self.dialect))
+        return selected(self.dialect)
 
     def offers(self, name: str) -> bool:
         """Whether a tool is among those that are offered."""
