@@ -108,6 +108,7 @@ def test_health_metrics_and_documents(server):
         ("POST", "/parse/stream?options=7", b"x", {}, "invalid-params"),
         ("POST", "/parse/stream?options={%22dialects%22:%22klingon%22}", b"x", {}, "invalid-params"),
         ("POST", "/parse/stream", b"x", {"Content-Type": "application/json"}, "wrong-media-type"),
+        ("POST", "/parse/stream", b"x", {"Content-Type": "text/plain; charset=ISO-8859-1"}, "wrong-media-type"),
         ("POST", "/parse/stream", b"{", {"Content-Type": "application/x-ndjson"}, "parse-error"),
         ("GET", "/ws", None, {}, "unknown-method"),
     ],
@@ -419,8 +420,9 @@ def test_streams_come_and_go_in_each_form(server):
     expected = as_wire(joined(callmark.parse(TEXT).events))
     data = TEXT.encode()
     pieces = [data[start : start + 3] for start in range(0, len(data), 3)]  # cut inside characters too
-    lines = of_lines(streamed(server, pieces, {"Content-Type": "text/plain; charset=utf-8"}))
-    assert again(lines) == expected
+    for charset in ("charset=utf-8", 'format=flowed; Charset="UTF-8"'):
+        lines = of_lines(streamed(server, pieces, {"Content-Type": f"text/plain; {charset}"}))
+        assert again(lines) == expected
     events = streamed(server, pieces, {"Accept": "text/event-stream"})
     assert again([json.loads(block[6:]) for block in events.split(b"\n\n") if block.startswith(b"data: ")]) == expected
     assert events.endswith(b"event: end\ndata: {}\n\n")

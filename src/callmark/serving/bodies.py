@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
@@ -28,6 +29,7 @@ EVENT_STREAM: Final = "text/event-stream"
 
 _reading: Final = msgspec.json.Decoder(Reading)
 _chunk: Final = msgspec.json.Decoder(str)
+_CHARSET: Final = re.compile(r';[ \t]*+charset="?+([^ \t";]++)', re.IGNORECASE)
 
 
 def media_type(headers: Mapping[str, str], *media: str, absent: bool = False) -> str:
@@ -36,6 +38,13 @@ def media_type(headers: Mapping[str, str], *media: str, absent: bool = False) ->
     if given not in media and not (absent and not given):
         raise ServingError("wrong-media-type", f"Content-Type: expected {' or '.join(media)}, found {given!r:.80}")
     return given
+
+
+def _check_charset(given: str) -> None:
+    """Raise ServingError for text that says of itself that it is no UTF-8: it would be read as one all the same."""
+    charset = _CHARSET.search(given)
+    if charset is not None and charset[1].lower() not in ("utf-8", "utf8", "us-ascii"):
+        raise ServingError("wrong-media-type", f"Content-Type: expected charset=utf-8, found {charset[1]!r:.80}")
 
 
 class ParseStream:
@@ -100,6 +109,7 @@ class ParseStream:
             pieces = lines = _Lines(receive)
             options = await lines.head()
         else:
+            _check_charset(headers.get("content-type", ""))
             pieces = _Pieces(receive)
             options = QueryParams(scope["query_string"]).get("options", "{}").encode()
         given = decoded(options, _reading)
