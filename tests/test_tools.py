@@ -554,7 +554,11 @@ def test_parameters_that_are_no_schema_of_an_object_are_refused():
 
     for schema, reason in (
         ({"type": "array"}, "expected the type object, found 'array'"),
-        ({"type": "object", "properties": 3}, "expected a JSON Schema"),
+        ({"type": "object", "properties": 3}, "look, parameters.properties: expected a JSON Schema, found: 3 is"),
+        (
+            {"properties": {"a": {"anyOf": [{}, {"description": None}]}}},
+            r"look, parameters.properties.a.anyOf\[1\].description: expected a JSON Schema, found: None is not of type",
+        ),
         ({"properties": {"a": {"$ref": "https://example.org/a"}}}, "within the schema"),
         ({"properties": {"a": {"pattern": "["}}}, "a pattern that Python reads, found '\\['"),
         ({"patternProperties": {"\\p{L}": {}}}, "a pattern that Python reads"),
@@ -564,7 +568,7 @@ def test_parameters_that_are_no_schema_of_an_object_are_refused():
         ({"properties": {"a": {"$ref": "#nowhere"}}}, "to what is in the schema"),
         ({"properties": {"a": {"$id": "http://x/", "not": {"$ref": "#/$defs/b"}}}, "$defs": {"b": {}}}, "what is in"),
         ({"properties": {"a": {"$id": "http://[", "not": {"$ref": "#/$defs/b"}}}, "$defs": {"b": {}}}, "what is in"),
-        ({"properties": {"a": {"$ref": "#/x"}}, "x": {"type": 3}}, "expected a JSON Schema"),
+        ({"properties": {"a": {"$ref": "#/x"}}, "x": {"type": 3}}, "parameters.#/x.type: expected a JSON Schema"),
         ({"$schema": 5}, "expected \\$schema to be a text"),
         ({"$schema": "http://json-schema.org/draft-04/schema#", "patternProperties": {"[": {}}}, "that Python reads"),
         ({"properties": {"a": {"default": object()}}}, "expected a JSON Schema, found: Encoding objects"),

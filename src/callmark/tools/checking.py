@@ -82,7 +82,6 @@ class Checker:
 
     def __init__(self, schema: Mapping[str, Any], *, engine: Engine = "auto") -> None:
         from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import SchemaError
         from jsonschema.validators import validator_for
         from referencing.jsonschema import EMPTY_REGISTRY
 
@@ -97,12 +96,8 @@ class Checker:
             raise ToolsError(f"parameters: expected $schema to be a text, found {shown(dialect)}")
         kind = validator_for(self.schema, default=Draft202012Validator)
         try:
-            kind.check_schema(self.schema)
+            _check(self.schema, kind, "parameters")
             keywords, returns = _keywords(self.schema, kind)
-        except SchemaError as error:
-            if error.validator == "format" and error.validator_value == "regex":
-                raise ToolsError(_NO_PATTERN.format(error.instance)) from error
-            raise ToolsError(f"parameters: expected a JSON Schema, found: {error.message:.200}") from error
         except RecursionError as error:
             raise ToolsError(_TOO_DEEP) from error
         except AttributeError as error:  # `referencing` reads `extends` of draft 3 as a list only
@@ -163,11 +158,24 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} lies outside of the schema")
 
 
+def _check(schema: Any, kind: Any, *place: str) -> None:
+    """Raise ToolsError for what is no schema by its draft, and say where."""
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        if error.validator == "format" and error.validator_value == "regex":
+            raise ToolsError(_NO_PATTERN.format(error.instance)) from error
+        where = _path((*place, *error.absolute_path))
+        raise ToolsError(f"{where:.200}: expected a JSON Schema, found: {error.message:.200}") from error
+
+
 def _keywords(schema: dict[str, Any], kind: Any) -> tuple[set[str], bool]:
     """Return the keywords of a schema and of the schemas in it, as its draft has them; and whether one is in itself.
 
     Raises ToolsError for what jsonschema would raise at when it meets it: a `$ref` that leads out of the schema or
-    nowhere, a pattern that Python cannot read; SchemaError where a `$ref` leads to what is no schema.
+    nowhere, or to what is no schema, a pattern that Python cannot read.
     """
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -196,7 +204,7 @@ def _keywords(schema: dict[str, Any], kind: Any) -> tuple[set[str], bool]:
             except (Unresolvable, ValueError) as error:
                 message = f"parameters: expected a $ref to what is in the schema, found {part[keyword]!r:.80}"
                 raise ToolsError(message) from error
-            kind.check_schema(target.contents)
+            _check(target.contents, kind, "parameters", part[keyword])
             found.append((specification.create_resource(target.contents), target.resolver))
         inside[id(part)] = [id(each.contents) for each, _ in found]
         waiting += found
