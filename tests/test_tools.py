@@ -318,6 +318,29 @@ def test_what_is_called_like_a_function_becomes_a_tool():
         tool(Looker.look)
 
 
+def test_a_class_that_becomes_a_tool_has_the_types_of_its_making():
+    class Plain:
+        def __init__(self, city: str, days: int = 3) -> None:
+            self.told = f"{city} {days}"
+
+    @dataclass
+    class Held:
+        city: str
+        days: int = 3
+
+    class Inheriting(Plain):
+        pass
+
+    class Empty:
+        pass
+
+    assert tool(Empty, name="look").parameters["properties"] == {}
+    for each in (Plain, Held, Inheriting, partial(Plain)):
+        properties = tool(each, name="look").parameters["properties"]
+        assert properties == {"city": {"type": "string"}, "days": {"type": "integer", "default": 3}}
+    assert tool(Plain, name="look").function({"city": "Oslo"}, Invocation()).told == "Oslo 3"
+
+
 def test_functions_that_cannot_be_tools_are_refused():
     def untypable(a: complex): ...
     def starred(*a: complex): ...

@@ -81,6 +81,8 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     name = getattr(inner, "__name__", type(inner).__name__)
     try:
         hints = typing.get_type_hints(said, include_extras=True)
+        if inspect.isclass(inner):  # whose hints are those of its fields alone
+            hints = typing.get_type_hints(getattr(inner, "__init__", object), include_extras=True) | hints
         signature = inspect.signature(function)
     except (NameError, TypeError, ValueError) as error:
         raise ToolsError(f"tool {name}: expected annotations that can be read, found: {error}") from error
