@@ -204,15 +204,18 @@ class OpenAIModel:
             with connection.getresponse() as response:
                 if response.status != 200:
                     words = self._words(response.read(_WORDS + len(self._key)))
-                    raise ModelError(f"{self._asked}: the model's server answered {response.status}: {words}")
+                    raise ModelError(f"the model's server answered {response.status}: {words}")
                 yield from _events(response, self._words)
+        except ModelError as error:
+            raise ModelError(f"{self._asked}: {error}") from error.__cause__
         except OSError as error:
             raise ModelError(
                 f"{self._asked}: expected a model's server that answers, found: {error.strerror or error}; see that it "
                 "runs, and that the URL is that of its API's root, such as http://127.0.0.1:8080/v1"
             ) from error
         except http.client.HTTPException as error:
-            raise ModelError(f"expected HTTP from the model's server, found {type(error).__name__}") from None
+            found = f"expected HTTP from the model's server, found {type(error).__name__}"
+            raise ModelError(f"{self._asked}: {found}") from None
         finally:
             connection.close()
 
