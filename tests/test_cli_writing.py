@@ -56,13 +56,18 @@ def test_prompt_prints_messages_and_sizes(tools):
     assert shorter.stdout.decode().startswith("brief\t")
 
 
-def test_prompt_takes_a_language_of_ones_own(tools, tmp_path):
+def test_prompt_takes_a_language_of_ones_own(tools, tmp_path, monkeypatch):
     from importlib.resources import files
 
     path = tmp_path / "own.toml"
     text = files("callmark.languages").joinpath("en.toml").read_text(encoding="utf-8")
     path.write_text(text.replace("# Tools", "# My tools"), encoding="utf-8")
     assert run("prompt", tools, "--language", path).stdout.startswith(b"# My tools\n")
+    refused = run("prompt", tools, "--language", path.rename(tmp_path / "own")).stderr
+    assert f"expected a language, or a file whose name ends with .toml, found the file '{tmp_path / 'own'}'" in refused
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zh-Hans").touch()
+    assert run("prompt", tools, "--language", "zh-Hans").returncode == 0
 
 
 def test_prompt_counts_with_a_tokenizer(tools, tmp_path, monkeypatch):

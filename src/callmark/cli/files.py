@@ -160,9 +160,13 @@ def open_named(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:
 
 def named_language(name: str) -> str | Language:
     """Return a language by its name, or read it from a file."""
-    from callmark import load_language
+    from callmark.languages import LANGUAGES, load_language
 
-    return load_language(name) if name.endswith(".toml") else name
+    if name.endswith(".toml"):
+        return load_language(name)
+    if os.path.isfile(name) and name not in LANGUAGES:
+        raise Failure(f"expected a language, or a file whose name ends with .toml, found the file {name!r}")
+    return name
 
 
 def load_tools(path: str, *, beside: str = "") -> Any:
