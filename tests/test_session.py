@@ -1312,6 +1312,21 @@ def test_a_model_that_fails_while_its_turn_is_cancelled_is_in_no_log(caplog):
     assert "1234" not in caplog.text
 
 
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_model_that_is_cancelled_by_somebody_else_fails(streams):
+    """What it awaits was cancelled, and not the turn: that goes no further, as the host's own task would end by it."""
+
+    async def answers(request: Request) -> str:
+        raise asyncio.CancelledError
+
+    async def chunks(request: Request) -> Any:
+        yield "Hm. "
+        raise asyncio.CancelledError
+
+    with pytest.raises(ModelError, match=r"^the model was cancelled, and not by its session$"):
+        play(Session(Registry()), chunks if streams else answers)
+
+
 def test_a_model_that_will_not_be_cancelled_is_left_behind():
     async def stubborn(request: Request) -> Any:
         for _ in range(3):

@@ -57,12 +57,16 @@ class ModelError(CallmarkError):
 
 
 async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGenerator[Chunk, None]:
-    """Yield what a model answers, until it ends or is cancelled. What the model raises comes out of here."""
+    """Yield what a model answers, until it ends or is cancelled. What the model raises comes out of here.
+
+    But for a cancellation that nobody here wants: that is a ModelError.
+    """
     answer: Any = model(request) if is_async(model) else off_loop(partial(model, request))
     if hasattr(answer, "__await__"):
-        answer = await unless(cancel, answer)
-        if cancel.is_set():
+        outcome: Outcome | None = await unless(cancel, attempt_here(lambda: answer))
+        if outcome is None or cancel.is_set():
             return
+        answer = _given(outcome)
     if isinstance(answer, str | Mapping):
         yield answer
         return
@@ -82,9 +86,7 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
             await asyncio.wait((step, stop), return_when=asyncio.FIRST_COMPLETED)
             if not step.done():
                 return
-            found, error = step.result()
-            if error is not None:
-                raise error
+            found = _given(step.result())
             if found is _END:
                 return
             if not isinstance(found, str | Mapping):  # a delta's content is None at its ends, in OpenAI's clients
@@ -101,6 +103,15 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
             await asyncio.wait((step,), timeout=1.0)  # a model that will not be cancelled is left behind
         if over and hasattr(iterator, "aclose"):
             await iterator.aclose()
+
+
+def _given(outcome: Outcome) -> Any:
+    """Return what a model gave, or raise what it raised; a cancellation of its own would seem to be the host's."""
+    if isinstance(outcome.error, asyncio.CancelledError):
+        raise ModelError("the model was cancelled, and not by its session") from outcome.error
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
 
 
 async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chunk, None]:
