@@ -50,6 +50,7 @@ from callmark import (
     ToolError,
     UsageError,
     parse,
+    render_result,
     tool,
 )
 from callmark.running import bodies, signals, workers
@@ -1425,8 +1426,10 @@ def test_calls_that_mean_nothing_are_results():
     assert [result.outcome for result in results] == ["unknown-tool", "unknown-tool", "invalid-arguments"]
     assert results[0].error.hint == "did you mean 'give'?"
     assert results[0].for_model() == {
-        "error": {"kind": "unknown-tool", "message": "there is no tool 'gve'", "hint": "did you mean 'give'?"}
+        "ok": False,
+        "error": {"kind": "unknown-tool", "message": "there is no tool 'gve'", "hint": "did you mean 'give'?"},
     }
+    assert "\\u" not in render_result("gve", results[0].for_model())  # its first key could be no tool
     registry.revoke("a")
     assert Executor(registry).run_sync([call("a:x")])[0].outcome == "denied"
 

@@ -81,8 +81,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="r
         return made
 
     def for_model(self) -> JsonValue:
-        """Return what the model is told under the call's name and id: the value, or `{"error": ...}`."""
-        return self.data if self.error is None else {"error": msgspec.to_builtins(self.error)}
+        """Return what the model is told under the call's name and id: the value, or `{"ok": false, "error": ...}`.
+
+        `error` is not the first key: an object whose first key is a name, with an object behind it, may be a call, and
+        `neutralize` would write the key with an escape.
+        """
+        return self.data if self.error is None else {"ok": False, "error": msgspec.to_builtins(self.error)}
 
     def __repr__(self) -> str:
         return f"Result({self.name}, {self.outcome})"
