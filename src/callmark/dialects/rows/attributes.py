@@ -111,7 +111,7 @@ QWEN_XML = Dialect(
                 r"(?={ws}</(?:seed:|zyphra_)?tool_call>)|"
                 + _wrong_tail(
                     "</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>",
-                    r"</(?!param)[\w.\-]{1,64}+>(?={ws}</tool_call>)",  # of the tool's name
+                    r"</(?!param|(?:invoke|arg(?:ument)?s|tool)>)[\w.\-]{1,64}+>(?={ws}</tool_call>)",  # its name
                 )
             ),
         ),
