@@ -93,7 +93,8 @@ QWEN_XML = Dialect(
                 r"(?=\r?\n[^<\[【［]{1,512}+</parameter>)",
                 r"{ws}<parameter=(?P<key>[^\W\d][\w.\-]{0,127}+)(?P<unclosed>)="  # as an attribute
                 r"(?=[^<>\[【［\r\n]{1,512}+</parameter>)",
-                r"{ws}<parameter(?:[ \t]{0,4}+:|>{ws})(?P<key>[^\W\d][\w.\-]{0,127}+)>",
+                # Behind a bracket its value stands on the next line: `<parameter>a->b` is XML in a value.
+                r"{ws}<parameter(?:[ \t]{0,4}+:|>{ws}(?=[\w.\-]{1,128}+>\r?\n))(?P<key>[^\W\d][\w.\-]{0,127}+)>",
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
