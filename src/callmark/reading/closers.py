@@ -99,6 +99,11 @@ class _Closers:
         """Return the index behind the first `count` of them."""
         return self._found[count - 1].end() if count else self._at
 
+    def ends(self, first: int, behind: int) -> tuple[int, ...]:
+        """Return the indexes behind those from `first` on; below 0, of what is missing, that where they begin."""
+        found = [it.end() for it in self._found[max(0, first) : behind]]
+        return (*[self._at] * -first, *found)
+
     def place(self, number: int) -> tuple[int, int]:
         """Return where the one of this number stands."""
         return self._found[number].span(1)
@@ -215,7 +220,7 @@ class Endings:
                 Repair("full-width-punctuation", Span(base + begin, base + end))
                 for begin, end in closers.wide(bool(way.other), taken)
             ]
-            closed = tuple([closers.end(max(0, taken - later)) for later in reversed(range(self._due))])
+            closed = closers.ends(taken - self._due, taken)
             more, cut = groups.get("more") is not None, instead and not self._whole
             return Ending(found.end(), tuple(changed), more, closed, tag, cut)
         return None
