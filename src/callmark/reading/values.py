@@ -488,9 +488,8 @@ class ValueReader:
         self.status = OPEN
         self._ended = False
         for end in closed[: len(self._stack)]:
-            if self.status == OPEN:
-                self._close(self._stack[-1], max(at, end - 1), base)
-                self.end = min(self.end, base + end)
+            self._close(self._stack[-1], max(at, end - 1), base)  # only the last of them can refuse it
+            self.end = min(self.end, base + end)
 
     # Values.
 
