@@ -1416,6 +1416,14 @@ def test_who_waits_for_a_call_that_a_guard_refuses_does_not_get_past_it():
     assert ran == [1]
 
 
+def test_what_is_waited_for_may_raise():
+    async def fails() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(signals.unless(None, fails()))
+
+
 # What goes wrong before anything runs.
 
 
