@@ -513,6 +513,7 @@ WRONG = [
     ({"upstreams": [{"url": "http://h/v1", "dialect": "hermes", "nonce": True}]}, "nonce"),
     ({"upstreams": [{"url": "http://h/v1", "style": "loud"}]}, "style"),
     ({"upstreams": [{"url": "http://h/v1", "depth": -1}]}, "depth"),
+    ({"upstreams": [{"url": "http://h/v1", "contexts": {"fence": "never"}}]}, "contexts"),
     ({"upstreams": [{"url": "http://h/v1", "contexts": {"code": "no"}}]}, "expected allow, sole or text, found 'no'"),
     ({"upstreams": [{"url": "http://h/v1", "contexts": {"code": "sole"}}]}, "contexts.code"),
     ({"upstreams": [{"url": "http://h/v1", "keep_alive_seconds": 0}]}, "keep_alive_seconds"),
