@@ -470,30 +470,29 @@ def test_nesting_that_is_set_ends_exactly_there_in_every_dialect(dialect, kind):
             events = read(text, dialects=dialect, limits=Limits(nesting=3), tools=tools)
             found = [call.arguments["a"] for call in calls_of(events)]
             if deep >= 3 and dialect.writing.parameter:
-                assert [json.loads(text) for text in found] == [value]
+                assert [json.loads(each) for each in found] == [value]
             else:
                 assert found == ([value] if deep < 3 else [])
                 assert ("nesting-too-deep" in codes_of(events)) == (deep >= 3)
 
 
 @pytest.mark.parametrize(
-    ("dialect", "call", "element"),
+    ("limit", "innermost", "call", "element"),
     [
-        ("minimax_m3", '{0}<tool_call>{0}<invoke name="f">{1}{0}</invoke>{0}</tool_call>', "{0}<k>{1}{0}</k>"),
+        (3, "1", '{0}<tool_call>{0}<invoke name="f">{1}{0}</invoke>{0}</tool_call>', "{0}<k>{1}{0}</k>"),
         (
-            "cohere",
+            *(4, ""),  # an empty object is one more
             '<cofl:tool_calls><cofl:tool_call id="0" name="f">{1}</cofl:tool_call></cofl:tool_calls>',
             '<cofl:value name="k" type="dict">{1}</cofl:value>',
         ),
     ],
 )
-def test_nesting_ends_exactly_there_in_elements(dialect, call, element):
+def test_nesting_ends_exactly_there_in_elements(limit, innermost, call, element):
     for deep in (1, 2, 3, 4):
-        value = "1" if dialect == "minimax_m3" else ""
+        value = innermost
         for _ in range(deep):
             value = element.format("]<]minimax[>[", value)
         text = call.format("]<]minimax[>[", value)
-        limit = 3 if dialect == "minimax_m3" else 4  # an empty object is one more
         for read in (whole, by_characters):
             events = read(text, limits=Limits(nesting=limit))
             assert len(calls_of(events)) == (deep <= 3), text
