@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
+from email.message import Message
 from typing import Final
 
 import msgspec
@@ -29,7 +29,6 @@ EVENT_STREAM: Final = "text/event-stream"
 
 _reading: Final = msgspec.json.Decoder(Reading)
 _chunk: Final = msgspec.json.Decoder(str)
-_CHARSET: Final = re.compile(r';[ \t]*+charset="?+([^ \t";]++)', re.IGNORECASE)
 
 
 def media_type(headers: Mapping[str, str], *media: str, absent: bool = False) -> str:
@@ -42,9 +41,11 @@ def media_type(headers: Mapping[str, str], *media: str, absent: bool = False) ->
 
 def _check_charset(given: str) -> None:
     """Raise ServingError for text that says of itself that it is no UTF-8: it would be read as one all the same."""
-    charset = _CHARSET.search(given)
-    if charset is not None and charset[1].lower() not in ("utf-8", "utf8", "us-ascii"):
-        raise ServingError("wrong-media-type", f"Content-Type: expected charset=utf-8, found {charset[1]!r:.80}")
+    header = Message()
+    header["content-type"] = given
+    charset = header.get_content_charset("utf-8")
+    if charset not in ("utf-8", "utf8", "us-ascii"):
+        raise ServingError("wrong-media-type", f"Content-Type: expected charset=utf-8, found {charset!r:.80}")
 
 
 class ParseStream:
