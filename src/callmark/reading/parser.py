@@ -242,7 +242,7 @@ class Parser(SectionReading):
             if reader is None:
                 self._buffer = chunk
                 if not self._open():
-                    self._waits = self._held_by()
+                    self._waits = self._held_by(0)
                     return ()
                 reader, at = self._current(), self._at
             if self._begun:
@@ -354,7 +354,7 @@ class Parser(SectionReading):
         self._buffer = self._buffer[at:]
         self._at = self._shown = 0
         if self._buffer:
-            self._waits = self._held_by()
+            self._waits = self._held_by(at)
             return
         self._waits = None
         if mode == IN_TEXT:
@@ -362,8 +362,11 @@ class Parser(SectionReading):
         elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
             self._stops = self._reader.stops
 
-    def _held_by(self) -> Callable[[str], object] | None:
-        """Return the `waits` of the pattern whose match the text that is held may begin; None where none decides."""
+    def _held_by(self, at: int) -> Callable[[str], object] | None:
+        """Return the `waits` of the pattern whose match the text that is held may begin; None where none decides.
+
+        The text was held at index `at` of the buffer in which things were searched.
+        """
         mode = self._mode
         pattern = None
         if mode == IN_TAIL:
@@ -374,6 +377,8 @@ class Parser(SectionReading):
             pattern = self._opener.section.next
         elif mode == IN_SOLE:
             pattern = _closing_fence(self._sole)[0]
+        elif mode == IN_BROKEN and self._search.cut == at:
+            return self._plan.waits  # `_may_end_otherwise` waits for what may begin a marker
         return None if pattern is None else pattern.waits
 
     def _goes_on_to_the_end(self) -> bool:

@@ -287,23 +287,24 @@ class Search:
     them valid: it goes back behind the head from which they were searched, never before it.
 
     cursor   the one at the entry that `next_entry` found last
+    cut      the first entry that the buffer's end may cut, as `next_cut` has found it; -1 for not looked for
     """
 
-    __slots__ = ("_cursors", "_cut", "_literals", "cursor", "plan")
+    __slots__ = ("_cursors", "_literals", "cursor", "cut", "plan")
     cursor: _Cursor
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._cursors: list[_Cursor] | None = None  # for each character that begins entries: the next of them
         self._literals: dict[str, int] = {}  # the next of each closing literal
-        self._cut = -1  # the first entry that the buffer's end may cut
+        self.cut = -1
 
     def reset(self) -> None:
         """Forget what was found: the buffer is another one."""
         self._cursors = None
         if self._literals:
             self._literals = {}
-        self._cut = -1
+        self.cut = -1
 
     def next_entry(self, buffer: str, at: int) -> int:
         """Return the index of the next entry from `at`; beyond the buffer for none."""
@@ -353,10 +354,10 @@ class Search:
 
     def next_cut(self, buffer: str, at: int) -> int:
         """Return the first index from `at` where an entry may begin that the buffer cuts; beyond it for none."""
-        if self._cut < at:
+        if self.cut < at:
             index = self.plan.may_begin(buffer, at)
-            self._cut = _NOWHERE if index < 0 else index
-        return self._cut
+            self.cut = _NOWHERE if index < 0 else index
+        return self.cut
 
     def next_literal(self, literal: str, buffer: str, at: int) -> int:
         """Return the index of the next `literal` from `at`; beyond the buffer for none."""
