@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from random import Random
 from re import _constants as sre
-from re import _parser
 from typing import Any
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.derived import tolerated_end, tolerated_tail
 from callmark.dialects.notation import expand
-from callmark.dialects.parsed import one_character
+from callmark.dialects.parsed import one_character, tree
 
 _CHARACTERS = "ab_z09-.=/|[]{}()'\"`<> \t\r\n中"
 _MORE = (0, 0, 0, 1, 1, 2, 3, 6)  # times that something is repeated beyond what it must be
@@ -23,7 +22,7 @@ _VALUES = ("one", "1", "\n", "\r\n", "", "a b", "x</p>", '{"a": 1}', "y<z", "<",
 
 def sample(pattern: str, random: Random) -> str:
     """Return a text that `pattern`, in the notation of rows, is likely to match, repeats no longer than needed."""
-    return "".join(_pieces(_parser.parse(expand(pattern)), random))
+    return "".join(_pieces(tree(expand(pattern)), random))
 
 
 def _pieces(items: Any, random: Random) -> list[str]:

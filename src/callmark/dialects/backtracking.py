@@ -17,10 +17,9 @@ from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
 from itertools import islice
 from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
-from re import _parser
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from callmark.dialects.parsed import inner, one_character
+from callmark.dialects.parsed import inner, one_character, tree
 
 _WAYS_LIMIT: Final = 1000  # two repeats side by side have 64 over `_LENGTH`, three some 2,000; callmark's own rows 3
 _LENGTH: Final = 64  # characters of a text
@@ -70,7 +69,7 @@ def has_many_ways(pattern: str) -> bool:
     """
     sources: dict[str, None] = {}
     units: dict[_Rest, None] = {}
-    units[_nodes(_parser.parse(pattern), re.NOFLAG, sources, units)] = None
+    units[_nodes(tree(pattern), re.NOFLAG, sources, units)] = None
     hard = [unit for unit in units if _at_most(unit) > _WAYS_LIMIT]
     if not hard:
         return False

@@ -26,6 +26,23 @@ REPEATS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 """What the three kinds of repeats are called in a tree."""
 
 
+def tree(pattern: str) -> Any:
+    """Return the parsed pieces of a pattern, as `re` of Python 3.11 makes them. Raises re.error where it is none."""
+    pieces = _parser.parse(pattern)
+    if "(?!)" in pattern:
+        with_look_aheads(pieces)
+    return pieces
+
+
+def with_look_aheads(pieces: Any) -> None:
+    """Make `(?!)`, which from Python 3.13 on is a piece of a kind of its own, the negative look-ahead that it was."""
+    for at, (op, value) in enumerate(pieces):
+        if op is sre.FAILURE:
+            pieces[at] = sre.ASSERT_NOT, (1, _parser.SubPattern(pieces.state, []))
+        for inside in inner(op, value):
+            with_look_aheads(inside)
+
+
 def one_character(op: Any, value: Any) -> str | None:
     """Return the source of a piece that stands for one character, None where it is something else."""
     if op is sre.LITERAL:
@@ -61,7 +78,7 @@ def looks_outside(pattern: str) -> bool:
     >>> [looks_outside(text) for text in (r"^a", r"(?<!`)a", r"a$", r"a(?<=a)b", r"a\b,")]
     [True, True, True, False, False]
     """
-    return _looks_outside(_parser.parse(pattern), 0)
+    return _looks_outside(tree(pattern), 0)
 
 
 def _looks_outside(items: Any, before: int) -> bool:
@@ -84,7 +101,7 @@ def uses(pattern: str, kinds: tuple[Any, ...]) -> bool:
     >>> [uses(text, (sre.GROUPREF, sre.AT)) for text in (r"(?:x|(a)(?=\1))", r"a\b,", r"a\\b[\b]")]
     [True, True, False]
     """
-    return _uses(_parser.parse(pattern), kinds)
+    return _uses(tree(pattern), kinds)
 
 
 def _uses(items: Any, kinds: tuple[Any, ...]) -> bool:
@@ -97,7 +114,7 @@ def least_held(pattern: str, group: str) -> int:
     >>> [least_held(text, "g") for text in ("(?P<g>ab?)", "(?:x|(?P<g>a))", "(?:(?P<g>a))?", "(?=(?P<g>a*+))", "a")]
     [1, -1, -1, 0, -1]
     """
-    pieces = _parser.parse(pattern)
+    pieces = tree(pattern)
     number = pieces.state.groupdict.get(group)
     return -1 if number is None else _least_held(pieces, number)
 
@@ -121,7 +138,7 @@ def may_hold(pattern: str, group: str, characters: str) -> bool:
     >>> [may_hold(text, "g", "<>") for text in ("<(?P<g>[^>]{1,9}+)>", "<(?P<g>(?:[^<>]|x)++)>", r"(?P<g>\w)|.")]
     [True, False, False]
     """
-    pieces = _parser.parse(pattern)
+    pieces = tree(pattern)
     return _may_hold(pieces, pieces.state.groupdict.get(group, 0), characters, inside=False)
 
 
@@ -145,7 +162,7 @@ def last_characters(pattern: str) -> frozenset[str]:
     >>> [sorted(last_characters(text)) for text in ("ab?", "a(?:[b-d]|e)?", r"a[ ]*+(?=b)", r"a(?:\w|.(?!b)|)")]
     [['a', 'b'], ['a', 'b-d', 'e'], [], ['.', '\\w', 'a']]
     """
-    return frozenset(_last_characters(_parser.parse(pattern))[0])
+    return frozenset(_last_characters(tree(pattern))[0])
 
 
 def _last_characters(items: Any) -> tuple[set[str], bool]:

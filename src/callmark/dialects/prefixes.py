@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from re import _constants as sre  # the tree has no public API; a property pins what is used
-from re import _parser
 from typing import Any, NamedTuple
 
-from callmark.dialects.parsed import member_source, one_character
+from callmark.dialects.parsed import member_source, one_character, tree
 
 _SUFFIX = {sre.MAX_REPEAT: "", sre.MIN_REPEAT: "?", sre.POSSESSIVE_REPEAT: "+"}
 
@@ -46,7 +45,7 @@ def unfinished(pattern: str) -> str:
 
     Raises UnsupportedPatternError for back references, look-behind, conditions and anchors.
     """
-    return _inside_all(list(_parser.parse(pattern))).source()
+    return _inside_all(list(tree(pattern))).source()
 
 
 def merged(patterns: Sequence[str]) -> str:
@@ -83,7 +82,7 @@ def apart(patterns: Sequence[str]) -> list[str]:
 
 
 def _ways(patterns: Sequence[str]) -> list[list[Any]]:
-    return [items for pattern in patterns for items in _opened(list(_parser.parse(pattern)))]
+    return [items for pattern in patterns for items in _opened(list(tree(pattern)))]
 
 
 def literals(pattern: str, gap: str = "") -> list[str]:
@@ -98,7 +97,7 @@ def literals(pattern: str, gap: str = "") -> list[str]:
     (['<'], ['< ab'])
     """
     try:
-        return _literals(list(_parser.parse(pattern)), gap)
+        return _literals(list(tree(pattern)), gap)
     except re.error:
         return [""]
 
@@ -109,7 +108,7 @@ def first_characters(pattern: str) -> frozenset[str] | None:
     >>> sorted(first_characters(r"<(?:a:)?b|[#@]x"))
     ['#', '<', '@']
     """
-    return first_of(list(_parser.parse(pattern)))
+    return first_of(list(tree(pattern)))
 
 
 def first_of(items: list[Any]) -> frozenset[str] | None:

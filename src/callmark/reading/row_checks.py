@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
 from re import _constants as sre  # as in `dialects.parsed`: the tree of a pattern has no public interface
-from re import _parser
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
-from callmark.dialects.parsed import REPEATS, inner
+from callmark.dialects.parsed import REPEATS, inner, tree
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
@@ -168,7 +167,7 @@ def section_text(row: Dialect) -> str:
 def _matches(pattern: str) -> list[str]:
     """Return some texts that a pattern matches, "" where there is none."""
     compiled = re.compile(expand(pattern))
-    found = [compiled.match(text) for text in _samples(_parser.parse(expand(pattern)))]
+    found = [compiled.match(text) for text in _samples(tree(expand(pattern)))]
     return [*dict.fromkeys(match[0] for match in found if match is not None)] or [""]
 
 
@@ -233,7 +232,7 @@ def _patterns(form: Form) -> Iterator[tuple[str, str]]:
 
 def _check_end(where: str, pattern: str) -> None:
     compiled = re.compile(pattern)
-    samples = _samples(_parser.parse(pattern))
+    samples = _samples(tree(pattern))
     texts = [text for text in samples if compiled.match(text)]
     endless = re.compile(_UP_TO.sub(r"{\1,}+", pattern))  # behind the most that a repeat may take, more is left by luck
     refused = not any(map(endless.match, samples))
@@ -269,7 +268,7 @@ def _check_length(where: str, pattern: str) -> None:
 
 def reach(pattern: str) -> int:
     """Return how many characters a pattern looks at, at most: those of its look-aheads too."""
-    return _widths(_parser.parse(pattern))[1]
+    return _widths(tree(pattern))[1]
 
 
 def _widths(items: Any) -> tuple[int, int]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 from re import _constants as sre  # as in `infixes`
-from re import _parser
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from callmark.dialects import Dialect
 from callmark.dialects.notation import anonymous, expand
-from callmark.dialects.parsed import REPEATS
+from callmark.dialects.parsed import REPEATS, tree
 
 Range: TypeAlias = tuple[str, str]
 
@@ -183,7 +182,7 @@ def opener_steps(row: Dialect) -> list[list[Step]]:
     patterns += [form.separator + form.head for form in endless]
     found: list[list[Step]] = []
     for pattern in patterns:
-        for way in _ways(list(_parser.parse(anonymous(pattern)))):
+        for way in _ways(list(tree(anonymous(pattern)))):
             steps: list[Step] = []
             _append_steps(way, steps)
             while steps and steps[-1][1]:
@@ -199,7 +198,7 @@ def words_of(pattern: str, first: str = "", behind: Iterable[str] = ()) -> set[s
     A match may begin in a text and go on in what is `behind` that: it is known by what it holds before.
     """
     found: set[str] = set()
-    for way in _ways(list(_parser.parse(expand(pattern))), ahead=True):
+    for way in _ways(list(tree(expand(pattern))), ahead=True):
         steps: list[Step] = []
         whole = _append_steps(way, steps)
         begun = next((place for place, (_, repeated) in enumerate(steps, 1) if not repeated), 0)

@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from re import _constants as sre  # as in `infixes`
-from re import _parser
 from typing import Any, Final
 
-from callmark.dialects.parsed import REPEATS, one_character
+from callmark.dialects.parsed import REPEATS, one_character, tree
 from callmark.writing.toolset import Schema, ToolSpec, branches, resolved
 
 _DEPTHS: Final = (6, 24)  # a schema may hold itself: the first way out is taken
@@ -233,7 +232,7 @@ def _matching(pattern: str, length: int) -> Iterator[str]:
 def _parsed(pattern: str) -> list[Any]:
     """Return a pattern as its parser gives it, nothing where it is none."""
     try:
-        return list(_parser.parse(pattern))
+        return list(tree(pattern))
     except (re.error, RecursionError, OverflowError):
         return []
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
-from re import _parser
 from typing import Any
 
-from callmark.dialects.parsed import REPEATS, one_character
+from callmark.dialects.parsed import REPEATS, one_character, tree
 from callmark.dialects.prefixes import first_of, may_begin_with, merged_ways
 from callmark.errors import DialectError
 
@@ -33,7 +32,7 @@ class Continuations:
         self._inside: set[str] = set()  # texts that are shorter than these letters
         self._matches: dict[str, Callable[[str], bool]] = {}
         for pattern in patterns:
-            for way in _ways(_softened(_parser.parse(pattern)), last=True):
+            for way in _ways(_softened(tree(pattern)), last=True):
                 letters = _letters(way)
                 for begins in [letters] if letters else first_of(way) or [""]:
                     self._ways.setdefault(begins, []).append(way)
