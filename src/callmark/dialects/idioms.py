@@ -17,10 +17,17 @@ SOURCE: Final = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 TOOL: Final = rf"\"(?P<tool>{ANY_NAME})\""
 """The name of a tool in an envelope."""
 
+FEW: Final = r"[ \t\r\n]{0,4}+"
+"""Blanks around a colon, or before a comma: with {ws} there, a head is longer than what is held."""
+
+META: Final = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}".replace("{few}", FEW)
+"""What may stand before the name in an envelope."""
+
 IN_ANY_WORDS: Final = (
-    r"(?=\{{ws}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{ws}:{ws}" + TOOL + r"{ws},{ws}"
-    r"\"(?:arguments|parameters|args|params|(?:tool|action)_input)\"{ws}:{ws}(?:\{|\"{ws}\{|null|\[{ws}\]))"
-)
+    r"(?=\{{ws}(?:" + META + r"){0,2}+\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{few}:{few}" + TOOL
+    + r"{ws},{ws}\"(?:arguments|parameters|args|params|(?:(?:tool|action)_)?input)\"{few}:{few}"
+    r"(?:\{|\"{ws}\{|null|\[{ws}\]))"
+).replace("{few}", FEW)  # fmt: skip
 """What shows that an object is a call: the keys of one API or another, and what may be arguments."""
 
 MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"

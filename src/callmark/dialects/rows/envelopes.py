@@ -11,7 +11,9 @@ from callmark.dialects.idioms import (
     BUILT_IN,
     COMMAND_TAGS,
     EMPTY,
+    FEW,
     IN_ANY_WORDS,
+    META,
     SOURCE,
     TOOL,
     calls_of,
@@ -27,12 +29,10 @@ from callmark.dialects.notation import ANY_NAME
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _SINGLE_QUOTED = _NAMED_FIRST.replace(r"\"", "'")  # as Python writes it
 _NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
-_FEW = r"[ \t\r\n]{0,4}+"  # around a colon, and before a comma: with {ws} there, a head is longer than what is held
-_META = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}"
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
-    r"(?=\{{ws}(?:" + _META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
+    r"(?=\{{ws}(?:" + META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
     + TOOL + r"{few},{few}\"arguments\"{few}:)"
-).replace("{few}", _FEW)  # fmt: skip
+).replace("{few}", FEW)  # fmt: skip
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
@@ -40,9 +40,9 @@ _FURTHER = (  # another call in the same wrapper, and not what should have stood
 _BY_NAME = r"\{{ws}(?=" + TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
-    r"(?:" + _META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + TOOL + r"{few},)"
-).replace("{few}", _FEW)
-_IN_AN_OBJECT = r"\{{ws}\"(?:tool|function)_call\"{few}:{few}".replace("{few}", _FEW) + _NAMED_FIRST
+    r"(?:" + META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + TOOL + r"{few},)"
+).replace("{few}", FEW)
+_IN_AN_OBJECT = r"\{{ws}\"(?:tool|function)_call\"{few}:{few}".replace("{few}", FEW) + _NAMED_FIRST
 
 
 def _by_name(opener: str, closer: str, **more: Any) -> Form:
