@@ -255,7 +255,7 @@ WRAPPED = Dialect(
 )
 
 
-_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"name", 1)
+_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"(?:name|function)", 1)
 LLAMA = Dialect(
     name="llama",
     title='<|python_tag|>{"name": "f", "parameters": {...}}',
