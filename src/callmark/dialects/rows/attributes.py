@@ -249,6 +249,7 @@ INVOKE = Dialect(
                 r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
                 rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
                 rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
+                r"<invoke name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
             ),
             body="parameters",
             parameter=rf"{{ws}}<parameter name={KEY}>",
@@ -364,6 +365,7 @@ MINICPM5 = Dialect(
                 rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
+                r"<function name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
             loose_parameters=(
