@@ -160,6 +160,7 @@ APERTUS = Dialect(
             body="json",
             separator=r"{ws},{ws}",
             tail=r"{ws}\}",
+            loose_tail=rf"(?={{ws}}(?:\]{{ws}}<\|tools_suffix\|>|,{{ws}}\{{{{ws}}\"{ANY_NAME}\"{{ws}}:{{ws}}\{{))",
             closer=r"{ws}\]{ws}<\|tools_suffix\|>",
             alone=False,
         ),
