@@ -387,6 +387,7 @@ FENCED = Dialect(
             **_FENCED,
         ),
     ),
+    tags=(r"\*\*Tool Call:\*\*[ \t]{0,4}+\r?\n(?=```json[ \t]{0,4}+\r?\n\{\"name\":)",),  # as RWKV has it above them
     writing=Writing(
         call='```tool_call\n{"name": {quoted_name}, "arguments": {arguments}{id}}\n```',
         id=', "id": {quoted_id}',
