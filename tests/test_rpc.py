@@ -368,6 +368,7 @@ def test_each_function_gives_what_the_library_gives(client):
     assert history == callmark.render_history(native)
     assert client.call("restore", messages=history)["messages"] == native
     assert client.call("neutralize", text=text)["text"] == callmark.neutralize(text)
+    assert client.call("neutralize", text='{"f": {}}', tools=["g"])["text"].endswith('{"f": {}}')
     grammar = callmark.export_grammar(TOOLS, target="gbnf", free_text=False)
     made = client.call("grammar", tools=TOOLS, target="gbnf", free_text=False)
     assert made == {"text": grammar.text, "unenforced": list(grammar.unenforced)}

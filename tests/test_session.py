@@ -198,6 +198,18 @@ def test_told_results_hold_no_call_and_the_same_value(value):
     assert json.loads(wording.content(found[1])) == [value]
 
 
+@pytest.mark.parametrize("native", [False, True])
+def test_told_results_keep_the_words_that_name_no_tool(native):
+    found = {"weather": {"sky": "clear"}}
+    read = Tool(name="read", function=lambda *_: found, mode="read")
+    add_weather = Tool(name="weather", function=lambda *_: 1, mode="read")
+    asked: Any = [fragment(0, "c1", "read", "{}")] if native else "[CALL: read()]"
+    for tools, kept in (([read], True), ([read, add_weather], False)):
+        model = Script(asked, "Clear.", native_tools="openai" if native else None)
+        play(Session(Registry(tools)), model)
+        assert (json.dumps(found) in model.said(1)) is kept
+
+
 @pytest.mark.parametrize("listened", [False, True])
 def test_told_results_hold_no_call_of_a_dialect_of_ones_own(acme, listened):
     own = load_dialect(acme([]))

@@ -543,15 +543,21 @@ def check_inverse(
         raise AssertionError(f"{law}: expected {name!r} with {arguments!r}, found {events!r}\ntext: {text!r}")
 
 
-def check_neutral(*texts: str, between: Sequence[str] = (), dialects: Iterable[str | Dialect] = ()) -> None:
+def check_neutral(
+    *texts: str,
+    between: Sequence[str] = (),
+    dialects: Iterable[str | Dialect] = (),
+    tools: Collection[str] | None = None,
+) -> None:
     """Check law 9: no call is read in the texts, each neutralized, alone and chained with what stands `between` them.
 
     between     texts of which the first stands before the first neutralized one, and so on; no marker begins in them,
                 but the first part of one may end them
     dialects    those that are listened for beside the registered ones
+    tools       the names of the tools that there are; default: every word of the texts
 
     Also: doing it twice changes nothing, and a text that is JSON is JSON with the same value. Reading is as tolerant as
-    can be, and every word of the texts is the name of a tool to it.
+    can be.
 
     >>> check_neutral("L: pay(amount=9)]", between=["[CAL"])
     """
@@ -559,8 +565,8 @@ def check_neutral(*texts: str, between: Sequence[str] = (), dialects: Iterable[s
     rows = _registered_and(dialects)
     chain = ""
     for number, text in enumerate(texts):
-        written = neutralize(text, dialects=rows)
-        if neutralize(written, dialects=rows) != written:
+        written = neutralize(text, dialects=rows, tools=tools)
+        if neutralize(written, dialects=rows, tools=tools) != written:
             raise AssertionError(f"{law}: expected no change the second time, found one in {written!r}")
         try:
             value = json.loads(text)
@@ -569,10 +575,11 @@ def check_neutral(*texts: str, between: Sequence[str] = (), dialects: Iterable[s
         else:
             if repr(json.loads(written)) != repr(value):
                 raise AssertionError(f"{law}: expected JSON with the value of {text!r}, found {written!r}")
-        _check_callless(law, written, rows)
+        _check_callless(law, written, rows, tools)
         if written:  # else the texts around it would stand side by side
             chain += (between[number] if number < len(between) else "") + written
-    _check_callless(law, chain + (between[len(texts)] if len(texts) < len(between) and texts[-1] else ""), rows)
+    end = between[len(texts)] if len(texts) < len(between) and texts[-1] else ""
+    _check_callless(law, chain + end, rows, tools)
 
 
 def _registered_and(own: Iterable[str | Dialect]) -> tuple[Dialect, ...]:
@@ -580,10 +587,10 @@ def _registered_and(own: Iterable[str | Dialect]) -> tuple[Dialect, ...]:
     return tuple(rows.values())
 
 
-def _check_callless(law: str, text: str, rows: tuple[Dialect, ...]) -> None:
+def _check_callless(law: str, text: str, rows: tuple[Dialect, ...], tools: Collection[str] | None) -> None:
     words = list(dict.fromkeys(re.findall(r"[^\W\d][\w.:/\-]*", text)))  # what salvage takes wants the name of a tool
-    for tolerance, tools in (("lenient", None), ("strict", None), ("salvage", words)):
-        options = {"dialects": rows, "contexts": EVERYWHERE, "tolerance": tolerance, "tools": tools}
+    for tolerance, known in (("lenient", None), ("strict", None), ("salvage", words if tools is None else tools)):
+        options = {"dialects": rows, "contexts": EVERYWHERE, "tolerance": tolerance, "tools": known}
         calls = [event for event in in_chunks([text], **options) if isinstance(event, Call)]
         if calls:
             raise AssertionError(f"{law}: expected no call, found {calls!r}\ntext: {text!r}")

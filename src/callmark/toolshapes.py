@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from inspect import isroutine
 from typing import Any, Final, Self, TypeAlias
@@ -126,6 +126,25 @@ def parts(tool: Any) -> tuple[Any, Any, Any]:
     if isinstance(schema, MAPPING) and schema.keys() == {"json"}:  # Bedrock's; JSON Schema has no such keyword
         schema = schema["json"]
     return field(tool, "name"), field(tool, "description"), schema
+
+
+def schemas_by_name(tools: Any) -> dict[str, Any]:
+    """Return the schema of each tool by its name, as it is given, None for what has none.
+
+    Raises ToolsError for anything that is no tool, or has no name.
+    """
+    found: dict[str, Any] = {}
+    for position, tool in enumerate(listed(tools)):
+        name, _, schema = parts(tool)
+        if not isinstance(name, str) or not name:
+            raise ToolsError(f"tools[{position}]: expected a name, or an object that has one, found {tool!r:.80}")
+        found[name] = schema
+    return found
+
+
+def tool_names(tools: Any) -> Collection[str] | None:
+    """Return the names of tools, None where none were given. Raises ToolsError as `schemas_by_name` does."""
+    return None if tools is None else schemas_by_name(tools).keys()
 
 
 def pointed(reference: Any, root: Any) -> Any:

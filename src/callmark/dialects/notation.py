@@ -57,6 +57,11 @@ def anonymous(pattern: str) -> str:
     return _GROUP_NAME.sub("(?:", expand(pattern))
 
 
+def named_tool(groups: Mapping[str, str | None]) -> str | None:
+    """Return the name of the tool in what only salvage takes, of which these are the groups."""
+    return groups.get("tool", groups.get("name"))
+
+
 def respelled(tag: str) -> str:
     """Return the pattern of a closing tag with blanks in it, "" where the pattern `tag` is of none, or of more."""
     name = re.fullmatch("</([^<>]+)>", tag)

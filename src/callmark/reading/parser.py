@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from callmark.dialects.fences import BYTE_ORDER_MARK, TOKEN
 from callmark.dialects.limits import check_nonce
-from callmark.dialects.notation import BLANKS, BLANKS_LIMIT
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, named_tool
 from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, mention, open_thought
 from callmark.errors import UsageError
 from callmark.events import (
@@ -616,8 +616,7 @@ class Parser(SectionReading):
 
     def _known(self, found: re.Match[str]) -> bool:
         """Whether a head that only salvage takes names a tool that was given."""
-        groups = found.groupdict()
-        return self._tools is not None and groups.get("tool", groups.get("name")) in self._tools
+        return self._tools is not None and named_tool(found.groupdict()) in self._tools
 
     def _wait_in_text(self, stop: int, passed: int) -> bool:
         """Emit the text up to index `stop`, of which the contexts know what stands before `passed`."""

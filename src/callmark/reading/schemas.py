@@ -19,9 +19,8 @@ from callmark.toolshapes import (
     Types,
     branches,
     declared_types,
-    listed,
     members_of,
-    parts,
+    schemas_by_name,
     together,
 )
 
@@ -138,10 +137,7 @@ def known_tools(tools: Any) -> dict[str, Parameters] | None:
     if tools is None:
         return None
     known: dict[str, Parameters] = {}
-    for position, tool in enumerate(listed(tools)):
-        name, _, schema = parts(tool)
-        if not isinstance(name, str) or not name:
-            raise ToolsError(f"tools[{position}]: expected a name, or an object that has one, found {tool!r:.80}")
+    for name, schema in schemas_by_name(tools).items():
         if schema is not None and not isinstance(schema, MAPPING):
             raise ToolsError(f"tool {name!r}: expected a JSON Schema of its arguments, found {type(schema).__name__}")
         known[name] = Parameters(schema or {})

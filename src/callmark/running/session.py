@@ -178,6 +178,7 @@ class Session:
         self.executor = executor if isinstance(executor, Executor) else Executor(executor)
         self.settings = settings or Settings()
         self.wording = wording(self.settings)
+        self.wording.tools = self.executor.registry
         self.system = system
         self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
         self.guard = guard or LoopGuard()

@@ -13,6 +13,7 @@ from callmark.languages import language_of
 from callmark.reading.feedback import feedback
 from callmark.running.settings import Settings
 from callmark.tools.results import Result
+from callmark.toolshapes import tool_names
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.prompt import Prompt, protocol_prompt
 from callmark.writing.results import render_result
@@ -28,7 +29,11 @@ class Wording:
     'Answer now.'
 
     `Session(wording=Terse)` says so then. What it overrides must keep law 9: results hold no call.
+
+    tools   that there are, in any usual shape, as `neutralize` has them; a session sets it
     """
+
+    tools: Any = None
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -60,6 +65,7 @@ class Wording:
                 language=self.settings.language,
                 nonce=self.settings.nonce,
                 dialects=self._own.values() or None,
+                tools=self.tools,
             )
             for result in found
         )
@@ -68,7 +74,8 @@ class Wording:
         """Tell the result of a native call: its message has an id already, and begins as its server has it."""
         told = result.for_model()
         text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
-        return hidden(neutralized_inside(text, dialects=self._own.values() or None), self.settings.nonce)
+        inside = neutralized_inside(text, dialects=self._own.values() or None, names=tool_names(self.tools))
+        return hidden(inside, self.settings.nonce)
 
     def feedback(self, problems: Sequence[Malformed]) -> str:
         """Say what was wrong with calls, and for one that was cut off how to go on."""

@@ -373,7 +373,8 @@ def _messages(
     try:
         msgspec.convert(messages, list[_Message])
         row = settings.row
-        told = (_harmless(_with_names_here(message, taken), row) for message in messages)
+        names = {_name_here(name, taken) for name in taken}
+        told = (_harmless(_with_names_here(message, taken), row, names) for message in messages)
         made = render_history(told, row, nonce=nonce, tools=tools, language=settings.language)
         if prompt is not None:
             if settings.place in ("user", "both") and all(message["role"] != "user" for message in made):
@@ -386,8 +387,11 @@ def _messages(
     return render_history(made, merge_roles=True) if settings.merge_roles else made
 
 
-def _harmless(message: Body, row: Dialect) -> Body:
-    """Return a message without what a model without tools does not know; what its user wrote cannot call."""
+def _harmless(message: Body, row: Dialect, names: Collection[str]) -> Body:
+    """Return a message without what a model without tools does not know; what its user wrote cannot call.
+
+    `names` are those of the tools.
+    """
     kept = {key: value for key, value in message.items() if value is not None or key == "content"}
     refusal = kept.pop("refusal", "")
     if message["role"] == "developer":
@@ -399,11 +403,11 @@ def _harmless(message: Body, row: Dialect) -> Body:
     if message["role"] in ("user", "tool", "function"):  # llama.cpp, for one, reads tokens of its template anywhere
         content = kept["content"]
         if isinstance(content, list):
-            kept["content"] = [_harmless_part(part, row) for part in content]
+            kept["content"] = [_harmless_part(part, row, names) for part in content]
         else:
-            kept["content"] = neutralized_inside(content, dialects=row, special_tokens=True)
+            kept["content"] = neutralized_inside(content, dialects=row, special_tokens=True, names=names)
         if message["role"] == "user" and isinstance(kept.get("name"), str):  # which some templates write before it
-            kept["name"] = neutralized_inside(kept["name"], dialects=row, special_tokens=True)
+            kept["name"] = neutralized_inside(kept["name"], dialects=row, special_tokens=True, names=names)
     return kept
 
 
@@ -411,11 +415,11 @@ def _said_part(part: Body) -> Body:
     return {"type": "text", "text": part["refusal"]} if isinstance(part.get("refusal"), str) else part
 
 
-def _harmless_part(part: Body, row: Dialect) -> Body:
+def _harmless_part(part: Body, row: Dialect, names: Collection[str]) -> Body:
     text = part.get("text")
     if not isinstance(text, str):
         return part
-    return {**part, "text": neutralized_inside(text, dialects=row, special_tokens=True)}
+    return {**part, "text": neutralized_inside(text, dialects=row, special_tokens=True, names=names)}
 
 
 def _form(given: Any, settings: ModelSettings) -> str:

@@ -304,6 +304,7 @@ class ResultToWrite(Params, frozen=True, kw_only=True):
     id: str | None = None
     language: LanguageName = "en"
     nonce: Nonce = None
+    tools: Tools = None
 
 
 @method("result", ResultToWrite, Written, anywhere=True)
@@ -352,6 +353,7 @@ class Neutralize(Params, frozen=True, kw_only=True):
 
     text: str
     special_tokens: Annotated[bool, Meta(description="Whether tokens of chat templates are broken too.")] = False
+    tools: Tools = None
 
 
 @method("neutralize", Neutralize, Written, anywhere=True)

@@ -22,6 +22,7 @@ from callmark.writing.contexts import closed
 from callmark.writing.messages import Message, checked_messages
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import render_result
+from callmark.writing.toolset import tool_specs
 
 
 class _Result(NamedTuple):
@@ -56,13 +57,15 @@ def render_history(
     stands beside native calls is guarded, so that the calls behind it are read and nothing else: markers in it are
     broken, an open code fence and open thoughts are closed. Other content stays as it is, parts included.
 
+    tools        in any usual shape: by their schemas calls are written, and by their names results are neutralized
     nonce        the code that written calls carry, and results do not: asterisks stand for it there
     merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate
 
     Raises UsageError where the dialect cannot express a call, and for a message that is none.
     """
     row = selected(dialect)
-    declared = declared_by(tools)
+    known = None if tools is None else tool_specs(tools)  # once: they may come one by one
+    declared = declared_by(known)
     result: list[Message] = []
     names: dict[str, list[tuple[int, str]]] = {}  # by id, or where there is none by name: calls' numbers and names
     number = 0
@@ -86,6 +89,7 @@ def render_history(
                 language=language,
                 nonce=nonce,
                 dialects=row,
+                tools=known,
             )
             for (_, name), found in placed
         ]

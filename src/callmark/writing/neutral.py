@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
-from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, expand, named_tool
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError
+from callmark.toolshapes import tool_names
 from callmark.writing.infixes import Continuations
 
 if TYPE_CHECKING:
@@ -62,7 +63,11 @@ _CHARACTERS = re.compile(r'\\u[0-9a-fA-F]{4}|\\.|[^"\\]', re.DOTALL)
 
 
 def neutralize(
-    text: str, *, dialects: Iterable[str | Dialect] | str | Dialect | None = None, special_tokens: bool = False
+    text: str,
+    *,
+    dialects: Iterable[str | Dialect] | str | Dialect | None = None,
+    special_tokens: bool = False,
+    tools: Any = None,
 ) -> str:
     r"""Return `text` such that no call is read in it, in any dialect, alone or joined with other texts.
 
@@ -73,29 +78,39 @@ def neutralize(
 
     dialects        further dialects, which are not registered; all that are registered count always
     special_tokens  whether the tokens with which chat templates separate messages are broken too
+    tools           in any usual shape: what is a call by the name of a tool alone, as salvage reads it, is broken where
+                    it names one of them (`{"data": {}}` stays as it is); default: whatever it names
 
     A text that is JSON stays JSON with the same value. Text without anything like an opener stays as it is, but one
     that could be the middle of a marker that begins in the text before it is set off from that. Doing it twice changes
     nothing. No call is read in any chain of neutralized texts and of others in which no marker begins or has begun.
-    Linear time. Raises UsageError for anything but a str.
+    Linear time. Raises UsageError for anything but a str, and ToolsError
+    for tools without a name.
     """
     own = unregistered(dialects) or None  # once: they may come one by one
-    inside = neutralized_inside(text, dialects=own, special_tokens=special_tokens)
+    inside = neutralized_inside(text, dialects=own, special_tokens=special_tokens, names=tool_names(tools))
     return set_apart(inside, dialects=own, special_tokens=special_tokens)
 
 
 def neutralized_inside(
-    text: str, *, dialects: Iterable[str | Dialect] | str | Dialect | None = None, special_tokens: bool = False
+    text: str,
+    *,
+    dialects: Iterable[str | Dialect] | str | Dialect | None = None,
+    special_tokens: bool = False,
+    names: Collection[str] | None = None,
 ) -> str:
-    """Do as `neutralize` does, but leave the beginning of the text as it is: for what comes behind a text of ours."""
+    """Do as `neutralize` does, but leave the beginning of the text as it is: for what comes behind a text of ours.
+
+    `names` are those of the tools that there are, None for any.
+    """
     if not isinstance(text, str):
         raise UsageError(f"neutralize: expected a str, found {type(text).__name__}")
     openers = _openers_for(dialects, special_tokens)
     if is_json(text):
-        escaped = openers.escaped(text)
+        escaped = openers.escaped(text, names)
         if escaped is not None:
             return escaped
-    return openers.broken(text)
+    return openers.broken(text, names)
 
 
 def set_apart(
@@ -111,19 +126,32 @@ def set_apart(
     return next((w + text for w in ways if (w and openers.end_with(w)) or not openers.go_on(w + text)), ways[-1] + text)
 
 
+class Opener(NamedTuple):
+    """What is broken.
+
+    begins   the characters that may come first
+    pattern  what it looks like
+    indent   how many spaces may stand before it, where only the start of a line counts
+    named    whether it is one only with the name of a tool, which `named_tool` finds
+    """
+
+    begins: str
+    pattern: str
+    indent: int | None = None
+    named: bool = False
+
+
 class Openers:
     """What markers of some dialects begin with."""
 
-    def __init__(self, patterns: tuple[tuple[str, str, int | None], ...], starts: tuple[str, ...]) -> None:
-        """Take what is broken: the characters that may come first, a pattern, and how many spaces may stand before it
-        where only the start of a line counts.
-
-        `starts` are patterns of the same up to where a call has begun, with which a text must not go on.
+    def __init__(self, openers: tuple[Opener, ...], starts: tuple[str, ...]) -> None:
+        """Take what is broken, and `starts`, patterns of the same up to where a call has begun, with which a text must
+        not go on.
         """
-        self._patterns = patterns
+        self._openers = openers
         chars: dict[int | None, set[str]] = {}
-        for begins, _, indent in patterns:
-            chars.setdefault(indent, set()).update(begins)
+        for opener in openers:
+            chars.setdefault(opener.indent, set()).update(opener.begins)
         candidates = [_any_of(chars.pop(None, set()))]
         for indent, some in chars.items():
             # Behind a tag a new line begins, and a bracket may be the end of one; so it does behind U+FEFF, with which
@@ -136,6 +164,7 @@ class Openers:
         self._candidates = re.compile("|".join(candidates)).finditer
         self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
         self._cut: dict[str, regex.Pattern[str]] = {}
+        self._named: dict[str, list[regex.Pattern[str]]] = {}
         self._starts = starts
         self._apart: dict[str, bool] = {}
 
@@ -153,28 +182,28 @@ class Openers:
             self._apart[blanks] = not self.go_on(blanks)
         return self._apart[blanks]
 
-    def broken(self, text: str) -> str:
+    def broken(self, text: str, names: Collection[str] | None = None) -> str:
         """Return the text with every opener broken behind its first character."""
         pieces = []
         done = 0
         end = ""
-        for start in self._found(text):
+        for start in self._found(text, names):
             first = text[start]
-            if first.isalpha() and len(text) - start <= WINDOW and not self._is_opener(text[start:] + _UNSEEN):
+            if first.isalpha() and len(text) - start <= WINDOW and not self._is_opener(text[start:] + _UNSEEN, names):
                 end = _UNSEEN  # a word that could go on: what it is not is said behind it, and it stays a word
                 continue
             behind = text[start + 1 : start + WINDOW]
             ways = (first + "\\", first + _UNSEEN)
-            way = next((way for way in ways if not self._is_opener(way + behind)), None)
+            way = next((way for way in ways if not self._is_opener(way + behind, names)), None)
             pieces += [text[done:start], way if way is not None else _wide(first)]
             done = start + 1
         return "".join([*pieces, text[done:], end])
 
-    def escaped(self, text: str) -> str | None:
+    def escaped(self, text: str, names: Collection[str] | None = None) -> str | None:
         """Return JSON with an escape in or behind each opener, or where that does not break it, blanks between its
         brackets; None where one stands as it does for all that.
         """
-        found = list(self._found(text))
+        found = list(self._found(text, names))
         if not found:
             return text
         places = [
@@ -185,34 +214,45 @@ class Openers:
         ]
         escapes = {place for start in found for place in places[bisect_left(places, start) :][:1]}
         written = _changed(text, {place: _escape(text[place]) for place in escapes})
-        signs = {start: written[start] for start in self._found(written) if written[start] in _STRUCTURE}
+        signs = {start: written[start] for start in self._found(written, names) if written[start] in _STRUCTURE}
         if signs:
             strings = [place for string in _IN_STRINGS.finditer(written) for place in string.span()]
             between = {start: sign for start, sign in signs.items() if bisect_right(strings, start) % 2 == 0}
             spaced = (_changed(written, {at: sign + gap for at, sign in between.items()}) for gap in _GAPS)
-            written = next((way for way in spaced if next(self._found(way), None) is None), written)
-        cut = next(self._found(written), -1)
+            written = next((way for way in spaced if next(self._found(way, names), None) is None), written)
+        cut = next(self._found(written, names), -1)
         if cut >= len(written.rstrip(BLANKS)):  # blanks behind the value, with which an opener may begin
             written += "\n"
-            cut = next(self._found(written), -1)
+            cut = next(self._found(written, names), -1)
         return written if cut < 0 else None
 
-    def _found(self, text: str) -> Iterator[int]:
+    def _found(self, text: str, names: Collection[str] | None) -> Iterator[int]:
         """Yield where each opener begins, one that the end of the text cuts among them."""
-        return (found.start() for found in self._candidates(text) if self._is_opener(text, found.start()))
+        return (found.start() for found in self._candidates(text) if self._is_opener(text, names, found.start()))
 
-    def _is_opener(self, text: str, start: int = 0) -> bool:
+    def _is_opener(self, text: str, names: Collection[str] | None, start: int = 0) -> bool:
         """Whether an opener stands at a place, or the beginning of one that the end of the text cuts."""
         first = text[start]
         if first not in self._whole:
-            import regex  # as above
-
-            source = "|".join(f"(?:{pattern})" for begins, pattern, _ in self._patterns if first in begins)
-            self._cut[first] = regex.compile(source, regex.VERSION0)
-            self._whole[first] = re.compile(source).match  # last: another thread may look for it now
+            self._prepare(first)
         if self._whole[first](text, start) is not None:
             return True
-        return len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None
+        if len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None:
+            return True
+        matches = (pattern.match(text, start, partial=True) for pattern in self._named[first])
+        return any(
+            found and (names is None or found.partial or named_tool(found.groupdict()) in names) for found in matches
+        )
+
+    def _prepare(self, first: str) -> None:
+        """Compile what begins with a character."""
+        import regex  # as above
+
+        openers = [opener for opener in self._openers if first in opener.begins]
+        source = "|".join(f"(?:{opener.pattern})" for opener in openers if not opener.named) or "(?!)"
+        self._named[first] = [regex.compile(opener.pattern, regex.VERSION0) for opener in openers if opener.named]
+        self._cut[first] = regex.compile(source, regex.VERSION0)
+        self._whole[first] = re.compile(source).match  # last: another thread may look for it now
 
 
 def _changed(text: str, changes: Mapping[int, str]) -> str:
@@ -252,7 +292,7 @@ def _registered_openers(special_tokens: bool) -> Openers:
 
 @lru_cache(maxsize=16)
 def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
-    patterns: list[tuple[str, str, int | None]] = []
+    broken: list[Opener] = []
     starts: list[str] = []
     lines: list[str] = []  # patterns of what stands at the start of a line, spaces included
     line_starts: list[str] = []  # the same up to where a call has begun
@@ -265,20 +305,21 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         if not form.alone:
             objects = [opener for opener in openers if opener.endswith(BRACE)]  # whatever object comes first
             begun = [*objects, *(opener + "{ws}" + head for opener in openers for head in begun)]
-        patterns += [(form.begins, anonymous(pattern), indent) for pattern in found]
+        written = expand if form.salvage else anonymous
+        broken += [Opener(form.begins, written(pattern), indent, form.salvage) for pattern in found]
         starts += begun
         if indent is not None:
             lines += [rf"[ ]{{0,{indent}}}(?:{anonymous(pattern)})" for pattern in found]
             line_starts += [rf"[ ]{{0,{indent}}}(?:{anonymous(pattern)})" for pattern in begun]
     tags = [tag for row in rows for tag in map(anonymous, row.tags) if not last_characters(tag) <= _BEFORE_LINES]
     begins = {char for tag in tags for char in first_characters(tag) or "<"}
-    patterns.append(("".join(sorted(begins)), f"(?:{'|'.join(tags)})(?:{'|'.join(lines)})", None))
+    broken.append(Opener("".join(sorted(begins)), f"(?:{'|'.join(tags)})(?:{'|'.join(lines)})"))
     starts.append(f"(?:{'|'.join(tags)})(?:{'|'.join(line_starts)})")
     if special_tokens:
         # One that begins with a bracket's end is broken behind it: a text may well end in such a bracket.
         behind = r"\]"
         for token in SPECIAL_TOKENS:
             second = f"(?<={behind}){token.removeprefix(behind)}"
-            patterns.append(("~", second, None) if token.startswith(behind) else ("<[", token, None))
+            broken.append(Opener("~", second) if token.startswith(behind) else Opener("<[", token))
         starts += SPECIAL_TOKENS
-    return Openers(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
+    return Openers(tuple(dict.fromkeys(broken)), tuple(dict.fromkeys(anonymous(start) for start in starts)))

@@ -15,6 +15,7 @@ from callmark.dialects import Dialect, unregistered
 from callmark.dialects.rendering import hidden
 from callmark.errors import UsageError
 from callmark.languages import Language, language_of
+from callmark.toolshapes import tool_names
 from callmark.writing.neutral import neutralized_inside, set_apart
 
 
@@ -26,6 +27,7 @@ def render_result(
     language: str | Language = "en",
     nonce: str | None = None,
     dialects: Iterable[str | Dialect] | str | Dialect | None = None,
+    tools: Any = None,
 ) -> str:
     r"""Return the result of a call as text for a message of the user's role.
 
@@ -36,6 +38,7 @@ def render_result(
                 result of another call. JSON keeps its value.
     nonce       the code that calls carry: asterisks stand for it wherever the result quotes it
     dialects    further dialects that are listened for, which are not registered, as `neutralize` has them
+    tools       those that there are, in any usual shape, as `neutralize` has them
 
     Raises UsageError for what is neither text nor JSON.
     """
@@ -51,8 +54,10 @@ def render_result(
                 f"result of {name!r:.80}: expected text or a JSON value, found another: {error}"
             ) from error
     own = unregistered(dialects) or None  # once: they may come one by one
-    body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", neutralized_inside(content, dialects=own))
-    first = neutralized_inside(header(words, name, id or ""), dialects=own)
+    names = tool_names(tools)
+    inside = neutralized_inside(content, dialects=own, names=names)
+    body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", inside)
+    first = neutralized_inside(header(words, name, id or ""), dialects=own, names=names)
     return hidden(set_apart(f"{first}\n{body}", dialects=own), nonce)
 
 
