@@ -126,6 +126,12 @@ def set_apart(
     return next((w + text for w in ways if (w and openers.end_with(w)) or not openers.go_on(w + text)), ways[-1] + text)
 
 
+def prepare() -> None:
+    """Do now what the first texts wait for else: one to two seconds of work, for servers whose clients would wait."""
+    for special_tokens in (False, True):
+        _registered_openers(special_tokens).prepare()
+
+
 class Opener(NamedTuple):
     """What is broken.
 
@@ -144,9 +150,9 @@ class Opener(NamedTuple):
 class Openers:
     """What markers of some dialects begin with."""
 
-    def __init__(self, openers: tuple[Opener, ...], starts: tuple[str, ...]) -> None:
+    def __init__(self, openers: tuple[Opener, ...], starts: Iterable[tuple[str, ...]]) -> None:
         """Take what is broken, and `starts`, patterns of the same up to where a call has begun, with which a text must
-        not go on.
+        not go on. Openers that have some of these in common share what is derived from them.
         """
         self._openers = openers
         chars: dict[int | None, set[str]] = {}
@@ -169,12 +175,19 @@ class Openers:
         self._apart: dict[str, bool] = {}
 
     @cached_property
-    def _continuations(self) -> Continuations:
-        return Continuations(self._starts)
+    def _continuations(self) -> list[Continuations]:
+        return [_continuations(starts) for starts in self._starts]
+
+    def prepare(self) -> None:
+        """Do now what is done else when a text needs it first."""
+        for first in {first for opener in self._openers for first in opener.begins}:
+            self._prepare(first)
+        for blanks in (*_APART, *_APART_IN_PROSE):
+            self.end_with(blanks)
 
     def go_on(self, text: str) -> bool:
         """Whether `text` may go on with an opener that was cut before it."""
-        return self._continuations.begin(text[: 2 * WINDOW])
+        return any(continuations.begin(text[: 2 * WINDOW]) for continuations in self._continuations)
 
     def end_with(self, blanks: str) -> bool:
         """Whether an opener that was cut before `blanks` ends with them, whatever follows."""
@@ -315,11 +328,16 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
     begins = {char for tag in tags for char in first_characters(tag) or "<"}
     broken.append(Opener("".join(sorted(begins)), f"(?:{'|'.join(tags)})(?:{'|'.join(lines)})"))
     starts.append(f"(?:{'|'.join(tags)})(?:{'|'.join(line_starts)})")
+    more = [SPECIAL_TOKENS] if special_tokens else []
     if special_tokens:
         # One that begins with a bracket's end is broken behind it: a text may well end in such a bracket.
         behind = r"\]"
         for token in SPECIAL_TOKENS:
             second = f"(?<={behind}){token.removeprefix(behind)}"
             broken.append(Opener("~", second) if token.startswith(behind) else Opener("<[", token))
-        starts += SPECIAL_TOKENS
-    return Openers(tuple(dict.fromkeys(broken)), tuple(dict.fromkeys(anonymous(start) for start in starts)))
+    return Openers(tuple(dict.fromkeys(broken)), [tuple(dict.fromkeys(map(anonymous, starts))), *more])
+
+
+@lru_cache(maxsize=16)
+def _continuations(starts: tuple[str, ...]) -> Continuations:
+    return Continuations(starts)
