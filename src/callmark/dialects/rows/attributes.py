@@ -49,14 +49,15 @@ def _swapped(tail: str, value_end: str, behind: str) -> str:
     return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
 
 
+_OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
 _QWEN_SECTION: dict[str, Any] = {
-    "opener": r"<(?:seed:|zyphra_)?tool_call>{ws}(?=<function=)",
+    "opener": rf"<{_OUTER}>{{ws}}(?=<function=)",
     "loose_openers": (rf"<(?:tool_calls?|function_calls)>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
-    "closer": r"</(?:seed:|zyphra_)?tool_call>",
+    "closer": rf"</{_OUTER}>",
 }
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
 _QWEN_BEHIND = (  # a call whose own closer is missing
-    rf"(?:{{ws}}(?:</(?:seed:|zyphra_)?tool_call>|<tool_call>{{ws}}<function=)|\r?\n<function={ANY_NAME}>\r?\n)"
+    rf"(?:{{ws}}(?:</{_OUTER}>|<{_OUTER}>{{ws}}<function=)|\r?\n<function={ANY_NAME}>\r?\n)"
 )
 QWEN_XML = Dialect(
     name="qwen_xml",
@@ -73,7 +74,7 @@ QWEN_XML = Dialect(
             ),
             body="json",
             tail=r"{ws}</function>",
-            loose_tail=r"(?={ws}</(?:seed:|zyphra_)?tool_call>)",
+            loose_tail=rf"(?={{ws}}</{_OUTER}>)",
         ),
         Form(
             **_QWEN_SECTION,
@@ -81,7 +82,7 @@ QWEN_XML = Dialect(
             loose_heads=(
                 rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
-                r"<function={name}(?=\r?\n{ws}<parameter=|{ws}</function>{ws}</(?:seed:|zyphra_)?tool_call>)",
+                rf"<function={{name}}(?=\r?\n{{ws}}<parameter=|{{ws}}</function>{{ws}}</{_OUTER}>)",
                 r"<tool_call>{ws}<?{name}>?(?={ws}<parameter=)",  # its word or tag is missing
             ),
             body="parameters",
@@ -98,26 +99,26 @@ QWEN_XML = Dialect(
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
-            nested=(
-                rf"<tool_call>{{ws}}(?=<function=)|<seed:tool_call>{{ws}}(?=<function=)|"
+            nested=(  # each of these words costs an exported grammar a fifth of its size
+                r"<tool_call>{ws}(?=<function=)|<seed:tool_call>{ws}(?=<function=)|"
                 rf"\r?\n<function={ANY_NAME}>(?=\r?\n)"
             ),
             unclosed=(
                 r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
-                r"(?:<parameter=|</function>))|</function>{ws}(?:</tool_call>|<function=))"
+                rf"(?:<parameter=|</function>))|</function>{{ws}}(?:</{_OUTER}>|<function=))"
             ),
             trim=True,
             tail=r"{ws}</function>",
             loose_tail=(
-                r"(?={ws}</(?:seed:|zyphra_)?tool_call>)|"
+                rf"(?={{ws}}(?:</{_OUTER}>|<zyphra_tool_call>{{ws}}<function=))|"
                 + _wrong_tail(
                     "</function>", _FUNCTION, _QWEN_BEHIND, r"</function=[\w.:/\-]{1,128}+>",
-                    r"</(?!param|(?:invoke|arg(?:ument)?s|tool)>)[\w.\-]{1,64}+>(?={ws}</tool_call>)",  # its name
+                    rf"</(?!param|(?:invoke|arg(?:ument)?s|tool)>)[\w.\-]{{1,64}}+>(?={{ws}}</{_OUTER}>)",  # its name
                 )
             ),
         ),
     ),
-    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice("<(?:seed:|zyphra_)?tool_call>", "<function=")),
+    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice(f"<{_OUTER}>", "<function=")),
     writing=Writing(
         form=1,
         opener="<tool_call>\n",
