@@ -306,7 +306,7 @@ INVOKE = Dialect(
     ),
     leads=(
         r"[ ]?to=self(?P<opens>)<\|message\|>",
-        r"[ ]?to=[^<>| \t\r\n]{1,128}+<\|message\|>",  # what has another word is gpt-oss'
+        r"[ ]?to=(?!functions\.)[^<>| \t\r\n]{1,128}+<\|message\|>",  # those, and what has another word, are gpt-oss'
         r"<\|message\|>",
     ),
     writing=Writing(

@@ -40,7 +40,7 @@ _TO_FUNCTION: dict[str, Any] = {
     "loose_heads": (
         rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_LOOSE_HEADER}(?=\{{)",
         rf"to=functions\.{{name}}{{ws}}{_VIA}{_CHANNEL}{_NO_ARGUMENTS}",
-        rf"to=functions\.{{name}}{_JSON_HEADER}",  # without a channel
+        rf"to=functions\.{{name}}{_LOOSE_HEADER}(?=\{{)",  # without a channel
     ),
     "body": "json",
     "closer": r"<\|(?:call|end)\|>",
@@ -76,7 +76,7 @@ HARMONY = Dialect(
         Form(
             begins=" t",
             opener=rf"[ ]?(?=to=functions\.{ANY_NAME}{{ws}}{_VIA})",
-            loose_openers=(rf"[ ]?(?=to=functions\.{ANY_NAME}{_JSON_HEADER})",),
+            loose_openers=(rf"[ ]?(?=to=functions\.{ANY_NAME}{_LOOSE_HEADER}\{{)",),
             text_start=True,
             **_TO_FUNCTION,
         ),
