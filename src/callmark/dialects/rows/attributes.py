@@ -484,6 +484,10 @@ KIMI_K3 = Dialect(
             head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}(?=\{)",
             body="json",
             tail=r"{ws}<\|close\|>json<\|sep\|>{ws}<\|close\|>call<\|sep\|>",
+            loose_tail=(
+                r"{ws}<\|close\|>call<\|sep\|>|(?:{ws}<\|close\|>json<\|sep\|>)?"
+                r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))"
+            ),
             closer=r"<\|close\|>tools<\|sep\|>",
         ),
         Form(
