@@ -643,6 +643,8 @@ def test_misuse_raises():
         ({"string_limit": 0}, "string_limit: expected an integer from 1 to 65536, found 0"),
         ({"items_limit": 5000}, "items_limit: expected an integer from 1 to 4096, found 5000"),
         ({"depth_limit": True}, "depth_limit: expected an integer from 0 to 4, found True"),
+        ({"parallel": None}, "parallel: expected True or False, found None"),
+        ({"free_text": 0}, "free_text: expected True or False, found 0"),
     ):
         with pytest.raises(UsageError, match=expected):
             export_grammar(TOOLS, **arguments)

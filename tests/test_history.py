@@ -264,6 +264,8 @@ def test_misuse_raises():
     ):
         with pytest.raises(UsageError, match=expected):
             render_history(chat)
+    with pytest.raises(UsageError, match="merge_roles: expected True or False, found 'no'"):
+        render_history([], merge_roles="no")
     with pytest.raises(UsageError, match="messages: expected a list of them, found NoneType"):
         render_history(None)
     with pytest.raises(UsageError, match="messages: expected dicts with a role"):

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from callmark import Dialect, DialectError, Form, Text, UsageError, dialects, neutralize, parse
+from callmark import Dialect, DialectError, Form, Text, ToolsError, UsageError, dialects, neutralize, parse
 from callmark.dialects.notation import anonymous
 from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.reading.row_checks import _SET_APART
@@ -378,6 +378,10 @@ def test_misuse_raises():
         neutralize(b"x")
     with pytest.raises(UsageError, match="expected a registered dialect"):
         neutralize("x", dialects="nope")
+    with pytest.raises(UsageError, match="special_tokens: expected True or False, found 'no'"):
+        neutralize("x", special_tokens="no")
+    with pytest.raises(ToolsError, match="expected a name"):
+        neutralize("x", tools=[{}])
 
 
 @pytest.mark.parametrize(

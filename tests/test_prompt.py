@@ -586,6 +586,8 @@ def test_misuse_raises():
         ({"count": 5}, "count: expected a function that counts the tokens of a text, found 5"),
         ({"count": str}, "count: expected a function that gives an integer, found one that gives '# Tools"),
         ({"template": 5}, "template: expected a text, found int"),
+        ({"parallel": "false"}, "parallel: expected True or False, found 'false'"),
+        ({"reasoning": 1}, "reasoning: expected True or False, found 1"),
         ({"template": "{tool}"}, r"template: expected the places \{title\} \{tools\} \{how\} .*, found \{tool\}"),
     ):
         with pytest.raises(UsageError, match=expected):

@@ -52,6 +52,19 @@ class ToolError(CallmarkError):
         self.hint = hint
 
 
+def check_flags(**flags: object) -> None:
+    """Raise UsageError, which names the option, where one is neither True nor False: `"false"` would count as true.
+
+    >>> check_flags(parallel="false")
+    Traceback (most recent call last):
+        ...
+    callmark.errors.UsageError: parallel: expected True or False, found 'false'
+    """
+    for name, value in flags.items():
+        if type(value) is not bool:
+            raise UsageError(f"{name}: expected True or False, found {value!r:.80}")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return which of the known names is most like `name`, whatever the case of their letters; "" for none.
 

@@ -17,7 +17,7 @@ from callmark.dialects.fences import BYTE_ORDER_MARK, TOKEN
 from callmark.dialects.limits import check_nonce
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, named_tool
 from callmark.dialects.thoughts import PROMPT, Thoughts, close_thought, end_thoughts, mention, open_thought
-from callmark.errors import UsageError
+from callmark.errors import UsageError, check_flags
 from callmark.events import (
     ArgumentsDelta,
     Call,
@@ -129,8 +129,7 @@ class Parser(SectionReading):
             raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
         if nonce is not None:
             check_nonce(nonce)
-        if type(starts_in_reasoning) is not bool:
-            raise UsageError(f"starts_in_reasoning: expected True or False, found {starts_in_reasoning!r:.80}")
+        check_flags(starts_in_reasoning=starts_in_reasoning)
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
         policies: Mapping[str, str] = {} if contexts is None else checked_policies(contexts)
         super().__init__(plan(dialects, tolerance), tolerance, known_tools(tools), bounds, policies)

@@ -27,7 +27,7 @@ from callmark.dialects.values import (
     keeps,
     whole_signs,
 )
-from callmark.errors import UsageError
+from callmark.errors import UsageError, check_flags
 from callmark.toolshapes import Types, declared_types, type_of
 from callmark.writing.automata import (
     Body,
@@ -111,6 +111,7 @@ def export_grammar(
     Raises UsageError for options out of range, for what a target cannot say, and as `render_call` does for names.
     """
     row = selected(dialect)
+    check_flags(parallel=parallel, free_text=free_text)
     if target not in TARGETS:
         raise UsageError(f"target: expected one of {', '.join(TARGETS)}, found {target!r:.80}")
     specs = satisfiable(tool_specs(tools))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.dialects.values import checked
-from callmark.errors import UsageError
+from callmark.errors import UsageError, check_flags
 from callmark.events import RAW_KEY
 from callmark.languages import Language
 from callmark.writing.calls import declared_by
@@ -61,9 +61,10 @@ def render_history(
     nonce        the code that written calls carry, and results do not: asterisks stand for it there
     merge_roles  whether neighbouring messages of one role become one, for templates that want roles to alternate
 
-    Raises UsageError where the dialect cannot express a call, and for a message that is none.
+    Raises UsageError where the dialect cannot express a call, for a message that is none, and for options out of range.
     """
     row = selected(dialect)
+    check_flags(merge_roles=merge_roles)
     known = None if tools is None else tool_specs(tools)  # once: they may come one by one
     declared = declared_by(known)
     result: list[Message] = []

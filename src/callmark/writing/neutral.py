@@ -21,7 +21,7 @@ from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, e
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.values import is_json
-from callmark.errors import UsageError
+from callmark.errors import UsageError, check_flags
 from callmark.toolshapes import tool_names
 from callmark.writing.infixes import Continuations
 
@@ -84,9 +84,10 @@ def neutralize(
     A text that is JSON stays JSON with the same value. Text without anything like an opener stays as it is, but one
     that could be the middle of a marker that begins in the text before it is set off from that. Doing it twice changes
     nothing. No call is read in any chain of neutralized texts and of others in which no marker begins or has begun.
-    Linear time. Raises UsageError for anything but a str, and ToolsError
-    for tools without a name.
+    Linear time. Raises UsageError for options out of range and for anything but a str, and ToolsError for tools without
+    a name.
     """
+    check_flags(special_tokens=special_tokens)
     own = unregistered(dialects) or None  # once: they may come one by one
     inside = neutralized_inside(text, dialects=own, special_tokens=special_tokens, names=tool_names(tools))
     return set_apart(inside, dialects=own, special_tokens=special_tokens)

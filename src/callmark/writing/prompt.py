@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from callmark.dialects import Dialect, Writing, selected
 from callmark.dialects.notation import fill
 from callmark.dialects.rendering import WrittenCall
-from callmark.errors import UsageError
+from callmark.errors import UsageError, check_flags
 from callmark.languages import Language, language_of
 from callmark.toolshapes import declared_types
 from callmark.writing.calls import render_calls
@@ -111,6 +111,7 @@ def protocol_prompt(
     that the dialect cannot write, and a budget that the shortest style exceeds without examples.
     """
     row = selected(dialect)
+    check_flags(parallel=parallel, reasoning=reasoning)
     if style not in STYLES:
         raise UsageError(f"style: expected one of {', '.join(STYLES)}, found {style!r:.80}")
     if examples not in ("turns", "inline", "none"):
