@@ -109,6 +109,9 @@ def test_health_metrics_and_documents(server):
         ("POST", "/parse/stream?options={%22dialects%22:%22klingon%22}", b"x", {}, "invalid-params"),
         ("POST", "/parse/stream", b"x", {"Content-Type": "application/json"}, "wrong-media-type"),
         ("POST", "/parse/stream", b"x", {"Content-Type": "text/plain; charset=ISO-8859-1"}, "wrong-media-type"),
+        ("POST", "/parse/stream", b"x", {"Content-Encoding": "gzip"}, "wrong-media-type"),
+        ("POST", "/parse", b"x", {"Content-Type": "application/json", "Content-Encoding": "br"}, "wrong-media-type"),
+        ("POST", "/parse", b"7", {"Content-Type": "application/json", "Content-Encoding": ""}, "invalid-params"),
         ("POST", "/parse/stream", b"{", {"Content-Type": "application/x-ndjson"}, "parse-error"),
         ("GET", "/ws", None, {}, "unknown-method"),
     ],
@@ -423,6 +426,10 @@ def test_streams_come_and_go_in_each_form(server):
     expected = as_wire(joined(callmark.parse(TEXT).events))
     data = TEXT.encode()
     pieces = [data[start : start + 3] for start in range(0, len(data), 3)]  # cut inside characters too
+    marked = of_lines(streamed(server, [b"\xef", b"\xbb\xbf[CALL: f()]"], {"Content-Type": "text/plain"}))
+    assert [event["type"] for event in marked] == ["call-start", "arguments-delta", "call"]
+    cut = of_lines(streamed(server, [b"\xef\xbb"], {"Content-Type": "text/plain"}))
+    assert [event["text"] for event in cut] == ["\ufffd"]
     for charset in ("charset=utf-8", 'format=flowed; Charset="UTF-8"'):
         lines = of_lines(streamed(server, pieces, {"Content-Type": f"text/plain; {charset}"}))
         assert again(lines) == expected

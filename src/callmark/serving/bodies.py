@@ -32,7 +32,13 @@ _chunk: Final = msgspec.json.Decoder(str)
 
 
 def media_type(headers: Mapping[str, str], *media: str, absent: bool = False) -> str:
-    """Return the media type of a body, one of `media`; "" where none is said and that is right. Raises ServingError."""
+    """Return the media type of a body, one of `media`; "" where none is said and that is right.
+
+    Raises ServingError for another one, and for a body that is compressed.
+    """
+    encoding = headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity"):
+        raise ServingError("wrong-media-type", f"Content-Encoding: expected identity, found {encoding!r:.80}")
     given = headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in media and not (absent and not given):
         raise ServingError("wrong-media-type", f"Content-Type: expected {' or '.join(media)}, found {given!r:.80}")
@@ -126,7 +132,7 @@ class _GoneError(Exception):
 
 
 class _Pieces:
-    """A body that is text in UTF-8; what is no UTF-8 becomes U+FFFD."""
+    """A body that is text in UTF-8, behind a mark of the byte order or not; what is no UTF-8 becomes U+FFFD."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -144,10 +150,12 @@ class _Pieces:
     async def chunks(self) -> AsyncIterator[str]:
         """Yield the text."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        mark = "\ufeff"
         while self.more:
             text = decoder.decode(await self.piece())
             if text:
-                yield text
+                yield text.removeprefix(mark)
+                mark = ""
         yield decoder.decode(b"", final=True)
 
 
