@@ -335,12 +335,21 @@ def test_a_closed_stream_is_told(closed: int, told: str) -> None:
     assert result.stderr.decode() == f"Error: {told}: Bad file descriptor\n"
 
 
-def test_a_full_disk_is_told() -> None:
+@pytest.mark.parametrize("arguments", [("parse", SAMPLE), ("--help",), ("--version",), ("parse", "--help")])
+def test_a_full_disk_is_told(arguments: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
-        process = start("parse", SAMPLE, stdout=full.fileno(), stderr=subprocess.PIPE)
+        process = start(*arguments, stdout=full.fileno(), stderr=subprocess.PIPE)
         _, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 2
     assert errors == b"Error: input or output: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [("parse", "no-such-file"), ("no-such-command",)])
+def test_what_cannot_be_told_has_its_exit_code_all_the_same(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        process = start(*arguments, stdout=subprocess.PIPE, stderr=full.fileno())
+        process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 2
 
 
 # --- bytes ---

@@ -15,6 +15,9 @@ What a command does not need is not imported: lark, regex and rich cost more tha
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -31,22 +34,46 @@ _READER_GONE = 141  # what a shell shows for a command that SIGPIPE ended
 _INTERRUPTED = 130  # what a shell shows for a command that Ctrl-C ended
 
 
+@contextmanager
+def _ending() -> Iterator[None]:
+    """Give each way in which a command can end early its exit code; none of them shows a traceback."""
+    try:
+        yield
+    except BrokenPipeError:
+        _drop_output()
+        raise click.exceptions.Exit(_READER_GONE) from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    except OSError as error:
+        if error.filename is None:
+            _drop_output()
+        place = click.format_filename(error.filename or "input or output")
+        raise Failure(f"{place}: {error.strerror}") from error
+    except CallmarkError as error:
+        raise Failure(str(error)) from error
+
+
+def _drop_output() -> None:
+    """Drop what is still to be flushed to standard output, or Python tells of an error when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 class _Commands(click.Group):
-    """Gives each way in which a command can end early its exit code; none of them shows a traceback."""
+    """Runs the commands, and what click does itself, `--help` say: all of them end in the same ways."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().main(*args, **options)
+        except OSError:  # what went wrong could not be told
+            sys.exit(Failure.exit_code)
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        with _ending():
+            return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _ending():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is still to be flushed, or Python tells of an error
-            ctx.exit(_READER_GONE)
-        except KeyboardInterrupt:
-            ctx.exit(_INTERRUPTED)
-        except OSError as error:
-            place = click.format_filename(error.filename or "input or output")
-            raise Failure(f"{place}: {error.strerror}") from error
-        except CallmarkError as error:
-            raise Failure(str(error)) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
