@@ -141,10 +141,13 @@ def test_hostile_schemas_have_no_example_and_take_no_time(schema):
     assert signature(spec_of(root)).startswith('f({"a": ')
 
 
+STRING = {"type": "string"}
+
+
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ({"type": "string"}, "some a"),
+        (STRING, "some a"),
         ({"type": "string", "maxLength": 2}, "so"),
         ({"type": "string", "minLength": 8}, "some axx"),
         ({"type": "string", "format": "date"}, "2024-05-17"),
@@ -159,7 +162,8 @@ def test_hostile_schemas_have_no_example_and_take_no_time(schema):
         ({"type": "null"}, None),
         ({"type": "array", "items": {"type": "integer"}}, [2]),
         ({"type": "array", "minItems": 2, "uniqueItems": True, "items": {"enum": ["x", "y"]}}, ["x", "y"]),
-        ({"type": "array", "minItems": 2, "uniqueItems": True}, ["some a", 0]),
+        ({"type": "array", "minItems": 2, "uniqueItems": True}, ["some a", "some a 2"]),
+        ({"type": "array", "minItems": 3, "uniqueItems": True, "items": STRING}, ["some a", "some a 2", "some a 3"]),
         ({"type": "array", "contains": {"const": 7}}, [7]),
         ({"type": "array", "prefixItems": [{"type": "integer"}], "items": False}, [2]),
         ({"type": "array", "maxItems": 0}, []),

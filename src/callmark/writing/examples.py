@@ -208,8 +208,10 @@ def _strings(schema: Schema, key: str) -> Iterator[str]:
         yield from _matching(schema["pattern"], least)
     words = re.sub(r"[_\-.\s]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key)).strip().lower()
     kind = str(schema.get("format", schema.get("contentEncoding")))
-    text = _FORMATS.get(kind, f"some {words or 'text'}")
-    yield text[: max(most, 0)].ljust(min(least, 4096), "x")
+    text = f"some {words or 'text'}"
+    texts = [_FORMATS[kind]] if kind in _FORMATS else [text, *(f"{text} {number}" for number in range(2, _WAYS + 1))]
+    for text in texts:
+        yield text[: max(most, 0)].ljust(min(least, 4096), "x")
 
 
 def _unnamed(schema: Schema) -> Schema:
