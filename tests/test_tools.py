@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, Unpack
+from typing import Annotated, Any, Generic, Literal, NotRequired, Required, TypedDict, TypeVar, Unpack
 
 import jsonschema
 import msgspec
@@ -124,12 +124,29 @@ class Mixed(enum.Enum):
     ALL = "all"
 
 
+Kind = TypeVar("Kind")
+
+
 class Pair(enum.Enum):
     BOTH = (1, 2)
 
 
 class Box(TypedDict, total=False):
     b: list[int]
+
+
+class Nothing(TypedDict):
+    pass
+
+
+def trips(**none: Unpack[Nothing]):
+    return none
+
+
+class Trip(TypedDict, Generic[Kind], total=False):
+    trip: Kind
+    to: Required[str]
+    by: NotRequired[Annotated[Path, "a path"]]
 
 
 class Parcel(pydantic.BaseModel):
@@ -176,8 +193,44 @@ def test_what_takes_its_arguments_by_position_is_called_so():
     def keep(a, /, *, context: Invocation, **more: Unpack[Box]):
         return a, context.request_id, more
 
-    assert keep.parameters["additionalProperties"] is True
+    assert keep.parameters == {
+        "type": "object",
+        "properties": {"a": {}, "b": {"type": "array", "items": {"type": "integer"}}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
     assert keep.function({"a": 1, "b": [2], "context": 5}, Invocation(request_id="r1")) == (1, "r1", {"b": [2]})
+
+
+def test_the_keys_of_an_unpacked_typed_dict_are_parameters():
+    @tool
+    def trip(of: str = "day", **trip: Unpack[Trip[int]]):
+        """Plan.
+
+        Args:
+            of: what kind
+            to: where
+            trip: nights
+        """
+        return of, trip
+
+    assert trip.parameters == {
+        "type": "object",
+        "properties": {
+            "of": {"type": "string", "default": "day", "description": "what kind"},
+            "trip": {"description": "nights"},
+            "to": {"type": "string", "description": "where"},
+            "by": {"type": "string", "format": "path", "description": "a path"},
+        },
+        "required": ["to"],
+        "additionalProperties": False,
+    }
+    assert trip.function({"to": "Oslo", "by": "x", "trip": 2}, None) == (
+        "day",
+        {"to": "Oslo", "by": Path("x"), "trip": 2},
+    )
+    assert raised(asyncio.run, Registry([trip]).invoke("trip", {"trip": 2})).code == "invalid-arguments"
+    assert tool(trips).parameters == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():

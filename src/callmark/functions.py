@@ -38,7 +38,8 @@ class Signature(NamedTuple):
     description: str
     parameters: dict[str, Any]
     types: Mapping[str, Ways]
-    others: Ways  # the types of arguments that the signature does not name; () where it takes none
+    unpacked: Mapping[str, bool]  # arguments that an `Unpack[TypedDict]` names, and whether each must be there
+    others: Ways  # the types of arguments that nothing names; () where it takes none
     context: str  # the name of the parameter that takes the Invocation; "" where there is none
     python: inspect.Signature
 
@@ -50,7 +51,7 @@ class Signature(NamedTuple):
         bound = inspect.BoundArguments(self.python, OrderedDict())
         spare: dict[str, Any] = {}
         for key, value in arguments.items():
-            place = bound.arguments if key in self.types else spare
+            place = bound.arguments if key in self.types and key not in self.unpacked else spare
             try:
                 place[key] = converted(value, self.types.get(key, self.others))
             except ToolError as error:
@@ -70,7 +71,8 @@ def read_signature(function: Callable[..., Any]) -> Signature:
 
     Types come from annotations, through msgspec: builtins, `Literal`, enums, dataclasses, TypedDicts, Structs, unions,
     paths, pydantic's models, `Annotated` with `msgspec.Meta` or a description. A parameter that takes any number of
-    values by position (`*names`) is a list, and one annotated `Invocation` takes the context and is not in the schema.
+    values by position (`*names`) is a list, the keys of an `Unpack[TypedDict]` are parameters like others, and one
+    annotated `Invocation` takes the context and is not in the schema.
     Words come from the docstring, in the style of Google, NumPy or Sphinx. Raises ToolsError, which names the
     parameter, for a type that JSON cannot carry.
     """
@@ -84,6 +86,7 @@ def read_signature(function: Callable[..., Any]) -> Signature:
         if inspect.isclass(inner):  # whose hints are those of its fields alone
             hints = typing.get_type_hints(getattr(inner, "__init__", object), include_extras=True) | hints
         signature = inspect.signature(function)
+        named, unpacked = _unpacked(signature, hints)
     except (NameError, TypeError, ValueError) as error:
         raise ToolsError(f"tool {name}: expected annotations that can be read, found: {error}") from error
     description, words = read_docstring(said.__doc__ or inner.__doc__ or "")
@@ -98,30 +101,52 @@ def read_signature(function: Callable[..., Any]) -> Signature:
         if getattr(hint, "is_context", False) is True:
             context = parameter.name
         elif parameter.kind is parameter.VAR_KEYWORD:
-            others = ways_of(Any if typing.get_origin(hint) is typing.Unpack else hint, where)
+            others = () if typing.get_origin(hint) is typing.Unpack else ways_of(hint, where)
         else:
             several = parameter.kind is parameter.VAR_POSITIONAL
             types[parameter.name] = ways_of(GenericAlias(list, (hint,)) if several else hint, where)
+    types |= {key: ways_of(hint, f"tool {name}, parameter {key!r}") for key, hint in named.items()}
+    hints |= named
     properties, definitions = schemas_of({**types, "": others} if others else types)
     schema: dict[str, Any] = {"type": "object", "properties": properties, "required": []}
     schema["additionalProperties"] = properties.pop("", {}) or bool(others)
     for key, described in properties.items():
-        parameter = signature.parameters[key]
         for extra in getattr(hints.get(key), "__metadata__", ()):
             told = extra if isinstance(extra, str) else getattr(extra, "description", None)
             if isinstance(told, str):
                 described["description"] = told
         if key in words:
             described.setdefault("description", words[key])
-        if parameter.default is not parameter.empty:
-            _add_default(described, parameter.default)
-        elif parameter.kind is not parameter.VAR_POSITIONAL:
+        if key in unpacked:
+            required = unpacked[key]
+        else:
+            parameter = signature.parameters[key]
+            required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+            if parameter.default is not parameter.empty:
+                _add_default(described, parameter.default)
+        if required:
             schema["required"].append(key)
     if not schema["required"]:
         del schema["required"]
     if definitions:
         schema["$defs"] = definitions
-    return Signature(description, schema, types, others or (Any,), context, signature)
+    return Signature(description, schema, types, unpacked, others or (Any,), context, signature)
+
+
+def _unpacked(signature: inspect.Signature, hints: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bool]]:
+    """Return the hints of what an `Unpack[TypedDict]` in a signature names, and whether each of these must be there."""
+    found: dict[str, Any] = {}
+    required: dict[str, bool] = {}
+    packed = [hints.get(each.name) for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
+    for kind in (typing.get_args(hint)[0] for hint in packed if typing.get_origin(hint) is typing.Unpack):
+        kind = typing.get_origin(kind) or kind
+        for key, hint in typing.get_type_hints(kind, include_extras=True).items():
+            required[key] = key in kind.__required_keys__
+            while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+                required[key] = typing.get_origin(hint) is typing.Required
+                hint = typing.get_args(hint)[0]
+            found[key] = hint
+    return found, required
 
 
 def _add_default(schema: dict[str, Any], default: Any) -> None:
