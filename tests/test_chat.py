@@ -521,7 +521,10 @@ WRONG = [
     ({"upstreams": [{"url": "http://h/v1", "style": "loud"}]}, "style"),
     ({"upstreams": [{"url": "http://h/v1", "depth": -1}]}, "depth"),
     ({"upstreams": [{"url": "http://h/v1", "contexts": {"fence": "never"}}]}, "contexts"),
-    ({"upstreams": [{"url": "http://h/v1", "contexts": {"code": "no"}}]}, "expected allow, sole or text, found 'no'"),
+    (
+        {"upstreams": [{"url": "http://h/v1", "contexts": {"code": "no"}}]},
+        "contexts.code: expected one of text, allow, found 'no'",
+    ),
     ({"upstreams": [{"url": "http://h/v1", "contexts": {"code": "sole"}}]}, "contexts.code"),
     ({"upstreams": [{"url": "http://h/v1", "keep_alive_seconds": 0}]}, "keep_alive_seconds"),
     ({"upstreams": [{"url": "http://h/v1", "models": 5}]}, "models"),

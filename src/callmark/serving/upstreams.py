@@ -26,7 +26,7 @@ import msgspec
 from callmark.dialects import Dialect, named_dialect, selected
 from callmark.errors import CallmarkError, UsageError, nearest, refusal
 from callmark.languages import BuiltIn
-from callmark.reading.options import ContextPolicy, Tolerance, checked_policies
+from callmark.reading.options import Tolerance, checked_policies
 from callmark.running.settings import Settings
 from callmark.writing.signatures import Style
 
@@ -80,7 +80,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     grammar: bool = False
     stop: tuple[str, ...] = ()
     tolerance: Tolerance = "lenient"
-    contexts: dict[str, ContextPolicy] = msgspec.field(default_factory=dict)
+    contexts: dict[str, str] = msgspec.field(default_factory=dict)
     starts_in_reasoning: bool = False
 
     def __post_init__(self) -> None:
