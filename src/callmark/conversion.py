@@ -14,14 +14,13 @@ from typing import Any, Final
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.fences import FENCE
-from callmark.dialects.rendering import WrittenCall
 from callmark.dialects.thoughts import is_thought_tag
 from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects, wanted_again
 from callmark.reading.whole import parse
-from callmark.writing.calls import render_calls
+from callmark.writing.calls import render_placed
 from callmark.writing.messages import Message, checked_messages
 from callmark.writing.results import header_pattern
 
@@ -90,18 +89,11 @@ def convert(
 
 def _written(calls: Iterable[Call], target: Dialect, tools: Any) -> str:
     """Return calls in another dialect. Raises UsageError, which says where one stood that it cannot express."""
-    place = ""
-
-    def each() -> Iterator[WrittenCall]:
-        nonlocal place
-        for call in calls:
-            place = f"the call at position {call.span.start}: "
-            yield WrittenCall(call.name, call.arguments, call.id)
-
+    placed = ((f"the call at position {call.span.start}: ", call) for call in calls)
     try:
-        return render_calls(each(), target, tools=tools)
+        return render_placed(placed, target, tools=tools)
     except UsageError as error:
-        raise UsageError(f"convert: {place}{error}") from error
+        raise UsageError(f"convert: {error}") from error
 
 
 def _said(call: Call) -> tuple[str, str]:

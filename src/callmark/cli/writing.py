@@ -86,8 +86,7 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
     \b
     Example: callmark parse answer.txt --calls | callmark render --dialect hermes
     """
-    from callmark import render_calls
-    from callmark.errors import UsageError
+    from callmark.writing.calls import render_placed
 
     known = None if tools is None else load_tools(tools, beside=file)
     text = whole(file)
@@ -97,20 +96,15 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         rows = [(number, decode_json(line.encode(), f"line {number}: expected a call as JSON"))
                 for number, line in lines]  # fmt: skip
-    place = ""  # of the call that is being written
 
-    def calls() -> Iterator[WrittenCall]:
-        nonlocal place
+    def calls() -> Iterator[tuple[str, WrittenCall]]:
         for number, row in rows:
             for index, call in enumerate(row if isinstance(row, list) else [row], 1):
                 place = f"line {number}, call {index}: " if isinstance(row, list) else f"line {number}: "
                 if not isinstance(call, dict) or call.get("type", "call") in _CALLS:
-                    yield _written_call(call)
+                    yield place, _written_call(call, place)
 
-    try:
-        text = render_calls(calls(), named_dialect(dialect), nonce=nonce, tools=known)
-    except (UsageError, Failure) as error:
-        raise Failure(f"{place}{error}") from error
+    text = render_placed(calls(), named_dialect(dialect), nonce=nonce, tools=known)
     with standard_output() as output:
         output.write(text.encode() + b"\n" * bool(text))
 
@@ -118,19 +112,19 @@ def render(file: str, dialect: str, nonce: str | None, tools: str | None) -> Non
 _CALLS = ("call", "function", "function_call", "tool_use")  # how ours is told, and those of other APIs
 
 
-def _written_call(call: Any) -> WrittenCall:
-    """Return a call in one of the usual shapes."""
+def _written_call(call: Any, place: str) -> WrittenCall:
+    """Return a call in one of the usual shapes. Raises Failure, which begins with its place."""
     from callmark import WrittenCall
 
     inner = call.get("function", call) if isinstance(call, dict) else call
     if not isinstance(inner, dict) or "name" not in inner:
-        raise Failure(f"expected an object with a name and arguments, found {call!r:.80}")
+        raise Failure(f"{place}expected an object with a name and arguments, found {call!r:.80}")
     other = next((key for key in ("parameters", "params", "args") if key in inner), None)
     if other is not None and not inner.keys() & {"arguments", "input"}:  # they would be lost
-        raise Failure(f"expected arguments, found {other}")
+        raise Failure(f"{place}expected arguments, found {other}")
     arguments = inner.get("arguments", inner.get("input", {}))
     if isinstance(arguments, str):
-        arguments = decode_json(arguments.encode("utf-8", "replace"), "expected arguments as JSON")
+        arguments = decode_json(arguments.encode("utf-8", "replace"), f"{place}expected arguments as JSON")
     return WrittenCall(inner["name"], arguments, call.get("call_id", call.get("id")))
 
 

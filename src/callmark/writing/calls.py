@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.dialects.values import Declared
+from callmark.errors import UsageError
 from callmark.toolshapes import declared_types, members_of
 from callmark.writing.toolset import tool_specs
 
@@ -45,6 +46,24 @@ def render_calls(
 ) -> str:
     """Return several calls of one message as the text of a dialect; see `render_call`. No calls give no text."""
     return written(calls, selected(dialect), nonce, declared_by(tools))
+
+
+def render_placed(
+    calls: Iterable[tuple[str, Any]], dialect: str | Dialect, *, nonce: str | None = None, tools: Any = None
+) -> str:
+    """Do as `render_calls` does with calls that come with words for their place, with which its error begins then."""
+    place = ""
+
+    def each() -> Iterator[Any]:
+        nonlocal place
+        for at, call in calls:
+            place = at
+            yield call
+
+    try:
+        return render_calls(each(), dialect, nonce=nonce, tools=tools)
+    except UsageError as error:
+        raise UsageError(f"{place}{error}") from error
 
 
 def declared_by(tools: Any) -> Callable[[str], Declared]:
