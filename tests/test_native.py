@@ -81,6 +81,10 @@ OPENAI = {
         openai(piece(0, "c1", "f", '{"a": 1}')), openai(piece(1, "c2", "g", "{}")),
         openai(piece(1, "c2", "g", "{}")), DONE,
     ],
+    "blanks for no arguments": [
+        openai(piece(0, "c1", "f", '{"a": 1}')), openai(piece(1, "c2", "g", " ")), openai(piece(1, arguments="\n")),
+        DONE,
+    ],
     "null for no arguments": [openai(piece(0, "c1", "f", '{"a": 1}')), openai(piece(1, "c2", "g", "null")), DONE],
     "null in pieces": [
         openai(piece(0, "c1", "f", " ")), openai(piece(0, arguments='{"a": 1}')), openai(piece(1, "c2", "g", "nu")),

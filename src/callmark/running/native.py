@@ -430,12 +430,12 @@ class Assembler:
     def _end(self, key: Any, made: list[Any], *, whole: bool = True) -> None:
         call = self._pending[key]
         self._start(call, made)
-        cut = not whole and (call.partial is not None or not "".join(call.pieces).strip())
+        cut = not whole and (call.partial is not None or not call.pieces)
         if call.partial is not None:
             value = call.partial.value
             self._piece(key, None, None, "{" if value is None else value, made)
         del self._pending[key]
-        raw = "".join(call.pieces) + call.halves.rest() + ("" if call.null.strip() == "null" else call.null)
+        raw = "".join(call.pieces) + call.halves.rest() + ("" if call.null.strip() in ("", "null") else call.null)
         name = call.name or None
         ends_early = cut
         try:
@@ -446,7 +446,7 @@ class Assembler:
             code = "unclosed-marker" if error.cut and not whole else error.code
         code = "missing-name" if name is None else "unclosed-marker" if cut else code
         if not code:
-            if not raw.strip():
+            if not raw:
                 made.append(ArgumentsDelta(call.index, "{}"))
             span, raw = self._here(), raw or "{}"
             made.append(Call(span, "", call.index, call.name, arguments, raw, self._dialect, (), call.id))

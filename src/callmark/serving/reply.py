@@ -323,7 +323,7 @@ class ChoiceReader:
 
 def _arguments_of(call: Call) -> str:
     if not call.raw:  # a server's own: as it wrote them, so that it knows them again
-        return call.raw_arguments.strip() or "{}"
+        return call.raw_arguments
     value = call.arguments if isinstance(call.arguments, dict) else {RAW_KEY: call.raw_arguments}
     return msgspec.json.encode(value).decode()
 
