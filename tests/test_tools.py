@@ -246,6 +246,8 @@ def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
         until: Annotated[datetime.date | datetime.time, pydantic.Field(description="when at last")] = datetime.date.max,
         spare: Parcel = Parcel(weight=1),  # noqa: B008
         times: int | None = None,
+        since: datetime.datetime | None = None,
+        daily: list[datetime.time] | None = None,
     ):
         """Send.
 
@@ -272,6 +274,10 @@ def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
         },
         "spare": {"$ref": "#/$defs/Parcel", "default": {"weight": 1, "parts": [], "sent": None}},
         "times": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+        "since": {"anyOf": [{**text, "format": "date-time"}, {"type": "null"}], "default": None},
+        "daily": {
+            "anyOf": [{"type": "array", "items": {**text, "format": "time"}}, {"type": "null"}], "default": None,
+        },
     }  # fmt: skip
     assert send.parameters["$defs"].keys() == {"Parcel", "Parcel.Parcel"}
     jsonschema.Draft202012Validator.check_schema(send.parameters)

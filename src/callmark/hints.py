@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import typing
 from collections.abc import Iterable, Mapping
+from datetime import datetime, time
 from enum import Enum
 from functools import cache
 from pathlib import PurePath
@@ -25,7 +26,7 @@ Ways: TypeAlias = tuple[Any, ...]
 
 _UNIONS: Final = (typing.Union, UnionType)
 _PLACE: Final = "#/$defs/{name}"
-_FORMATS: Final = {msgspec.inspect.DateTimeType: "date-time", msgspec.inspect.TimeType: "time"}
+_FORMATS: Final = {datetime: "date-time", time: "time"}
 """Of types for which msgspec gives none where the zone may be left out."""
 
 
@@ -68,7 +69,7 @@ def schemas_of(hints: Mapping[str, Ways]) -> tuple[dict[str, dict[str, Any]], di
     left = iter(schemas)
     found = {}
     for name, ways in hints.items():
-        each = [_formatted(next(left), way) for way in ways]
+        each = [next(left) for _ in ways]
         found[name] = each[0] if len(each) == 1 else {"anyOf": each}
     return found, {**named, **own.schemas}
 
@@ -105,9 +106,14 @@ def _taken(hint: Any) -> bool:
 
 
 def _known(hint: Any) -> Any:
-    """Return an annotation with what stands for enumerations that msgspec refuses, however deep in it they are."""
+    """Return an annotation with what stands for enumerations that msgspec refuses, however deep in it they are.
+
+    Dates and times say their format.
+    """
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _standing_for(hint)
+    if isinstance(hint, type) and hint in _FORMATS:
+        return typing.Annotated[hint, msgspec.Meta(extra_json_schema={"format": _FORMATS[hint]})]
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     known = tuple(map(_known, inner))
     if origin is typing.Literal or known == inner:
@@ -160,11 +166,6 @@ def _scalars(enumeration: Iterable[Enum]) -> list[Any]:
     if not all(value is None or isinstance(value, str | int | float) for value in values):
         raise TypeError(f"{enumeration!r} has values that are no texts and no numbers")
     return values
-
-
-def _formatted(schema: dict[str, Any], way: Any) -> dict[str, Any]:
-    form = _FORMATS.get(type(msgspec.inspect.type_info(way)))
-    return {**schema, "format": form} if form else dict(schema)
 
 
 def _made(kind: Any, value: Any) -> Any:
