@@ -289,9 +289,8 @@ class Executor:
     def _within(self, asked: Invocation, outer: Body) -> Invocation:
         """Return the context of calls that a body makes: they have no more time than it has itself."""
         seconds = (each for each in (asked.remaining_seconds(), outer.context.remaining_seconds()) if each is not None)
-        left = min(seconds, default=None)
         cancel = Cancel(cancel_of(asked), cancel_of(outer.context))
-        deadline = None if left is None else self._clock() + left
+        deadline = self._clock() + min(seconds)  # a body has one always
         review = asked.review or outer.context.review
         return replace(asked, cancel=cancel, deadline=deadline, clock=self._clock, review=review)
 

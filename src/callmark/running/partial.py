@@ -45,7 +45,7 @@ class PartialArguments:
             value = None
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # the protocol has doubles only
-        if self.value is not None and not (steps and value is not _NOTHING and self._put(steps, value, path)):
+        if not (steps and value is not _NOTHING and self._put(steps, value, path)):
             self.value = None
         self._open = path if isinstance(path, str) and (piece.get("willContinue") or piece.get("will_continue")) else ""
 
