@@ -124,6 +124,11 @@ class Mixed(enum.Enum):
     ALL = "all"
 
 
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = "high"
+
+
 Kind = TypeVar("Kind")
 
 
@@ -248,6 +253,7 @@ def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
         times: int | None = None,
         since: datetime.datetime | None = None,
         daily: list[datetime.time] | None = None,
+        level: Level = Level.LOW,
     ):
         """Send.
 
@@ -278,6 +284,7 @@ def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
         "daily": {
             "anyOf": [{"type": "array", "items": {**text, "format": "time"}}, {"type": "null"}], "default": None,
         },
+        "level": {"title": "Level", "enum": [1, "high"], "default": 1},
     }  # fmt: skip
     assert send.parameters["$defs"].keys() == {"Parcel", "Parcel.Parcel"}
     jsonschema.Draft202012Validator.check_schema(send.parameters)
@@ -696,7 +703,13 @@ def test_writes_are_only_simulated_under_review():
     simulated = {"ok": None, "simulated": True, "unvalidated": True}
     assert asyncio.run(results(True)) == [1, simulated, 4]
     assert asyncio.run(registry.invoke("outer", {}, simulate=True)) == (simulated, True)
+    assert asyncio.run(registry.invoke("outer", {}, Invocation(review=True))) == (simulated, True)
     assert ran == ["read", "simulated"]
+
+    async def one_after_another() -> list[Any]:
+        return [*await results(True), *await results(False)]
+
+    assert asyncio.run(one_after_another()) == [1, simulated, 4, 1, 2, 3]
     assert asyncio.run(results(False)) == [1, 2, 3]
 
 
@@ -767,6 +780,11 @@ def problems_of(schema: dict[str, Any], value: Any) -> list[str]:
             "a: expected only no keys, found 'y'",
         ),
         ({"additionalProperties": {"type": "null"}}, {"x": 1}, "a.x: expected null, found 1"),
+        (
+            {"additionalProperties": {"type": "null"}, "properties": {"x": {}, "z": True}},
+            {"x": 1, "y": 2, "z": 3},
+            "a.y: expected null, found 2",
+        ),
         ({"anyOf": [{"type": "null"}, {"minimum": 5}]}, 3, "a: expected at least 5, found 3"),
         ({"anyOf": [{"type": "null"}, {"items": {"type": "null"}}]}, [3], "a[0]: expected null, found 3"),
         ({"oneOf": [{}, {}]}, 3, "a: expected what the schema's 'oneOf' allows, found 3"),
@@ -828,6 +846,7 @@ def test_what_the_quick_engine_cannot_read_or_hold_is_left_to_the_other():
     huge = {"properties": {"a": {"type": "integer"}}}
     assert Checker(huge).is_valid({"a": 10**4000})
     assert Checker({"additionalProperties": {"type": "string"}}).is_valid({"\ud800": "\udc00"})
+    assert not Checker({"additionalProperties": {"type": "integer"}}).is_valid({"\ud800": "\udc00"})
 
 
 @pytest.mark.parametrize("engine", ["auto", "jsonschema"])
@@ -908,7 +927,10 @@ def test_many_items_without_an_order_are_compared_once(engine):
     (problem,) = checked(schema, {"a": [*mixed, {"n": 1.0}]}, engine)
     assert problem[:2] == ("a", "what the schema's 'uniqueItems' allows")
     assert checked(schema, {"a": "aa"}, engine) == ()
-    for values, same in (([1, True], False), ([0, -0.0], True), ([2**64, 2.0**64], True), ([[1], [True]], False)):
+    for values, same in (
+        ([1, True], False), ([0, -0.0], True), ([2**64, 2.0**64], True), ([[1], [True]], False),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], True),
+    ):  # fmt: skip
         assert bool(checked(schema, {"a": values}, engine)) is same
 
 
@@ -926,6 +948,7 @@ def test_what_has_no_keys_and_is_no_text_meets_no_pattern():
         },
     }  # fmt: skip
     assert checked(schema, {"a": 1, "b": 2}, "jsonschema") == ()
+    assert checked({**schema, "additionalProperties": True}, {"c": 1}, "jsonschema") == ()
     assert checked(schema, {"a": "y", "b": {"z": 1}}, "jsonschema") == (
         ("a", 'a text that matches "x"', 'the text "y"'), ("b", "only no keys", "'z'"),
     )  # fmt: skip
@@ -1153,6 +1176,7 @@ def test_tools_are_exported_to_every_host():
         ({"type": "integer", "nullable": True}, {"type": "INTEGER", "nullable": True}),
         ({"const": 3}, {"type": "INTEGER"}),  # as an enum it would be a text, which comes back as one and does not fit
         ({"enum": [1, 2], "type": "integer"}, {"type": "INTEGER"}),
+        ({"enum": [1, 2], "type": "number"}, {"type": "NUMBER"}),
         ({"enum": ["a", 1, None]}, {"anyOf": [{"type": "INTEGER"}, {"type": "STRING"}]}),
         ({"const": {"a": 1}}, {"type": "OBJECT"}),
         ({"enum": ["a", "b"], "type": ["string", "null"]}, {"type": "STRING", "enum": ["a", "b"], "nullable": True}),
@@ -1252,9 +1276,11 @@ def test_mcp_results_become_text_and_errors_tool_errors():
         {"type": "image", "mimeType": "image/png", "data": "..."},
         {"type": "resource", "resource": {"uri": "file:///x", "text": "inside"}},
         {"type": "resource_link", "uri": "file:///y"},
+        {"type": "resource", "resource": {"uri": "file:///z", "blob": "..."}},
         Object(type="audio"),
     ]
-    assert mcp_value({"content": parts}) == "a\n[image: image/png]\ninside\n[resource_link: file:///y]\n[audio: ]"
+    told = "a\n[image: image/png]\ninside\n[resource_link: file:///y]\n[resource: file:///z]\n[audio: ]"
+    assert mcp_value({"content": parts}) == told
     error = raised(mcp_value, Object(content=[Object(type="text", text="no such city")], is_error=True))
     assert (error.code, error.message) == ("mcp-error", "no such city")
     reason: dict[str, Any] = {"content": [], "structuredContent": {"why": "quota"}, "isError": True}
