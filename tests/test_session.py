@@ -924,7 +924,7 @@ def test_what_is_called_all_the_same_where_nothing_may_be_called_does_not_run(na
     session = Session(registry, settings=Settings(tool_choice="none"))
     events = play(session, model)
     (result,) = of(Result, events)
-    assert (ran, result.outcome, len(model.requests)) == ([], "denied", 1)
+    assert (ran, result.ok, result.outcome, len(model.requests)) == ([], False, "denied", 1)
     assert steps(events) == ["generation", "answer"]
     assert session.messages[-1]["role"] == ("tool" if native else "assistant")
 
@@ -1678,7 +1678,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.end_headers()
         for line in lines:
-            self.wfile.write(line.encode() + b"\n")
+            self.wfile.write(line.encode("utf-8", "surrogateescape") + b"\n")
             self.wfile.flush()
 
     def log_message(self, *_: Any) -> None:
@@ -1726,6 +1726,8 @@ def test_a_session_with_a_server(server):
     assert events[-1].text == "It is 3."
     body, headers = Handler.asked[0]
     assert (body["model"], body["stream"], body["temperature"], "tools" in body) == ("tiny", True, 0, False)
+    assert "[CALL: add(" in body["messages"][0]["content"]
+    assert Handler.asked[1][0]["messages"][-1] == {"role": "user", "content": "Result of add:\n3"}
     assert headers["Authorization"] == "Bearer secret-key"
     assert repr(model) == "OpenAIModel(tiny)"
     assert repr(Request(messages=[])) == "Request(0 messages, 0 tools)"
@@ -1809,6 +1811,13 @@ def test_a_server_that_hangs_up_is_not_reached(server):
         play(Session(Registry()), OpenAIModel(server, "tiny"))
 
 
+def test_a_server_that_says_nothing_for_too_long_is_not_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        with pytest.raises(ModelError, match=r"/v1/chat/completions: expected a model's server .* timed out"):
+            play(Session(Registry()), OpenAIModel(url, "tiny", timeout_seconds=0.05))
+
+
 @pytest.mark.parametrize("lost", [b"", b"30\r\ndata: {", "reset"])
 def test_a_connection_that_is_lost_behind_its_first_event_cuts_the_answer(lost):
     """As proxies and killed servers lose it: in the middle of a chunk, or by a reset."""
@@ -1847,6 +1856,7 @@ def test_a_connection_that_is_lost_behind_its_first_event_cuts_the_answer(lost):
     ("answer", "said"),
     [
         ((503, ["busy"]), "answered 503: busy"),
+        ((503, ["trop occup\udce9"]), "answered 503: trop occup\ufffd"),
         ((200, ["data: {"]), "expected JSON from the model's server"),
         ((200, ['data: {"error": {"message": "no"}}']), "sent an error"),
         ((200, ["data: 3"]), "sent an error"),
