@@ -183,8 +183,10 @@ def test_choices_of_tools():
     assert named.names == {"news"}
     assert "weather" not in text(named)
     listed = [{"type": "function", "function": {"name": name}} for name in ("mail", "news")]
-    allowed = ask(tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": listed}})
-    assert allowed.names == {"mail", "news"}
+    for mode, must in (("required", True), ("auto", False)):
+        allowed = ask(tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": listed}})
+        assert allowed.names == {"mail", "news"}
+        assert ("must call a tool" in text(allowed)) is must
     assert "Write one call in a message" in text(ask(parallel_tool_calls=False))
     assert not ask(parallel_tool_calls=False).parallel
 
@@ -222,6 +224,7 @@ def test_a_name_may_begin_as_no_name_in_a_dialect_does(dialect, old):
     assert made.names == {"__3d-weather"}  # another tool has the name with one line
     assert "3d-weather" not in text(made).replace("__3d-weather", "")
     assert "Result of __3d-weather" in text(made)
+    assert made.body["messages"][-2]["content"].count("Oslo") == 1
     written = callmark.render_call("__3d-weather", {}, dialect, tools=["__3d-weather"])
     choice = {"index": 0, "message": {"content": written}, "finish_reason": "stop"}
     (answer,) = whole({"choices": [choice]}, made)["choices"]

@@ -9,6 +9,7 @@ import enum
 import inspect
 import itertools
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -1913,7 +1914,10 @@ def test_every_result_is_json_within_the_limit_and_says_what_was_cut(value, limi
 def test_a_cut_text_keeps_its_beginning_and_end(text, limit):
     cut = cut_text(text, limit)
     assert len(json.dumps(cut, ensure_ascii=False)) <= limit
-    assert "characters cut] … " in cut
+    begin, of, whole, end = re.fullmatch(r"(.*?) … \[(\d+) of (\d+) characters cut\] … (.*)", cut, re.DOTALL).groups()
+    assert text.startswith(begin)
+    assert text.endswith(end)
+    assert len(begin) + int(of) + len(end) == int(whole) == len(text)
     assert cut_text("short", limit) == "short"
     assert cut_text("", limit) == ""
 

@@ -187,7 +187,7 @@ def test_a_result_that_says_neither_id_nor_name_is_that_of_the_next_call(calls, 
     [
         (None, {}), ("", {}), ('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), ("{a", {"_raw": "{a"}),
         ("[1]", {"_raw": "[1]"}), ('{"a": NaN}', {"_raw": '{"a": NaN}'}), ([1], {"_raw": "[1]"}),
-        *((text, {"_raw": text}) for text in ('{"a": 1e999}', r'{"a": "\ud83d"}', r'{"\ude00": 1}')),
+        *((text, {"_raw": text}) for text in ('{"a": 1e999}', r'{"a": "\ud83d"}', r'{"\ude00": 1}', "[" * 9999)),
         ('{"a": ' + "[" * 64 + "]" * 64 + "}", {"_raw": '{"a": ' + "[" * 64 + "]" * 64 + "}"}),
     ],
 )  # fmt: skip
@@ -270,8 +270,9 @@ def test_misuse_raises():
         render_history(None)
     with pytest.raises(UsageError, match="messages: expected dicts with a role"):
         restore_history(["x"])
-    with pytest.raises(UsageError, match="expected text or a JSON value, found another"):
-        render_result("f", {1, 2})
+    for content in ({1, 2}, float("nan")):
+        with pytest.raises(UsageError, match="expected text or a JSON value, found another"):
+            render_result("f", content)
     for options in ({"name": 5}, {"id": 5}, {"nonce": 5}):
         with pytest.raises(UsageError, match="expected a text, found 5"):
             render_result(**{"name": "f", "content": "x", **options})
@@ -543,6 +544,7 @@ def test_results_hold_no_call_of_a_dialect_of_ones_own(acme):
 
 
 def test_what_is_no_call_stays():
+    assert convert("\n [CALL: f()]", "call") == "\n [CALL: f({})]"
     for text in ("", "Hi `[CALL: f()]`", '[CALL: f({"a"', "<think>[CALL: f()]</think>", "[CALL: f(])] x", "[1]\n"):
         assert convert(text, "hermes") == text
     assert convert("<think>hm</think>[CALL: f()]!", "hermes") == (

@@ -94,6 +94,7 @@ def test_what_a_session_left_is_dropped_but_for_what_is_worked_on(ledger):
     ledger.forget_session("s")
     assert ledger.claim(works, "f") == RUNNING
     ledger.finish(works, b"r")
+    assert ledger.claim(works, "f").state == "finished"
     assert [replayed(*place) for place in places] == [False, False, True, True]
     for session in ("s", "", "none", "\ud800"):
         ledger.forget_session(session)
