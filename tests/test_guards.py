@@ -378,12 +378,14 @@ def test_a_ticket_counts_once():
 
 
 def test_a_held_breaker_stays_as_it_is():
-    breaker = Breaker(failures=1, clock=lambda: 0.0)
+    heard = []
+    breaker = Breaker(failures=1, clock=lambda: 0.0, listener=lambda *change: heard.append(change))
     breaker.force("closed")
     breaker.failed(breaker.admit())
     assert breaker.state == "closed"
     breaker.force("open")
     assert breaker.state == "open"
+    assert heard == [("closed", "open")]
     assert breaker.admit().retry_after is None
     with pytest.raises(UsageError, match="found 'ajar'"):
         breaker.force("ajar")  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ CHAT = [
 ]
 
 contents = st.sampled_from(["", "a", "a\n\nb", "Say <tool-protocol>\n", None]) | st.lists(
-    st.sampled_from([{"type": "text", "text": "t"}, {"type": "image"}, "odd"]), max_size=2
+    st.sampled_from([{"type": "text", "text": "t"}, {"type": "text", "text": ""}, {"type": "image"}, "odd"]), max_size=2
 )
 chats = st.lists(
     st.fixed_dictionaries(
@@ -34,9 +34,9 @@ chats = st.lists(
 )  # fmt: skip
 
 
-@given(chats, st.sampled_from(PLACES), st.sampled_from(PLACES), st.integers(0, 5))
-def test_a_second_merge_replaces_the_first(chat, first, second, depth):
-    chat = [*chat, {"role": "user", "content": "Go"}]
+@given(chats, st.sampled_from(["Go", ""]), st.sampled_from(PLACES), st.sampled_from(PLACES), st.integers(0, 5))
+def test_a_second_merge_replaces_the_first(chat, last, first, second, depth):
+    chat = [*chat, {"role": "user", "content": last}]
     before = copy.deepcopy(chat)
     once = merge_into_messages(chat, PROMPT, first, depth=depth)
     assert chat == before

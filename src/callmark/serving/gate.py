@@ -225,7 +225,7 @@ def _origin(given: str) -> str:
 
 
 def _host(given: str) -> str:
-    host = _written(f"[{given}]" if given.count(":") > 1 and "[" not in given else given)
+    host = _written(f"[{given}]" if ":" in given and "[" not in given else given)
     if not host:
         raise UsageError(f"hosts: expected a name or an address, without a port, found {given!r:.80}")
     return host
