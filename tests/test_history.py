@@ -588,6 +588,27 @@ def test_results_may_stand_behind_blanks_when_they_are_restored():
     assert result["tool_call_id"] == call["tool_calls"][0]["id"]
 
 
+def test_results_in_messages_of_their_own_answer_one_call_each_when_they_are_restored():
+    chat = [
+        {"role": "assistant", "content": "[CALL: f(a=1)] [CALL: f(a=2)]"},
+        {"role": "user", "content": "Result of f:\n1"},
+        {"role": "user", "content": "Result of f:\n2"},
+    ]
+    called, *results = restore_history(chat)
+    assert [each["tool_call_id"] for each in results] == [each["id"] for each in called["tool_calls"]]
+    assert [each["content"] for each in results] == ["1", "2"]
+
+
+def test_a_result_answers_the_call_of_its_id_when_it_is_restored():
+    written = "\n".join(render_call("f", {"a": number}, "hermes", id=f"c{number}") for number in (1, 2))
+    results = "\n\n".join(render_result("f", content, id=own_id) for own_id, content in (("c2", "2"), ("c1", "1")))
+    called, *told = restore_history(
+        [{"role": "assistant", "content": written}, {"role": "user", "content": results}], "hermes"
+    )
+    assert [each["id"] for each in called["tool_calls"]] == ["c1", "c2"]
+    assert [(each["tool_call_id"], each["content"]) for each in told] == [("c2", "2"), ("c1", "1")]
+
+
 @pytest.mark.parametrize("messages", [None, 5, [5], ["f"]])
 def test_what_is_no_conversation_is_not_restored(messages):
     with pytest.raises(UsageError, match="messages: expected"):

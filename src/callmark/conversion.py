@@ -204,17 +204,20 @@ def restore_history(
             if open_calls:
                 texts = [piece for _, piece in _pieces(parsed.events) if isinstance(piece, str)]
                 kept["content"] = "".join(texts).strip() or None
-                kept["tool_calls"] = open_calls
+                kept["tool_calls"] = list(open_calls)
             result.append(kept)
         elif role == "user" and headers.match(said):
-            result += _results(said, headers, list(open_calls))
+            result += _results(said, headers, open_calls)
         else:
             result.append(dict(message))
     return result
 
 
 def _results(content: str, headers: Any, open_calls: list[Message]) -> list[Message]:
-    """Return tool messages for the results in a message of the user, and give their ids to the calls they answer."""
+    """Return tool messages for the results in a message of the user, and give their ids to the calls they answer.
+
+    Calls that are answered are open no longer.
+    """
     found = list(headers.finditer(content))
     ends = [following.start() for following in found[1:]] + [len(content)]
     messages = []
@@ -222,7 +225,8 @@ def _results(content: str, headers: Any, open_calls: list[Message]) -> list[Mess
         text = content[header.end() + 1 : end]
         text = text if end == len(content) else text.removesuffix("\n\n")
         name, given = header["name"], header["id"]
-        answered = next((call for call in open_calls if call["function"]["name"] == name), None)
+        named = [call for call in open_calls if call["function"]["name"] == name]
+        answered = next((call for call in named if call["id"] == given), named[0] if named else None)
         if answered is not None:
             open_calls.remove(answered)
             answered["id"] = given or answered["id"]
