@@ -120,7 +120,7 @@ def _known(hint: Any) -> Any:
         return hint
     if origin in _UNIONS:
         return typing.Union[known]  # noqa: UP007  # which takes them one by one
-    return (typing.Annotated if origin is typing.Annotated else origin)[known]
+    return origin[known]
 
 
 @cache  # so that it is one type wherever it stands
