@@ -222,6 +222,32 @@ def test_what_a_page_loads_without_saying_its_origin_is_refused_too(server):
         assert ask(server, "GET", "/health", None, {"Sec-Fetch-Site": site}).status == 200
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403), ({"sec-fetch-site": "same-site"}, 403),
+        ({"authorization": "Bearer other"}, 401), ({"content-length": "99999999"}, 413), ({}, 200),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_not_done_all_the_same(headers, status):
+    done, sent = [], []
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("status"))
+
+    async def does(scope: Any, receive: Any, send: Any) -> None:
+        done.append(1)
+        await PlainTextResponse("Done")(scope, receive, send)
+
+    made: Any = does
+    for layer in reversed(Gate(token="s3cret").middleware()):  # noqa: S106
+        made = layer.cls(made, *layer.args, **layer.kwargs)
+    said = {"host": "localhost", "authorization": "Bearer s3cret", **headers}
+    pairs = [(name.encode(), value.encode()) for name, value in said.items()]
+    asyncio.run(made({"type": "http", "method": "POST", "path": "/", "headers": pairs}, None, send))
+    assert (sent, done) == ([status, None], [1] * (status == 200))
+
+
 @pytest.mark.parametrize("origin", [
     "*", "example.org", "https://example.org/", "https://*.example.org", "https://example.org/app", "https://a b",
     "https://me@example.org", "https://example.org:99999", "https://example.org:x", "https://example.org?", "https://",
