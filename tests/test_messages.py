@@ -100,6 +100,17 @@ def test_user_goes_before_the_text_of_the_last_user_message():
     assert merge_into_messages(CHAT[:3], PLAIN, "user")[-1]["content"].endswith("</tool-protocol>\n\nHi")
 
 
+def test_a_prompt_is_replaced_in_a_text_that_became_a_part():
+    said = merge_into_messages(CHAT[:3], PROMPT, "user")[-1]["content"]
+    parts = [{"type": "text", "text": said}, {"type": "image"}]
+    (message,) = merge_into_messages([{"role": "user", "content": parts}], PLAIN, "user")
+    assert message["content"] == [
+        {"type": "text", "text": merge_into_messages(CHAT[2:3], PLAIN, "user")[0]["content"].removesuffix("\n\nHi")},
+        {"type": "text", "text": "Hi"},
+        {"type": "image"},
+    ]
+
+
 def test_depth_counts_from_the_end():
     merged = merge_into_messages(CHAT, PLAIN, "depth", depth=1)
     assert "Call f" in merged[-2]["content"]

@@ -337,7 +337,7 @@ def test_what_means_nothing_changes_no_dialect():
         ([("$.a", {"stringValue": "O", "willContinue": True}), ("$.b", {"boolValue": False}),
           ("$.a", {"stringValue": "s"})], {"a": "s", "b": False}),
         ([("$.a.b[0].c", {"numberValue": 1.5}), ("$.a.b[1]", {"nullValue": "NULL_VALUE"}),
-          ("$.a.b[0].d", {"numberValue": 2})], {"a": {"b": [{"c": 1.5, "d": 2}, None]}}),
+          ("$.a.b[0].d", {"numberValue": 2.0})], {"a": {"b": [{"c": 1.5, "d": 2}, None]}}),
         ([("$[\"a b\"]['it\\'s']", {"stringValue": "[CALL: x()]"})], {"a b": {"it's": "[CALL: x()]"}}),
         ([("$.a[0][0]", {"boolValue": True}), ("$.a[0][0]", {"boolValue": False})], {"a": [[False]]}),
         ([("$['']", {"stringValue": ""})], {"": ""}),
@@ -360,13 +360,16 @@ def test_values_of_a_call_may_come_one_by_one(parts, expected):
         assert isinstance(events[-1], Malformed)
         assert events[-1].name == "f"
         return
-    assert events[-1].arguments == expected
+    assert json.dumps(events[-1].arguments) == json.dumps(expected)  # 2.0 is written as 2
     snake = [{"functionCall": {"name": "f", "will_continue": True}}]
     for path, fields in parts:
         renamed = {{"willContinue": "will_continue"}.get(key, key.replace("Value", "_value")): value
                    for key, value in fields.items()}  # fmt: skip
         snake.append({"functionCall": {"partial_args": [{"json_path": path, **renamed}], "will_continue": True}})
     assert assembled([gemini(*snake, {"functionCall": {"name": "g"}})])[0][-4].arguments == expected
+    values = [{"jsonPath": path, **fields} for path, fields in parts]
+    at_once = gemini({"functionCall": {"name": "f", "partialArgs": values}})
+    assert assembled([at_once])[0][-1].arguments == expected
 
 
 OPENAI_BEGUN = openai(piece(0, "c1", "f", ""))

@@ -1818,6 +1818,24 @@ def test_a_server_that_says_nothing_for_too_long_is_not_waited_for():
             play(Session(Registry()), OpenAIModel(url, "tiny", timeout_seconds=0.05))
 
 
+def test_a_server_by_https_is_asked_by_nothing_else():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}/v1"
+        heard = []
+
+        def hear() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                heard.append(connection.recv(1))
+
+        thread = threading.Thread(target=hear)
+        thread.start()
+        with pytest.raises(ModelError, match="expected a model's server"):
+            play(Session(Registry()), OpenAIModel(url, "tiny", key="canary"))
+        thread.join()
+    assert heard == [b"\x16"]  # the handshake of TLS begins so
+
+
 @pytest.mark.parametrize("lost", [b"", b"30\r\ndata: {", "reset"])
 def test_a_connection_that_is_lost_behind_its_first_event_cuts_the_answer(lost):
     """As proxies and killed servers lose it: in the middle of a chunk, or by a reset."""
