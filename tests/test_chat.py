@@ -245,6 +245,13 @@ def test_a_call_that_must_come_may_be_forced_by_a_grammar():
     assert "grammar" not in ask(tool_choice="required").body
 
 
+def test_a_call_of_the_history_that_a_dialect_cannot_express_is_refused():
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"<": 1}'}}
+    with pytest.raises(RequestError, match=r"^messages: dialect glm cannot express") as refused:
+        ask([{"role": "assistant", "tool_calls": [call]}], ModelSettings(mode="text", dialect="glm"))
+    assert refused.value.param == "messages"
+
+
 def test_functions_are_what_tools_were_before():
     functions = [tool["function"] for tool in TOOLS]
     for choice in (None, "auto", {"name": "news"}):

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -1950,6 +1950,25 @@ def test_in_a_loop_of_its_own_too():
     tools = [body("outer", outer, mode="write"), body("inner", lambda *_: "in", mode="write")]
     executor = Executor(Registry(tools), approve=lambda approval: True)
     assert executor.run_sync([call("outer")])[0].data == ["ok"]
+
+
+def test_what_a_tool_calls_has_no_more_time_than_it_has_itself():
+    deadlines = []
+
+    def outer(arguments, context):
+        deadlines.append(context.deadline)
+        executor.run_sync([call("inner")])
+        executor.run_sync([call("inner")], replace(context, deadline=context.deadline - 10.0))
+
+    def inner(arguments, context):
+        deadlines.append(context.deadline)
+
+    tools = [body("outer", outer, timeout_seconds=20.0), body("inner", inner)]
+    executor = Executor(Registry(tools), timeout_seconds=60.0)
+    assert executor.run_sync([call("outer")])[0].ok
+    own, same, earlier = deadlines
+    assert same == pytest.approx(own, abs=2.0)  # as late as a busy machine is
+    assert earlier == pytest.approx(own - 10.0, abs=2.0)
 
 
 def test_what_a_tool_calls_ends_with_it(release):

@@ -225,8 +225,9 @@ def test_what_a_page_loads_without_saying_its_origin_is_refused_too(server):
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403), ({"sec-fetch-site": "same-site"}, 403),
-        ({"authorization": "Bearer other"}, 401), ({"content-length": "99999999"}, 413), ({}, 200),
+        ({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403), ({"authorization": "Bearer other"}, 401),
+        ({"content-length": "99999999"}, 413), ({}, 200),
     ],
 )  # fmt: skip
 def test_what_is_refused_is_not_done_all_the_same(headers, status):

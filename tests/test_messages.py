@@ -111,6 +111,12 @@ def test_a_prompt_is_replaced_in_a_text_that_became_a_part():
     ]
 
 
+def test_all_that_a_host_copied_of_a_prompt_is_replaced():
+    ours = merge_into_messages([], PROMPT)[0]["content"]
+    chat = [{"role": "system", "content": f"A\n\n{ours}\n\nB\n\n{ours}\n\nC"}]
+    assert merge_into_messages(chat, PLAIN)[0]["content"] == "ABC"
+
+
 def test_depth_counts_from_the_end():
     merged = merge_into_messages(CHAT, PLAIN, "depth", depth=1)
     assert "Call f" in merged[-2]["content"]
