@@ -2021,6 +2021,20 @@ def test_a_thread_of_a_tool_that_is_handed_its_context_belongs_to_it():
     assert executor._bodies._running == {}
 
 
+def test_a_thread_of_a_tool_under_review_that_is_handed_its_signal_alone_is_under_review_too():
+    ran = []
+    registry = Registry([body("inner", lambda *_: ran.append(1), mode="write", approval=False)])
+    executor = Executor(registry)
+
+    def outer(arguments, context):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(executor.run_sync, [call("inner")], Invocation(cancel=context.cancel)).result()[0].data
+
+    registry.register(body("outer", outer))
+    (result,) = executor.run_sync([call("outer")], Invocation(review=True))
+    assert (result.data["simulated"], ran) == (True, [])
+
+
 def test_calls_that_outlive_the_tool_that_makes_them_are_their_own():
     later: list[Any] = []
     executor = None
