@@ -375,6 +375,10 @@ def test_signatures_say_types():
         wide = {"anyOf": [wide, {"type": "object", "properties": {"x": wide}}]}
     assert "any" in of(wide)
     assert of({"type": "string"}, pairs=True) == "f(a?=string)"
+    bounded = {"type": "integer", "minimum": 1, "default": 2}
+    assert of(bounded, pairs=True) == "f(a?=integer 1.. (= 2))"
+    assert of(bounded, pairs=True, full=False) == "f(a?=integer)"
+    assert of(bounded, full=False) == 'f({"a"?: integer})'
 
 
 def test_functions_are_tools_too():
