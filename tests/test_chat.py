@@ -327,6 +327,7 @@ def test_stop_strings_are_those_of_the_client_and_of_the_settings_and_the_header
 def test_requests_without_anything_of_tools_are_none_of_our_business():
     assert not concerns_tools(checked({"messages": [{"role": "user", "content": "Hi"}], "tools": []}))
     assert concerns_tools(checked({"messages": TURN}))
+    assert concerns_tools(checked({"messages": TURN[:2]}))
     assert concerns_tools({"messages": [], "functions": [{}]})
     assert concerns_tools({"messages": [{"role": "assistant", "function_call": CALL["function"]}]})
     assert not concerns_tools(checked({"messages": [{"role": "critic", "content": "Hi"}], "model": None}))

@@ -436,8 +436,9 @@ def test_a_call_that_is_out_and_never_complete_fails_the_stream(text, reason):
     for number in (1, 2):  # of choices
         body = {"n": number}
         events = [chunk({"content": "Hi"}, index=1), chunk({"content": text})][2 - number :]
-        _, out = fed(*events, chunk({}, reason), b"[DONE]", body=body, arguments="stream")
-        assert out[-1]["error"]["code"] == "call_unfinished"
+        for begun in (events[::-1], events):
+            _, out = fed(*begun, chunk({}, reason), b"[DONE]", body=body, arguments="stream")
+            assert out[-1]["error"]["code"] == "call_unfinished"
         made = joined(out[:-1])
         assert len(made) == number
         assert made[0]["finish_reason"] is None
