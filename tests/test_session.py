@@ -810,7 +810,8 @@ def test_results_are_told_in_the_order_of_their_calls_with_ids_and_names():
         "add", {"a": 1, "b": 2}, "kimi_k2"
     )
     model = Script(written, "3.")
-    play(Session(Registry([add, slow]), settings=Settings(dialect="kimi_k2")), model)
+    events = play(Session(Registry([add, slow]), settings=Settings(dialect="kimi_k2")), model)
+    assert [step.text for step in of(Step, events) if step.kind == "results"] == [model.said()]
     first, second = model.said().split("\n\n")
     assert first.startswith("Result of slow (functions.slow:0):\n")
     assert second.startswith("Result of add (")
@@ -844,6 +845,13 @@ call = '<longcat>{"name": {quoted_name}, "arguments": {arguments}}</longcat>'
 """
 
 
+def test_what_was_wrong_is_told_without_the_nonce():
+    model = Script('[CALL#7f3a: add({"a" 1})]', "So.")
+    play(Session(Registry([add]), settings=Settings(nonce="7f3a")), model)
+    assert "[CALL#****: add(" in model.said()
+    assert "7f3a" not in model.said()
+
+
 def test_a_dialect_that_is_not_registered_is_taught_read_and_told(tmp_path):
     (tmp_path / "longcat.toml").write_text(LONGCAT)
     (tmp_path / "longcat.lark").write_text(
@@ -858,6 +866,12 @@ def test_a_dialect_that_is_not_registered_is_taught_read_and_told(tmp_path):
         assert [result.data for result in of(Result, events)] == [3]
         assert "<longcat>" in model.said(1)
         assert (settings.dialect is longcat) is ("<longcat>" in model.requests[0].messages[0]["content"])
+    quotes = Tool(name="add", function=lambda *_: render_call("add", {}, longcat), mode="read")
+    for asked, native in ((render_call("add", {}, longcat), None), ([fragment(0, "c1", "add", "{}")], "openai")):
+        model = Script(asked, "So.", native_tools=native)
+        play(Session(Registry([quotes]), settings=Settings(dialect=longcat)), model)
+        assert "longcat>" in model.said()
+        assert parse(model.said(), dialects=longcat).calls == ()
 
 
 def test_a_tool_that_must_be_called_may_be_named_with_its_owner_or_without():
@@ -1607,7 +1621,9 @@ def test_native_calls_with_one_id_are_several_calls_and_each_is_answered():
         events = play(session, Script(chunks, "2 and 3.", native_tools="openai"))
         assert [result.data for result in of(Result, events)] == [2, 3]
         called = [each["id"] for each in session.messages[1]["tool_calls"]]
-        assert called == [message["tool_call_id"] for message in session.messages if message["role"] == "tool"]
+        told = [message for message in session.messages if message["role"] == "tool"]
+        assert called == [message["tool_call_id"] for message in told]
+        assert [message["content"] for message in told] == ["2", "3"]
         assert (called[0], len(set(called))) == ("c", 2)
 
 
@@ -1897,6 +1913,18 @@ def test_a_mark_of_the_byte_order_before_the_first_event_is_passed(server):
     said = "\ufeff" + "data: " + json.dumps({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]})
     Handler.answers.append((200, [said]))
     assert play(Session(Registry()), OpenAIModel(server, "tiny"))[-1].text == "hi"
+
+
+@pytest.mark.parametrize("text", ["Hi \ud83d", "[CALL: ad"])
+def test_what_waits_for_more_is_said_where_nothing_more_comes(text):
+    events = play(Session(Registry()), Script(text))
+    assert "".join(event.text for event in of(Text, events)) == events[-1].text == text
+
+
+def test_a_call_of_a_tool_without_parameters_that_was_cut_off_in_its_name_is_continued():
+    look = Tool(name="look", description="Look.", function=lambda *_: 1, mode="read")
+    events = play(Session(Registry([look])), Script("[CALL: lo", "ok()]", "1."))
+    assert [result.data for result in of(Result, events)] == [1]
 
 
 def test_a_call_that_is_refused_has_a_name_that_can_be_written():

@@ -428,8 +428,9 @@ class Session:
         for result in results:
             own_id = answer.id_of(result.index)
             if own_id is not None:
-                said.append(self.wording.content(result))
-                self.messages.append({"role": "tool", "tool_call_id": own_id, "content": said[-1]})
+                content = self.wording.content(result)
+                said.append(content)
+                self.messages.append({"role": "tool", "tool_call_id": own_id, "content": content})
         return "\n".join(said)
 
     def _say_to_model(self, text: str) -> str:
