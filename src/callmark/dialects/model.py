@@ -40,7 +40,7 @@ def _check_types(where: str, row: msgspec.Struct) -> None:
     for field, kind in type(row).__annotations__.items():
         found = getattr(row, field)
         wanted = tuple if kind in members else types.get(kind, str)
-        named = getattr(wanted, "__name__", kind)
+        named = wanted.__name__ if isinstance(wanted, type) else kind
         if not isinstance(found, wanted):
             article = "an" if named == "int" else "a"
             raise DialectError(f"{where}{field}: expected {article} {named}, found {type(found).__name__}")
