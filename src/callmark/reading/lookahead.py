@@ -249,7 +249,9 @@ class Lookahead:
         """Put the patterns together."""
         tail = anonymous(form.tail)
         least = 1 if form.body == "arguments" else 0
-        end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{tail}" if tail else ""
+        # What must close a section ends a string as well, but not where that is a bracket alone.
+        ending = tail or (anonymous(form.closer) if form.closer[-1:] not in ("", *")]}?") else "")
+        end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{ending}" if ending else ""
         comment = rf"|{_COMMENT}"
         sign = rf"{_ANY_WS}(?:[:：＝]|=[^=])"
         remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
