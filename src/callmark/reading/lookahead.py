@@ -248,7 +248,7 @@ class Lookahead:
     def __init__(self, form: Form, others: tuple[Dialect, ...]) -> None:
         """Put the patterns together."""
         tail = anonymous(form.tail)
-        least = 1 if form.body == "arguments" else 0
+        least = 1 if form.body == "arguments" and tail else 0
         # What must close a section ends a string as well, but not where that is a bracket alone.
         ending = tail or (anonymous(form.closer) if form.closer[-1:] not in ("", *")]}?") else "")
         end = rf"|(?:[)}}\]]{_FEW}){{{least},8}}{ending}" if ending else ""
