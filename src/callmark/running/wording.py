@@ -16,7 +16,7 @@ from callmark.tools.results import Result
 from callmark.toolshapes import tool_names
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.prompt import Prompt, protocol_prompt
-from callmark.writing.results import render_result
+from callmark.writing.results import written_result
 
 
 class Wording:
@@ -57,15 +57,16 @@ class Wording:
 
     def results(self, found: Sequence[Result]) -> str:
         """Tell results in one message, each under its header."""
+        names = tool_names(self.tools)
         return "\n\n".join(
-            render_result(
+            written_result(
                 result.name,
                 result.for_model(),
                 id=result.id,
                 language=self.settings.language,
                 nonce=self.settings.nonce,
                 dialects=self._own.values() or None,
-                tools=self.tools,
+                names=names,
             )
             for result in found
         )

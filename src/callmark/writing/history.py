@@ -17,11 +17,12 @@ from callmark.dialects.values import checked
 from callmark.errors import UsageError, check_flags
 from callmark.events import RAW_KEY
 from callmark.languages import Language
+from callmark.toolshapes import tool_names
 from callmark.writing.calls import declared_by
 from callmark.writing.contexts import closed
 from callmark.writing.messages import Message, checked_messages
 from callmark.writing.neutral import neutralized_inside
-from callmark.writing.results import render_result
+from callmark.writing.results import written_result
 from callmark.writing.toolset import tool_specs
 
 
@@ -67,6 +68,7 @@ def render_history(
     check_flags(merge_roles=merge_roles)
     known = None if tools is None else tool_specs(tools)  # once: they may come one by one
     declared = declared_by(known)
+    their_names = tool_names(known)
     result: list[Message] = []
     names: dict[str, list[tuple[int, str]]] = {}  # by id, or where there is none by name: calls' numbers and names
     number = 0
@@ -83,14 +85,14 @@ def render_history(
             placed.append((of.pop(0) if len(of) > 1 else of[0], found))
         placed.sort(key=lambda each: each[0][0])
         texts = [
-            render_result(
+            written_result(
                 name or found.name or "?",
                 found.content,
                 id=found.id or None,
                 language=language,
                 nonce=nonce,
                 dialects=row,
-                tools=known,
+                names=their_names,
             )
             for (_, name), found in placed
         ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -42,6 +42,21 @@ def render_result(
 
     Raises UsageError for what is neither text nor JSON.
     """
+    known = tool_names(tools)
+    return written_result(name, content, id=id, language=language, nonce=nonce, dialects=dialects, names=known)
+
+
+def written_result(
+    name: str,
+    content: Any,
+    *,
+    id: str | None,  # noqa: A002  # as above
+    language: str | Language,
+    nonce: str | None,
+    dialects: Iterable[str | Dialect] | str | Dialect | None,
+    names: Collection[str] | None,
+) -> str:
+    """Do as `render_result` does, but with the names of the tools that there are, None for any: for many results."""
     words = language_of(language)
     for what, given in (("name", name), ("id", id or ""), ("nonce", nonce or "")):
         if not isinstance(given, str):
@@ -54,7 +69,6 @@ def render_result(
                 f"result of {name!r:.80}: expected text or a JSON value, found another: {error}"
             ) from error
     own = unregistered(dialects) or None  # once: they may come one by one
-    names = tool_names(tools)
     inside = neutralized_inside(content, dialects=own, names=names)
     body = _like_header(words.header).sub(r"\g<blanks>\\\g<line>", inside)
     first = neutralized_inside(header(words, name, id or ""), dialects=own, names=names)
