@@ -81,7 +81,7 @@ REPAIR_CODES: dict[str, str] = {
     "escaped-entities": "entities of XML were read as the characters that they stand for",
     "fenced-body": "a code fence around the body was dropped",
     "neighbour-body": "the body of another dialect was read in this one's wrapper",
-    "key-spelling": "the name or the arguments stood under another key, or one level deeper",
+    "key-spelling": "the name or the arguments stood under another key, the arguments under none, or one level deeper",
     "flattened-arguments": "arguments that stood beside the name were put together",
     "plain-quotes": "quotes were read where the dialect has a delimiter of its own",
     "triple-quotes": "a string in triple quotes was read",

@@ -36,6 +36,8 @@ _UNESCAPED: Final = Pattern(
 """What a string of arguments begins with whose quotes should have been escaped."""
 _OUTER_QUOTE: Final = Pattern(r"\"[ \t\r\n]{0,16}+[}\]]")
 """The second quote around such arguments, where one of their own is due."""
+_OBJECT: Final = Pattern(r"\{[ \t\r\n]{0,16}+(?:\}|\"[^\"\\\r\n]{1,128}+\"[ \t\r\n]{0,16}+:)")
+"""An object where a key is due: arguments whose own key is missing, unless it begins as an envelope does."""
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _BEHIND_ARGUMENTS: Final = (["E"], ["E", "O"], ["F"], ["F", "E"], ["F", "E", "O"])
 """The brackets that are open where the next call may follow one that has begun its arguments and lacks closers."""
@@ -108,7 +110,26 @@ class EnvelopeReader(ValueReader):
             if begins:
                 self._pending.clear()
                 return self._split(self.sound, at)
+        if buffer[at] == "{" and self._lacks_key():
+            is_object = follows(_OBJECT, buffer, at)
+            if is_object is None:
+                return at
+            first = _FIRST_KEY.match(buffer, at) if is_object else None
+            if is_object and (first is None or first[1].lower() not in self._envelope_keys()):
+                self._repair("key-spelling", base + at, base + at)
+                self._roles.add("arguments")
+                self._role = "arguments"
+                self._live = True
+                return self._begin_value(buffer, at, base)
         return super()._begin_key(buffer, at, base)
+
+    def _lacks_key(self) -> bool:
+        """Whether an object may be the arguments, though a key is due: behind the name, where nothing else stands."""
+        named = self._roles == {"name"} and self.name is not None and not self._beside
+        return named and self._tolerant and self._state == KEY and self._stack[-1:] == ["E"]
+
+    def _envelope_keys(self) -> set[str]:
+        return {*self._name_keys, *_OTHER_NAME_KEYS, *self._arguments_keys, *ARGUMENTS_KEYS, *KEYS_ASIDE}
 
     def _enter(self, name: str | None, inside: bool) -> None:
         self._stack.append("E")
