@@ -747,6 +747,8 @@ def test_a_context_flattens_messages_and_counts_down():
     bare = Invocation()
     bare.report(1)
     assert bare.remaining_seconds() is None
+    assert Invocation(clock=lambda: 3.0).remaining_seconds() is None
+    assert Invocation(deadline=5.0).remaining_seconds() is None
 
 
 # Checking.
