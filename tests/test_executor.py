@@ -2302,7 +2302,8 @@ def test_what_generators_yield_is_a_list(where):
     assert of(yields).data == [1, "a", None]
     assert of(yields_later).data == [1, "a"]
     assert of(yields_for_ever).truncated
-    assert (of(yields_an_error).outcome, of(yields_an_error).error.code) == ("tool-error", "gone")
+    for function in (yields_an_error, lambda *_: {"rows": yields_an_error(None, None)}):
+        assert (of(function).outcome, of(function).error.code) == ("tool-error", "gone")
     for raised, code in ((GoneError("gone", "no more", "stop"), "gone"), (ValueError("boom"), "ValueError")):
         assert (of(raises(raised)).outcome, of(raises(raised)).error.code) == ("tool-error", code)
 
