@@ -243,6 +243,10 @@ def test_a_call_that_must_come_may_be_forced_by_a_grammar():
     named = ask(settings=settings, tool_choice={"type": "function", "function": {"name": "news"}})
     assert "weather" not in named.body["grammar"]
     assert "grammar" not in ask(tool_choice="required").body
+    guarded = ModelSettings(mode="text", grammar=True, nonce=True)
+    body = checked({"messages": [{"role": "user", "content": "Hi"}], "tools": TOOLS[:1], "tool_choice": "required"})
+    forced = callmark.export_grammar(TOOLS[:1], "call", "gbnf", tool_choice="required", nonce="7f3a", free_text=False)
+    assert taught(body, guarded, "7f3a").body["grammar"] == forced.text
 
 
 def test_a_call_of_the_history_that_a_dialect_cannot_express_is_refused():

@@ -960,6 +960,14 @@ def test_arguments_that_go_out_early_are_those_of_the_whole_or_the_stream_fails(
         assert made == {**expected, "tool_calls": calls}
 
 
+@pytest.mark.parametrize("arguments", ['["x", 1]', '"x"', "7"])
+def test_arguments_that_are_no_object_go_out_at_their_end(arguments):
+    text = f"[CALL: none({arguments})]"
+    expected = without_ids(read(text))
+    assert expected["tool_calls"] == [("none", json.dumps({"_raw": arguments}, separators=(",", ":")))]
+    assert without_ids(joined(streamed(text, arguments="stream"))[0]) == expected
+
+
 def joined_early(chunks):
     """Return the message, with arguments as values, None for those that are no JSON; and whether an error ends it."""
     failed = chunks[-1] != "[DONE]"
