@@ -137,6 +137,16 @@ def path(tmp_path):
     return tmp_path / "ledger.sqlite"
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_ledger_that_is_durable_waits_for_the_disk_and_one_that_is_closed_leaves_nothing(path, durable):
+    ledger = SqliteLedger(path, durable=durable)
+    assert ledger._open().execute("PRAGMA synchronous").fetchone() == (2 if durable else 1,)
+    ledger.claim("key", "f")
+    assert len(list(path.parent.glob("*-live-*"))) == 1
+    ledger.close()
+    assert not list(path.parent.glob("*-live-*"))
+
+
 def test_a_read_that_another_process_took_over_is_read_all_the_same(path, monkeypatch):
     """Where no process knows that another one lives: it may run twice, so nothing of it is unknown; no write may."""
     monkeypatch.setattr("callmark.running.ledger.lives", lambda path, token: False)

@@ -111,6 +111,15 @@ def test_a_prompt_is_replaced_in_a_text_that_became_a_part():
     ]
 
 
+def test_a_prompt_is_all_there_is_where_nothing_was_said():
+    for chat in ([], CHAT[:1]):
+        once = merge_into_messages(chat, PROMPT)
+        assert merge_into_messages(once, PROMPT) == once
+        assert merge_into_messages(once, PLAIN) == merge_into_messages(chat, PLAIN)
+    (message,) = merge_into_messages([{"role": "user", "content": ""}], PLAIN, "user")
+    assert message["content"].endswith("</tool-protocol>")
+
+
 def test_all_that_a_host_copied_of_a_prompt_is_replaced():
     ours = merge_into_messages([], PROMPT)[0]["content"]
     chat = [{"role": "system", "content": f"A\n\n{ours}\n\nB\n\n{ours}\n\nC"}]

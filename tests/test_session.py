@@ -376,6 +376,12 @@ def test_wherever_a_call_was_cut_off_it_is_continued(dialect):
         assert "continuation" not in steps(events) or whole[:cut][-9:] in model.said(1)
 
 
+def test_a_call_with_a_nonce_that_was_cut_off_in_its_name_is_continued():
+    session = Session(Registry([add]), settings=Settings(nonce="7f3a"))
+    events = play(session, Script("[CALL#7f3a: ad", "d(a=1, b=2)]", "3."))
+    assert [result.data for result in of(Result, events)] == [3]
+
+
 def test_a_second_call_that_was_cut_off_in_its_name_is_continued():
     events = play(Session(Registry([add])), Script("[CALL: add(a=1, b=2)] [CALL: ad", "d(a=3, b=4)]", "7."))
     assert [result.data for result in of(Result, events)] == [3, 7]

@@ -473,7 +473,7 @@ def test_writing_needs_consent_unless_the_tool_says_otherwise():
 
 
 def test_registration_says_what_happened_and_overwrites_only_when_asked():
-    times = iter([10.0, 11.0, 12.0, 13.0])
+    times = iter([10.0, 11.0, 12.0, 13.0, 14.0])
     heard: list[RegistryEvent] = []
     registry = Registry(clock=lambda: next(times), listener=heard.append)
     assert registry.register(plain()) == ("look", False, 10.0)
@@ -484,6 +484,8 @@ def test_registration_says_what_happened_and_overwrites_only_when_asked():
     assert registry.register(plain("turn"), allow_overwrite=True) == ("turn", False, 13.0)
     assert [event.change for event in heard] == ["registered", "refused", "overwritten", "registered"]
     assert (len(registry), "look" in registry, repr(registry)) == (2, True, "Registry(2 tools)")
+    assert registry.unregister("turn")
+    assert heard[-1] == RegistryEvent("unregistered", "turn", "", 14.0)
     with pytest.raises(ToolsError, match="Registry: expected a list of tools, found Tool"):
         Registry(plain())  # type: ignore[arg-type]
 
