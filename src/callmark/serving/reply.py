@@ -107,7 +107,6 @@ class ChoiceReader:
         self._before = "stream" if names is not None and not names else settings.before_calls
         self._thinking = settings.thinking
         self._invented = Invented(settings.language, names or (), (settings.row,))
-        self._cut = False  # whether the text ended inside a call
         self._parts: list[Part] = []
         self._blanks = ""  # white space that goes where a call follows
         self._said = False  # whether there is content
@@ -149,7 +148,7 @@ class ChoiceReader:
             self._assembler.stop_reason = reason or ""
             events = [event for event in self._assembler.finish() if isinstance(event, Call | Malformed)]
             if self._assembler.unfinished:  # whatever its server says
-                self._cut, cut, reason = True, True, reason if cut else "length"
+                cut, reason = True, reason if cut else "length"
             self._read(events, final=True, given=self._assembler.given)
             others = [event for event in events if isinstance(event, Call) and not self._offers(event.name)]
             functions = [{"name": call.name, "arguments": call.raw_arguments} for call in others]
@@ -162,7 +161,7 @@ class ChoiceReader:
         if self.stopped:  # whatever the upstream says of what is behind it
             return self._taken(), "tool_calls"
         self.stopped = True
-        ends_early = self._cut or self._invented.open or bool(told) or not self.calls
+        ends_early = self._invented.open or bool(told) or not self.calls  # what was begun and is no call is text
         if cut and reason and (reason == "content_filter" or ends_early):
             return self._taken(), reason
         if self.calls:
@@ -203,13 +202,11 @@ class ChoiceReader:
                     self._argue(json)
                 case Call(raw=raw, index=index, name=name, repairs=repairs):
                     unfinished = final and cut and any(repair.code == "missing-closer" for repair in repairs)
-                    self._cut = self._cut or unfinished
                     if unfinished or not self._offers(name):
                         self._no_call(raw)
                     else:
                         self._call(event, given.get(index, NOTHING))
-                case Malformed(raw=raw, code=code):
-                    self._cut = self._cut or (final and code == "unclosed-marker")
+                case Malformed(raw=raw):
                     self._no_call(raw)
                 case Markup(raw=raw) if _TAG.search(raw) is not None:
                     self._leave_section()
