@@ -165,6 +165,7 @@ def test_results_come_in_the_order_of_the_calls_that_they_answer():
         ([None, None], [{}, {"name": "look"}], "look turn"),
         ([None], [{"tool_call_id": "x"}], "look (x)"),
         ([None, None], [{"tool_call_id": "x"}, {"tool_call_id": "y"}], "look (x) turn (y)"),
+        ([None, None], [{"tool_call_id": "turn"}, {"tool_call_id": "x"}], "look (x) turn (turn)"),
         (["c1"], [{"tool_call_id": "x"}], "? (x)"),  # ids that differ are no mistake that could be told
         (["c1"], [{}, {}], "look (c1) ?"),
         ([], [{}], "?"),

@@ -81,7 +81,7 @@ def render_history(
         _claim(waiting, last)
         placed = []
         for found in waiting:
-            of = names.get(found.id or found.name, [(number + 1, "")])
+            of = names.get(found.id) or names.get(found.name) or [(number + 1, "")]
             placed.append((of.pop(0) if len(of) > 1 else of[0], found))
         placed.sort(key=lambda each: each[0][0])
         texts = [
