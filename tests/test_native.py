@@ -262,6 +262,16 @@ def test_every_server_gives_the_same_calls(name):
     assert assembler.finish() == []
 
 
+WITHOUT_A_REASON = ("openai, no index", "openai, not streamed", "openai, no ids and no index")
+
+
+@pytest.mark.parametrize("name", sorted({*STREAMS} - {*WITHOUT_A_REASON}))
+def test_calls_are_told_as_soon_as_their_server_says_that_they_are_whole(name):
+    assembler = Assembler()
+    events = [event for chunk in STREAMS[name] for event in assembler.feed(chunk)]
+    assert [event.index for event in events if isinstance(event, Call)] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

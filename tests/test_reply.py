@@ -897,7 +897,8 @@ def test_what_an_upstream_leaves_out_of_a_whole_answer_is_there_as_in_a_stream()
 def test_an_upstream_that_does_not_stream_is_written_as_a_stream():
     writer = StreamWriter(exchange(), 1)
     choices = [{"index": 0, "message": {"role": "assistant", "content": f"Hi {CALL}"}, "finish_reason": "stop"}, 4]
-    out = wire(writer.feed_whole({"id": "x", "choices": choices}).decode())
+    out = wire(writer.feed_whole({"id": "x", "created": 7, "model": "own", "choices": choices}).decode())
+    assert {(each["id"], each["created"], each["model"]) for each in out[:-1]} == {("x", 7, "own")}
     assert without_ids(joined(out)[0]) == {"content": "Hi", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
     (told,) = wire(StreamWriter(exchange(), 1).feed_whole({"choices": None}).decode())
     assert told["error"]["code"] == "upstream_closed"  # nothing was answered, which is no empty message
