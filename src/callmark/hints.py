@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import typing
 from collections.abc import Iterable, Mapping
-from datetime import datetime, time
 from enum import Enum
 from functools import cache
 from pathlib import PurePath
@@ -26,8 +25,8 @@ Ways: TypeAlias = tuple[Any, ...]
 
 _UNIONS: Final = (typing.Union, UnionType)
 _PLACE: Final = "#/$defs/{name}"
-_FORMATS: Final = {datetime: "date-time", time: "time"}
-"""Of types for which msgspec gives none where the zone may be left out."""
+_FORMATS: Final = {"datetime.datetime": "date-time", "datetime.time": "time"}
+"""Of types, by their names, for which msgspec gives none where the zone may be left out."""
 
 
 class _Standing(type):
@@ -112,8 +111,9 @@ def _known(hint: Any) -> Any:
     """
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _standing_for(hint)
-    if isinstance(hint, type) and hint in _FORMATS:
-        return typing.Annotated[hint, msgspec.Meta(extra_json_schema={"format": _FORMATS[hint]})]
+    form = _FORMATS.get(f"{hint.__module__}.{hint.__qualname__}") if isinstance(hint, type) else None
+    if form:
+        return typing.Annotated[hint, msgspec.Meta(extra_json_schema={"format": form})]
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     known = tuple(map(_known, inner))
     if origin is typing.Literal or known == inner:
