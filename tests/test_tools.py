@@ -148,6 +148,11 @@ def trips(**none: Unpack[Nothing]):
     return none
 
 
+@dataclass
+class Spot(Generic[Kind]):
+    of: Kind
+
+
 class Trip(TypedDict, Generic[Kind], total=False):
     trip: Kind
     to: Required[str]
@@ -326,6 +331,17 @@ def test_what_an_annotation_refuses_although_the_schema_allows_it_is_an_invalid_
 
     assert look.function({"at": 3.0, "deep": 1}, Invocation()) == (3, {"deep": 1})
     assert raised(look.function, {"at": "x"}, Invocation()).code == "invalid-arguments"
+
+
+def test_a_generic_class_keeps_its_name_whatever_it_is_made_of():
+    def look(at: Spot[datetime.datetime], then: list[Spot[datetime.time]]):
+        return at, then
+
+    parameters = tool(look).parameters
+    assert parameters["properties"]["at"] == {"$ref": "#/$defs/Spot_datetime_"}
+    assert {key: said["title"] for key, said in parameters["$defs"].items()} == {
+        "Spot_datetime_": "Spot[datetime]", "Spot_time_": "Spot[time]",
+    }  # fmt: skip
 
 
 def test_docstrings_of_three_styles_say_the_same():

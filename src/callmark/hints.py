@@ -104,18 +104,19 @@ def _taken(hint: Any) -> bool:
     return True
 
 
-def _known(hint: Any) -> Any:
+def _known(hint: Any, *, formats: bool = True) -> Any:
     """Return an annotation with what stands for enumerations that msgspec refuses, however deep in it they are.
 
-    Dates and times say their format.
+    Dates and times say their format, except as parameters of a generic class: its name would hold what says so.
     """
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _standing_for(hint)
     form = _FORMATS.get(f"{hint.__module__}.{hint.__qualname__}") if isinstance(hint, type) else None
-    if form:
+    if form and formats:
         return typing.Annotated[hint, msgspec.Meta(extra_json_schema={"format": form})]
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    known = tuple(map(_known, inner))
+    formats = formats and not hasattr(origin, "__orig_bases__")
+    known = tuple(_known(each, formats=formats) for each in inner)
     if origin is typing.Literal or known == inner:
         return hint
     if origin in _UNIONS:
