@@ -8,6 +8,7 @@ import enum
 import json
 import re
 import sys
+import typing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -130,6 +131,7 @@ class Level(enum.Enum):
 
 
 Kind = TypeVar("Kind")
+READ_ONLY: Any = getattr(typing, "ReadOnly", Required)  # it is of Python 3.13
 
 
 class Pair(enum.Enum):
@@ -157,6 +159,7 @@ class Trip(TypedDict, Generic[Kind], total=False):
     trip: Kind
     to: Required[str]
     by: NotRequired[Annotated[Path, "a path"]]
+    on: READ_ONLY[Required[str]]
 
 
 class Parcel(pydantic.BaseModel):
@@ -231,13 +234,14 @@ def test_the_keys_of_an_unpacked_typed_dict_are_parameters():
             "trip": {"description": "nights"},
             "to": {"type": "string", "description": "where"},
             "by": {"type": "string", "format": "path", "description": "a path"},
+            "on": {"type": "string"},
         },
-        "required": ["to"],
+        "required": ["to", "on"],
         "additionalProperties": False,
     }
-    assert trip.function({"to": "Oslo", "by": "x", "trip": 2}, None) == (
+    assert trip.function({"to": "Oslo", "by": "x", "on": "1", "trip": 2}, None) == (
         "day",
-        {"to": "Oslo", "by": Path("x"), "trip": 2},
+        {"to": "Oslo", "by": Path("x"), "on": "1", "trip": 2},
     )
     assert raised(asyncio.run, Registry([trip]).invoke("trip", {"trip": 2})).code == "invalid-arguments"
     assert tool(trips).parameters == {"type": "object", "properties": {}, "additionalProperties": False}

@@ -30,6 +30,8 @@ _SECTION = re.compile(
 _FIELD = re.compile(r"\s*[:@](?:param|parameter|arg|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)")
 _OTHER_FIELD = re.compile(r"\s*(?::\w+[^:]*|@(?:type|returns?|rtype|raises?)\b[^:]*):")
 _ITEM = re.compile(r"(\*{0,2}\w+(?:,\s*\*{0,2}\w+)*)\s*(?:\(.*?\))?\s*:\s*(.*)")
+_QUALIFIERS = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Required))  # it is of 3.13
+"""Of the keys of a TypedDict: no types of their own."""
 
 
 class Signature(NamedTuple):
@@ -142,8 +144,8 @@ def _unpacked(signature: inspect.Signature, hints: Mapping[str, Any]) -> tuple[d
         kind = typing.get_origin(kind) or kind
         for key, hint in typing.get_type_hints(kind, include_extras=True).items():
             required[key] = key in kind.__required_keys__
-            while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
-                required[key] = typing.get_origin(hint) is typing.Required
+            while (origin := typing.get_origin(hint)) in _QUALIFIERS:
+                required[key] = {typing.Required: True, typing.NotRequired: False}.get(origin, required[key])
                 hint = typing.get_args(hint)[0]
             found[key] = hint
     return found, required
