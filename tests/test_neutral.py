@@ -7,7 +7,6 @@ import re
 from random import Random
 
 import pytest
-import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -135,14 +134,6 @@ def test_a_marker_in_pieces_of_which_some_are_neutralized_is_none(cut, which):
     before, after = "".join(pieces[:chosen]), "".join(pieces[chosen + 1 :])
     if is_free(before) and is_free(after):
         check_neutral(pieces[chosen], between=[before, after])
-
-
-def test_what_is_prepared_need_not_be_compiled_for_a_text(monkeypatch):
-    neutral.prepare()
-    monkeypatch.setattr(regex, "compile", None)
-    for text in ("§ <tool_call>{}", '§ [CALL: f("', "§ cut ["):  # few ways go on with a letter: these wait for a text
-        for special_tokens in (False, True):
-            assert neutralize(text, special_tokens=special_tokens) != text
 
 
 def test_the_generators_are_hostile():

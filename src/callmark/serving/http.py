@@ -12,9 +12,8 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from threading import Thread
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 import msgspec
@@ -35,7 +34,6 @@ from callmark.serving.problems import ServingError
 from callmark.serving.rpc import Connection, call
 from callmark.serving.schema import Health, openapi, openrpc
 from callmark.serving.texts import encoded
-from callmark.writing.neutral import prepare
 
 CONNECTIONS: Final = 1_000  # at once; more are refused with 503
 _IN_A_THREAD: Final = 65_536  # bytes: reading more than this would hold up other clients for milliseconds
@@ -59,13 +57,6 @@ def app(
 
     `lifespan` is entered before the first request and left after the last one. `app.state.metrics` counts.
     """
-
-    @asynccontextmanager
-    async def prepared(made: Starlette) -> AsyncGenerator[None, None]:
-        Thread(target=prepare, name="callmark-prepare", daemon=True).start()  # or a request would hold up all others
-        async with lifespan(made) if lifespan else nullcontext():
-            yield
-
     metrics = Metrics()
     server = _Server(bounds, metrics, gate or Gate())
     own: list[BaseRoute] = [
@@ -84,7 +75,7 @@ def app(
         routes=[*own, *routes],
         middleware=server.gate.middleware(),
         exception_handlers={ServingError: _on_problem, HTTPException: _on_http_problem, Exception: _on_mistake},
-        lifespan=prepared,
+        lifespan=lifespan,
     )
     made.state.metrics = metrics
     return made

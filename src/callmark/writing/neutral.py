@@ -127,12 +127,6 @@ def set_apart(
     return next((w + text for w in ways if (w and openers.end_with(w)) or not openers.go_on(w + text)), ways[-1] + text)
 
 
-def prepare() -> None:
-    """Do now what the first texts wait for else: one to two seconds of work, for servers whose clients would wait."""
-    for special_tokens in (False, True):
-        _registered_openers(special_tokens).prepare()
-
-
 class Opener(NamedTuple):
     """What is broken.
 
@@ -178,13 +172,6 @@ class Openers:
     @cached_property
     def _continuations(self) -> list[Continuations]:
         return [_continuations(starts) for starts in self._starts]
-
-    def prepare(self) -> None:
-        """Do now what is done else when a text needs it first."""
-        for first in {first for opener in self._openers for first in opener.begins}:
-            self._prepare(first)
-        for blanks in (*_APART, *_APART_IN_PROSE):
-            self.end_with(blanks)
 
     def go_on(self, text: str) -> bool:
         """Whether `text` may go on with an opener that was cut before it."""
