@@ -104,15 +104,13 @@ def refusal(error: Exception, kind: Any) -> str:
 
 def _words(kind: Any, steps: list[str]) -> list[str]:
     """Return the words that a value of a type, as msgspec tells it, may have at the end of some steps into it."""
-    from msgspec.inspect import DictType, ListType, LiteralType, Metadata, StructType, UnionType, VarTupleType
+    from msgspec.inspect import ListType, LiteralType, Metadata, StructType, UnionType, VarTupleType
 
     match kind:
         case Metadata():
             return _words(kind.type, steps)
         case UnionType():
             return [word for each in kind.types for word in _words(each, steps)]
-        case DictType():
-            return _words(kind.value_type, steps[1:])
         case ListType() | VarTupleType():
             return _words(kind.item_type, steps[1:])
         case StructType() if steps == [kind.tag_field]:
