@@ -17,8 +17,8 @@ SOURCE: Final = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 TOOL: Final = rf"\"(?P<tool>{ANY_NAME})\""
 """The name of a tool in an envelope."""
 
-FEW: Final = r"[ \t\r\n]{0,4}+"
-"""Blanks around a colon, or before a comma: with {ws} there, a head is longer than what is held."""
+FEW: Final = r"[ \t\r\n]{0,10}+"
+"""Blanks around a colon, as of a column or a line break, or before a comma: with {ws} a head is too long to be held."""
 
 META: Final = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}".replace("{few}", FEW)
 """What may stand before the name in an envelope."""
