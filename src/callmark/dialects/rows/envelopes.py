@@ -13,6 +13,7 @@ from callmark.dialects.idioms import (
     EMPTY,
     FEW,
     IN_ANY_WORDS,
+    MEANT_IN_ANY_WORDS,
     META,
     SOURCE,
     TOOL,
@@ -72,7 +73,7 @@ HERMES = Dialect(
         ),
     ),
     variants=(
-        Form(begins="{", head=IN_ANY_WORDS.replace(ANY_NAME, r"[^\"\\\r\n]{1,128}+"), body="envelope", **BARE),
+        Form(begins="{", head=MEANT_IN_ANY_WORDS.replace(ANY_NAME, r"[^\"\\\r\n]{1,128}+"), body="envelope", **BARE),
         Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **BARE),
         Form(
             head=(
@@ -154,7 +155,7 @@ LISTED = Dialect(
             body="envelope",
             repairs=("missing-opener", "missing-closer"),
         ),
-        list_of(r"\[{ws}" + IN_ANY_WORDS, r"{ws}\]", begins="[", **BARE),
+        list_of(r"\[{ws}" + MEANT_IN_ANY_WORDS, r"{ws}\]", begins="[", **BARE),
         list_of(r"\[{ws}" + _WRAPPED_FIRST, r"{ws}\]", begins="[", **BARE),
     ),
     tags=(
@@ -380,7 +381,7 @@ FENCED = Dialect(
             for other in (_json_otherwise(fence), _calls_otherwise(fence))
         ),
         Form(  # as LangChain's agents ask for it
-            head=r"Action:[ \t]{0,16}+(?:\r?\n)?```(?:json)?[ \t]{0,16}+\r?\n{ws}" + IN_ANY_WORDS,
+            head=r"Action:[ \t]{0,16}+(?:\r?\n)?```(?:json)?[ \t]{0,16}+\r?\n{ws}" + MEANT_IN_ANY_WORDS,
             tail="{ws}```",
             begins="A",
             repairs=("opener-spelling",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.fences import INDENT
-from callmark.dialects.idioms import IN_ANY_WORDS, MARKED_NAME, SOURCE, fenced, list_of, twice, without_brackets
+from callmark.dialects.idioms import MARKED_NAME, MEANT_IN_ANY_WORDS, SOURCE, fenced, list_of, twice, without_brackets
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 from callmark.dialects.thoughts import THOUGHT_TAGS
@@ -335,7 +335,7 @@ REACT = Dialect(
         ),
         Form(  # as the agents of smolagents have it, and LangChain's in a fence
             begins="A",
-            head=r"Action:{ws}" + IN_ANY_WORDS,
+            head=r"Action:{ws}" + MEANT_IN_ANY_WORDS,
             body="envelope",
             repairs=("neighbour-body",),
             **_STEP,
