@@ -366,7 +366,6 @@ MINICPM5 = Dialect(
                 rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
-                r"<function name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
             loose_parameters=(
