@@ -124,7 +124,7 @@ class EnvelopeReader(ValueReader):
         return super()._begin_key(buffer, at, base)
 
     def _lacks_key(self) -> bool:
-        """Whether an object may be the arguments, though a key is due: behind the name, where nothing else stands."""
+        """Whether an object may be the arguments, though a key is due: the name has come, and nothing of arguments."""
         named = self._roles == {"name"} and self.name is not None and not self._beside
         return named and self._tolerant and self._state == KEY and self._stack[-1:] == ["E"]
 
