@@ -23,19 +23,18 @@ FEW: Final = r"[ \t\r\n]{0,10}+"
 META: Final = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{1,4}+){few},{ws}".replace("{few}", FEW)
 """What may stand before the name in an envelope."""
 
-_IN_ANY_WORDS: Final = (
-    r"(?=\{{ws}{meta}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{few}:{few}" + TOOL
-    + r"{ws},{ws}\"(?:arguments|parameters|args|params|{input})\"{few}:{few}(?:\{|\"{ws}\{|null|\[{ws}\]))"
-)  # fmt: skip
-IN_ANY_WORDS: Final = (
-    _IN_ANY_WORDS.replace("{meta}", "").replace("{few}", "{ws}").replace("{input}", "(?:tool|action)_input")
-)
+
+def _in_any_words(before: str, blanks: str, input_key: str) -> str:
+    return (
+        rf"(?=\{{{{ws}}{before}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{blanks}:{blanks}{TOOL}{{ws}},{{ws}}"
+        rf"\"(?:arguments|parameters|args|params|{input_key})\"{blanks}:{blanks}(?:\{{|\"{{ws}}\{{|null|\[{{ws}}\]))"
+    )
+
+
+IN_ANY_WORDS: Final = _in_any_words("", "{ws}", "(?:tool|action)_input")
 """What shows that an object is a call: the keys of one API or another, and what may be arguments."""
 
-MEANT_IN_ANY_WORDS: Final = (
-    _IN_ANY_WORDS.replace("{meta}", f"(?:{META}){{0,2}}+").replace("{few}", FEW)
-    .replace("{input}", "(?:(?:tool|action)_)?input")
-)  # fmt: skip
+MEANT_IN_ANY_WORDS: Final = _in_any_words(f"(?:{META}){{0,2}}+", FEW, "(?:(?:tool|action)_)?input")
 """The same where it names a tool that was given, or stands behind `Action:`. Else what begins so may be a record."""
 
 MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"
