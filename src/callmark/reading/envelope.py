@@ -115,7 +115,7 @@ class EnvelopeReader(ValueReader):
             if is_object is None:
                 return at
             first = _FIRST_KEY.match(buffer, at) if is_object else None
-            if is_object and (first is None or first[1].lower() not in self._envelope_keys()):
+            if is_object and (first is None or not self._is_envelopes(first[1].lower())):
                 self._repair("key-spelling", base + at, base + at)
                 self._roles.add("arguments")
                 self._role = "arguments"
@@ -128,8 +128,15 @@ class EnvelopeReader(ValueReader):
         named = self._roles == {"name"} and self.name is not None and not self._beside
         return named and self._tolerant and self._state == KEY and self._stack[-1:] == ["E"]
 
-    def _envelope_keys(self) -> set[str]:
-        return {*self._name_keys, *_OTHER_NAME_KEYS, *self._arguments_keys, *ARGUMENTS_KEYS, *KEYS_ASIDE}
+    def _is_envelopes(self, key: str) -> bool:
+        """Whether a key in small letters is one of an envelope, as models spell it."""
+        return self._may_name(key) or self._may_hold_arguments(key) or key in KEYS_ASIDE
+
+    def _may_name(self, key: str) -> bool:
+        return key in self._name_keys or key in _OTHER_NAME_KEYS
+
+    def _may_hold_arguments(self, key: str) -> bool:
+        return key in self._arguments_keys or key in ARGUMENTS_KEYS
 
     def _enter(self, name: str | None, inside: bool) -> None:
         self._stack.append("E")
@@ -185,16 +192,14 @@ class EnvelopeReader(ValueReader):
             self._key_span = Span(self.sound, self.sound + size)
             if role:
                 self._roles.add(role)
-            elif self._tolerant and self.name is None and self._other_name is None and (
-                key.lower() in self._name_keys or key.lower() in _OTHER_NAME_KEYS
-            ):
+            elif self._tolerant and self.name is None and self._other_name is None and self._may_name(key.lower()):
                 role = "other name"
             elif key in KEYS_ASIDE:
                 role = "id" if key in ID_KEYS else "type"
             else:
                 self._beside = True
                 role = "beside"
-                if self._tolerant and (key.lower() in self._arguments_keys or key.lower() in ARGUMENTS_KEYS):
+                if self._tolerant and self._may_hold_arguments(key.lower()):
                     role = "other"
                     self._mixed = True
             self._role = role
