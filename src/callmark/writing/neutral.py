@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -145,9 +145,9 @@ class Opener(NamedTuple):
 class Openers:
     """What markers of some dialects begin with."""
 
-    def __init__(self, openers: tuple[Opener, ...], starts: Iterable[tuple[str, ...]]) -> None:
+    def __init__(self, openers: tuple[Opener, ...], starts: Sequence[tuple[str, ...]]) -> None:
         """Take what is broken, and `starts`, patterns of the same up to where a call has begun, with which a text must
-        not go on. Openers that have some of these in common share what is derived from them.
+        not go on: in groups, as several Openers have one in common, and share what is derived from it.
         """
         self._openers = openers
         chars: dict[int | None, set[str]] = {}
