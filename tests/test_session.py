@@ -1843,6 +1843,7 @@ def test_a_server_that_says_nothing_for_too_long_is_not_waited_for():
 def test_a_server_by_https_is_asked_by_nothing_else():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"https://127.0.0.1:{listening.getsockname()[1]}/v1"
+        listening.settimeout(10)
         heard = []
 
         def hear() -> None:
