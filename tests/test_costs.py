@@ -344,6 +344,17 @@ def test_what_closes_a_fence_is_compiled_once(run):
 BROKEN = '<tool_call>{"name": ;'
 
 
+@pytest.mark.parametrize("broken", ["<tool_call>{", "[TOOL_CALLS]f{", "[CALL: f({"])
+def test_what_may_only_begin_a_marker_is_held_behind_a_broken_one_as_in_text(broken):
+    def held(before):
+        parser = Parser()
+        parser.feed(f"{before}<tool")
+        return opcodes(partial(parser.feed, "_ca"))
+
+    held("So: ")  # what short texts begin is remembered
+    assert held(broken) == held("So: ")
+
+
 @pytest.mark.parametrize("behind", ["<tool <b ", "<to[CA", " to=functions.f", "`<`[`"])
 def test_what_may_begin_behind_a_broken_marker_is_asked_once(behind):
     """Some hundred characters are waited for there, in which the marker's end is looked for at each chunk."""
