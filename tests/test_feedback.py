@@ -441,6 +441,7 @@ def test_the_end_of_a_cdata_section_is_escaped():
     [
         ('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1, "b" 2}}]', '[TOOL_CALLS]f[ARGS]{"a": 1}'),
         ("<|tool_call_start|>[f(a=1, b=)]<|tool_call_end|>", "<|tool_call_start|>[f(a=1)]<|tool_call_end|>"),
+        ('<|tools_prefix|>[{"f": {"a": 1, "b" 2}}]', '<|tools_prefix|>[{"f": {"a": 1}}]<|tools_suffix|>'),
     ],
 )
 def test_a_call_that_never_stands_alone_is_read_again_in_its_section(text, form):

@@ -116,7 +116,7 @@ def test_what_only_the_name_of_a_tool_makes_a_call_is_broken_where_there_is_such
         assert text not in neutralize(text, tools=tools)
     for tools in ((), ["at"], [{"name": "lookup"}]):
         assert text in neutralize(text, tools=tools)
-    check_neutral(text, text[:-1], f"Well:\n{text}", json.dumps(text), tools=["look"])
+    check_neutral(text, "", text[:-1], f"Well:\n{text}", json.dumps(text), tools=["look"])
     for cut in range(1, len(text)):
         check_neutral(text[:cut], text[cut:], tools=["look"])
         if is_free(text[:cut]):

@@ -1828,6 +1828,7 @@ def test_the_name_may_stand_under_type_or_id():
         ('[CALL: f({"a":1)}', "unexpected-text", ('"," or "}"', ")", 15)),
         ("[CALL: f(Oslo)]", "bad-arguments", ("arguments with names", "Oslo", 9)),
         ('<tool_call>{"name": "f"}<tool_call>', "unexpected-text", ('"</tool_call>"', "the end of the marker", 24)),
+        ('[CALL: f({"a": 1})[CALL', "unexpected-text", ('"]"', "[", 18)),
     ],
 )
 def test_strict_reading_says_what_lenient_reading_would_have_mended_first(text, code, told):
