@@ -91,6 +91,7 @@ def test_case_is_well_formed(case):
         assert malformed.get("raw", "") in case["input"]
 
 
+@pytest.mark.again
 @each_case
 def test_whole_text_gives_what_the_case_says(case):
     events = whole(case["input"], **case["options"])
@@ -118,6 +119,7 @@ def test_whole_text_gives_what_the_case_says(case):
     assert [event.code for event in events if isinstance(event, Notice)] == case.get("notices", [])
 
 
+@pytest.mark.again
 @each_case
 def test_a_call_without_repairs_is_in_the_grammar(case):
     rows = {dialect.name: dialect for dialect in dialects()}
@@ -127,6 +129,7 @@ def test_a_call_without_repairs_is_in_the_grammar(case):
             assert (said.name, said.id or None) == (event.name, event.id or None)
 
 
+@pytest.mark.again
 @each_case
 def test_chunking_is_invisible(case):
     text, options = case["input"], case["options"]
@@ -144,6 +147,7 @@ def test_every_single_cut_is_invisible(case):
         assert joined(events) == expected, f"cut at {cut}"
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("case", GOOD.values(), ids=GOOD.keys())
 def test_what_is_cut_is_unclosed_or_text_but_never_wrong(case):
     text = case["input"]
@@ -157,6 +161,7 @@ def test_nothing_is_lost(case):
     check_nothing_is_lost(case["input"], **case["options"])
 
 
+@pytest.mark.again
 @each_case
 def test_previews_tell_the_truth(case):
     check_previews(case["input"], **case["options"])

@@ -893,6 +893,7 @@ def test_an_excerpt_is_cut_to_the_terminal(tmp_path: Path) -> None:
     assert code == 1
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("columns", [100, 30])
 @pytest.mark.parametrize(
     ("text", "line", "under"),

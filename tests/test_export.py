@@ -118,6 +118,7 @@ def test_what_strict_reading_rejects_is_refused(dialect, data):
             check(calls_in(text, dialect), SCHEMAS, least=least)
 
 
+@pytest.mark.again
 @each_dialect
 def test_what_a_grammar_lets_a_model_write_is_read(dialect):
     """A model of no sense at all, held by the grammar only."""
@@ -292,6 +293,7 @@ def test_properties_that_only_a_pattern_names_may_be_there():
     assert not llguidance_accepts(made.text, '[CALL: f({"a": "x"})]')
 
 
+@pytest.mark.again
 @each_dialect
 def test_what_is_written_for_them_satisfies_them(dialect):
     found = 0
@@ -690,6 +692,7 @@ def test_free_text_does_not_go_on_with_a_call_that_nothing_closes():
         assert len(calls_in(shown + behind, "llama")) == 1
 
 
+@pytest.mark.again
 @each_dialect
 def test_every_target_is_printed(dialect):
     for target in TARGETS[:3]:
@@ -796,6 +799,7 @@ def test_arguments_may_have_keys_that_no_schema_names(dialect, values, arguments
                 assert not llguidance_accepts(grammar.text, text)
 
 
+@pytest.mark.again
 @each_dialect
 @pytest.mark.parametrize(
     ("schema", "arguments"),
@@ -841,6 +845,7 @@ MANY = {
 """Schemas of which 300 make arguments that no engine would take if each were written out for each that may be first."""
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("dialect", ["call", "pythonic", "qwen_xml", "gemma4"])
 @pytest.mark.parametrize("kind", MANY)
 def test_hundreds_of_optional_properties_give_a_grammar(dialect, kind):
@@ -883,6 +888,7 @@ def test_hundreds_of_tools_give_a_grammar():
     assert not llguidance_accepts(grammar, good.replace("k19", "k20"))
 
 
+@pytest.mark.again
 @each_dialect
 @pytest.mark.parametrize("value", ["a[0]<b", "]<]", "x]<]y", "]<]minimax", "]]<]", "a]>b", "x</", "<|", "]] >"])
 def test_a_piece_of_what_ends_a_value_may_stand_in_it(dialect, value):

@@ -28,6 +28,7 @@ def test_the_codes_are_those_of_the_events():
     assert list(CODES) == [*MALFORMED_CODES, *NOTICE_CODES, *REPAIR_CODES]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.code)
 def test_a_code_is_explained_and_its_example_gives_it(code):
     assert code.meaning == {**MALFORMED_CODES, **NOTICE_CODES, **REPAIR_CODES}[code.code]
@@ -293,6 +294,7 @@ def test_every_text_can_be_told(text, options):
 # All cases.
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_whatever_is_read_can_be_told(case):
     text, options = case["input"], case["options"]

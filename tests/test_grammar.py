@@ -111,6 +111,7 @@ def test_what_repeats_never_backtracks(dialect):
     assert [each for each in found if each[0] != "POSSESSIVE_REPEAT" and each[1] != each[2] > 1] == []
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_grammar_is_lalr_without_conflicts(dialect, conflicts):
     from_file(dialect)
@@ -126,6 +127,7 @@ def test_a_conflict_would_be_seen(conflicts):
 # Members.
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_marker_is_read_and_its_calls_are_calls(dialect):
     """The grammar reads what it generates; each call's raw is in `call`, says the same, and is what the row says."""
@@ -158,6 +160,7 @@ def test_a_marker_is_read_and_its_calls_are_calls(dialect):
     check()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_marker_is_complete_at_its_end_and_not_before(dialect):
     loaded = load(dialect)
@@ -174,6 +177,7 @@ def test_a_marker_is_complete_at_its_end_and_not_before(dialect):
     check()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_flat_grammar_is_the_grammar(dialect):
     """Imports put together by us and by Lark give the same language, on members and on broken ones."""

@@ -308,6 +308,7 @@ prose = st.sampled_from(
 """What an assistant says before it calls: with fences, thoughts and markers that are open, or complete."""
 
 
+@pytest.mark.again
 @each_dialect
 @settings(max_examples=min(40, 2 * settings.default.max_examples))
 @given(
@@ -455,6 +456,7 @@ def test_results_are_data():
     assert render_result("f", "晴", id="c1", language="zh-Hans") == "工具 f (c1) 的结果：\n晴"
 
 
+@pytest.mark.again
 @each_dialect
 @pytest.mark.parametrize("other", NAMES)
 def test_texts_go_from_one_dialect_to_another_and_back(dialect, other):
@@ -468,6 +470,7 @@ def said(calls):
     return [(call.name, json.dumps(call.arguments)) for call in calls]
 
 
+@pytest.mark.again
 @each_dialect
 def test_no_call_is_gained_and_none_is_lost_where_a_text_goes_to_another_dialect(dialect):
     """Whatever stands around the calls: where it would be another one there, or hide one, it is refused."""

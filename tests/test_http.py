@@ -498,6 +498,7 @@ def test_what_goes_wrong_in_a_stream_is_its_last_line():
 EXPECTED = {key: callmark.parse(case["input"], **case["options"]).events for key, case in CASES.items()}
 
 
+@pytest.mark.again
 def test_cases_give_the_same_events_over_http(server):
     import http.client
 
@@ -509,6 +510,7 @@ def test_cases_give_the_same_events_over_http(server):
     connection.close()
 
 
+@pytest.mark.again
 def test_cases_give_the_same_events_in_a_streamed_body(server):
     import http.client
 
@@ -527,6 +529,7 @@ def as_values(events: Any) -> Any:
     return json.dumps([event.to_dict() for event in events])
 
 
+@pytest.mark.again
 def test_cases_give_the_same_events_over_a_websocket(server):
     with connect(f"ws://127.0.0.1:{server.port}/ws", max_size=None) as talk:
         for key, case in CASES.items():

@@ -371,6 +371,7 @@ def test_strict_reading_delimits_as_lenient_reading_does(dialect, data):
             assert one.span == other.span
 
 
+@pytest.mark.again
 @each_dialect
 @pytest.mark.parametrize("tolerance", ["strict", "lenient", "salvage"])
 @pytest.mark.parametrize("fault", ["007", "nan", "-", "1e999", "", "9" * 4301])
@@ -388,6 +389,7 @@ def test_what_is_quoted_behind_a_wrong_value_stays_quoted(dialect, tolerance, fa
         laws.check_chunking(text, dialects=[dialect, "call"], tolerance=tolerance)
 
 
+@pytest.mark.again
 @each_dialect
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
 @pytest.mark.parametrize("fault", ["{1", "7 7", "7654321"])  # the last is none: a value between tags breaks by itself
@@ -416,6 +418,7 @@ def test_a_call_that_a_broken_one_quotes_in_code_is_none(dialect, tolerance, fau
 _QUOTED = [place for place in OPEN_STRINGS if place[1][-1] == place[2][0] and place[2][0] in "\"'"]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(("name", "opened", "closer"), _QUOTED)
 @pytest.mark.parametrize("more", ["", ", b=1", ', "b": 1'])
 def test_a_call_behind_an_odd_triple_quote_is_found_however_tolerant_reading_is(name, opened, closer, more):
@@ -450,6 +453,7 @@ def nothing_is_mended(dialect: Dialect, text: str) -> None:
         assert joined(found) == joined(expected) or (refused and raw == {"raw-arguments"})
 
 
+@pytest.mark.again
 @given(any_text, options)
 def test_a_call_without_repairs_is_in_the_grammar(text, chosen):
     laws.check_all(text[:150], **chosen)
@@ -580,6 +584,7 @@ def test_most_dialects_with_a_name_and_an_object_have_heads_that_no_prose_can_be
     assert len({row.name for row, *_ in (case.values for case in NAMED)}) >= 10
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("tolerance", ["strict", "lenient", "salvage"])
 @pytest.mark.parametrize("body", ["words", "[1]", "12", '"text"', "</end>"])
 @pytest.mark.parametrize(("row", "marker", "closed"), NAMED)
@@ -648,6 +653,7 @@ def test_what_is_cut_is_unclosed_and_never_wrong(dialect):
             assert {event.code for event in broken} <= {"unclosed-marker"}, text
 
 
+@pytest.mark.again
 @each_dialect
 def test_what_a_cut_call_has_swallowed_is_text_with_fences_and_code(dialect):
     example, real = (render_call(name, {"k": "v"}, "call") for name in ("example", "real"))
@@ -778,6 +784,7 @@ def has_fast_path(form: Form) -> bool:
     return form.alone and (form.body == "parameters" or patterns(form).begin is not None)  # not with keys of its own
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("name", [dialect.name for dialect in dialects() if any(map(has_fast_path, dialect.forms))])
 def test_what_a_fast_path_reads_the_reader_and_the_grammar_read_alike(name):
     (dialect,) = select(name)
@@ -861,11 +868,13 @@ ATTACKS = {
 each_attack = pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 
 
+@pytest.mark.again
 @each_attack
 def test_steps_grow_with_the_text_and_no_faster(attack):
     laws.check_linear(attack, length=2000)
 
 
+@pytest.mark.again
 @each_attack
 def test_steps_grow_no_faster_where_every_dialect_listens_strictly(attack):
     laws.check_linear(attack, length=1000, dialects=[dialect.name for dialect in dialects()], tolerance="strict")
@@ -896,6 +905,7 @@ def test_a_good_call_is_found_whatever_stands_before_it(name):
 # Law 8: previews tell the truth.
 
 
+@pytest.mark.again
 @given(any_text, options)
 def test_previews_tell_the_truth(text, chosen):
     laws.check_previews(text, **chosen)
@@ -1209,6 +1219,7 @@ def test_at_least_one_string_in_a_hundred_is_nasty_in_each_way():
     assert {kind: found[kind] >= total / 100 for kind in KINDS} == dict.fromkeys(KINDS, True), (total, found)
 
 
+@pytest.mark.again
 def test_hostile_texts_reach_every_kind_of_event_code_and_dialect():
     seen: Counter[str] = Counter()
 
@@ -1648,6 +1659,7 @@ def row(grammar: str = "hermes.lark", **fields: Any) -> Dialect:
 VALUES = {"body": "parameters", "parameter": "<{key}>", "value_end": "</p>", "tail": "</f>"}
 
 
+@pytest.mark.again
 @each_dialect
 def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
     laws.check_dialect(dialect)
@@ -1725,6 +1737,7 @@ def test_a_row_that_breaks_laws_is_told(fields, message):
         laws.check_dialect(row(**fields))
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     ("fields", "cut", "text"),
     [

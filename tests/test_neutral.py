@@ -143,6 +143,7 @@ def test_the_generators_are_hostile():
     assert len(ALL) > 10
 
 
+@pytest.mark.again
 def test_nothing_that_any_case_calls_is_one_when_neutralized():
     assert len(REPAIRED) > 100
     for case in CASES.values():

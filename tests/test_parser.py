@@ -1525,6 +1525,7 @@ def test_a_marker_of_a_row_of_ones_own_is_seen_there_too(quoted):
         assert [type(problem) for problem in parsed.problems] == [Malformed]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("reasoning", ["text", "allow"])
 def test_blanks_before_a_thought_that_the_prompt_has_begun_are_part_of_their_line(dialect, reasoning):

@@ -117,6 +117,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(in_a_turn):
     started.process.stderr.close()
 
 
+@pytest.mark.again
 def test_cases_give_the_same_events(process):
     for key, case in CASES.items():
         events = process.call("parse", text=case["input"], **case["options"])["events"]
