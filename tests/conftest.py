@@ -11,11 +11,15 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from callmark.running import preparing
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks`, whose recovery corpus the laws use
 
@@ -59,3 +63,27 @@ def acme(tmp_path: Path) -> Callable[[list[str]], Path]:
         return row
 
     return write
+
+
+class Preparation(NamedTuple):
+    """What neutralizing needs first, and when it may be there."""
+
+    begun: threading.Event
+    may_end: threading.Event
+    done: list[bool]  # for special tokens or not
+
+
+@pytest.fixture
+def preparation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Preparation]:
+    """Make the process one in which nothing was neutralized; it is prepared when the test lets it be."""
+    made = Preparation(threading.Event(), threading.Event(), [])
+
+    def neutralize(text: str, *, dialects: Any, special_tokens: bool) -> None:
+        made.begun.set()
+        assert made.may_end.wait(60)
+        made.done.append(special_tokens)
+
+    monkeypatch.setattr(preparing, "_begun", {})
+    monkeypatch.setattr(preparing, "neutralize", neutralize)
+    yield made
+    made.may_end.set()

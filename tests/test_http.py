@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -75,6 +76,25 @@ def test_functions_are_paths(server):
     assert ask(server, "POST", "/parse", {"text": big}).json["events"][-1]["span"]["end"] == len(big)
     problems = [each.to_dict() for each in parsed.problems]
     assert "was not run" in ask(server, "POST", "/feedback", {"problem": problems[0]}).json["text"]
+
+
+def test_others_are_answered_while_what_neutralizing_needs_first_is_compiled(server, preparation):
+    """It takes a second or two, once in a process, and everybody who needs it waits for the same."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "neutralize", "params": {"text": "Hi."}}
+    with ThreadPoolExecutor(8) as clients, connect(f"ws://127.0.0.1:{server.port}/ws") as talk:
+        body = {"text": "[CALL: f()]", "special_tokens": True}
+        asked = [clients.submit(ask, server, "POST", "/neutralize", body) for _ in range(8)]
+        assert preparation.begun.wait(WAIT_SECONDS)
+        talk.send(json.dumps(message))
+        assert ask(server, "GET", "/health").status == 200
+        assert ask(server, "POST", "/detect", {"text": "[CALL: f()]"}).json == {"dialects": ["call"]}
+        assert not any(each.done() for each in asked)
+        preparation.may_end.set()
+        assert {each.result().json["text"] for each in asked} == {callmark.neutralize(**body)}
+        assert json.loads(talk.recv(WAIT_SECONDS))["result"] == {"text": callmark.neutralize("Hi.")}
+    assert sorted(preparation.done) == [False, False, True]  # the second client wants no special tokens
+    assert ask(server, "POST", "/neutralize", body).status == 200
+    assert len(preparation.done) == 3
 
 
 def test_health_metrics_and_documents(server):

@@ -498,6 +498,17 @@ def test_what_is_no_request_gets_400_in_the_shape_of_openai():
         assert scripted.requests == []
 
 
+def test_others_are_answered_while_what_neutralizing_needs_first_is_compiled(preparation):
+    with chain() as (_, client), ThreadPoolExecutor(4) as clients:
+        asked = [clients.submit(post, client, ASK) for _ in range(4)]
+        assert preparation.begun.wait(30)
+        assert post(client, PLAIN).status_code == 200
+        assert not any(each.done() for each in asked)
+        preparation.may_end.set()
+        assert all(message(each.result())["tool_calls"] for each in asked)
+    assert preparation.done == [False, True]
+
+
 @pytest.mark.parametrize(("turns", "apart"), [(1, False), (500, True)])
 def test_a_long_conversation_is_written_while_others_are_answered(turns, apart, monkeypatch):
     """In a thread, and one at a time: of many threads each would take the loop as much time as the loop has."""

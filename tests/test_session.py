@@ -58,6 +58,7 @@ from callmark import (
     tool,
 )
 from callmark.reading.begun import EVERYWHERE
+from callmark.running import preparing
 from callmark.running.ledger import LedgerError
 from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
 from callmark.running.repetition import Repetition
@@ -230,6 +231,39 @@ def test_told_results_hold_no_call_of_all_that_is_listened_for():
     told = Wording(settings).results([Result(index=0, name="f", ok=True, data="%%burn{}")])
     assert parse("%%burn{}", **settings.reading_options()).calls
     assert parse(told, **settings.reading_options()).calls == ()
+
+
+def test_a_loop_goes_on_while_what_neutralizing_needs_first_is_compiled(preparation, monkeypatch):
+    """In a thread, once for all who wait; one of them may go. A fork has no such thread, and begins anew."""
+
+    async def run() -> tuple[list[Any], list[Any]]:
+        sessions = [Session(Registry([add])) for _ in range(3)]
+        one, two, gone = (asyncio.ensure_future(anext(each.run(Script(CALL, "3."), "Go on."))) for each in sessions)
+        await asyncio.to_thread(preparation.begun.wait, 60)
+        natively = [event async for event in Session(Registry([add])).run(Script("3.", native_tools="openai"), "?")]
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert [one.done(), two.done()] == [False, False]
+        monkeypatch.setattr(preparing.os, "getpid", lambda: -1)
+        fork = asyncio.ensure_future(preparing.prepared())
+        preparation.may_end.set()
+        await fork
+        return natively, [await one, await two]
+
+    natively, begun = asyncio.run(run())
+    assert natively[-1] == Step("answer", "3.")
+    assert [step.kind for step in begun] == ["generation", "generation"]
+    assert preparation.done == [False, False]
+
+
+def test_where_there_can_be_no_thread_the_loop_does_what_neutralizing_needs(preparation, monkeypatch):
+    def no_thread(**_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(preparing, "Thread", no_thread)
+    preparation.may_end.set()
+    asyncio.run(preparing.prepared())
+    assert preparation.done == [False]
 
 
 def test_told_results_quote_no_nonce():

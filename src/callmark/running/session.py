@@ -27,6 +27,7 @@ from callmark.running.generation import Generation
 from callmark.running.loop_guard import LoopGuard
 from callmark.running.models import Model, Request
 from callmark.running.observing import ToolStats
+from callmark.running.preparing import prepared
 from callmark.running.rendering import clean
 from callmark.running.settings import Settings
 from callmark.running.signals import Cancel, unless
@@ -267,13 +268,16 @@ class Session:
         while True:
             context = replace(self._context, request_id=request_id, messages=apart(self.messages), cancel=cancel)
             offered = await self._offered(context, cancel) if tools_on else ()
+            natively = self._is_native(model)
+            if offered and not natively:
+                await prepared(self.settings.own_rows())
             if cancel.is_set():
                 yield Step("cancelled")
                 return
             if not offered:
                 wanted = ""  # nothing could fulfil it
             place = _place(self.messages)
-            answer = Generation(self.executor.registry, offered, settings, self._is_native(model), place)
+            answer = Generation(self.executor.registry, offered, settings, natively, place)
             prompt = None if answer.native or not offered else self._prompt(offered, wanted)
             request = Request(messages=self._asked(prompt), tools=self._tools(offered, answer, model))
             self._counts.generations += 1

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callmark.dialects import Dialect, dialects, selected
+from callmark.dialects import Dialect, dialects, selected, unregistered
 from callmark.errors import UsageError, refusal
 from callmark.languages import Language
 
@@ -78,6 +78,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def reading_options(self) -> dict[str, Any]:
         """Return what `Parser` takes, but for the tools."""
         return {"dialects": None if self._is_read_by_default() else self.dialect, **self.reading, "nonce": self.nonce}
+
+    def own_rows(self) -> tuple[Dialect, ...]:
+        """Return the dialects, written or read, that are not registered."""
+        listened = self.reading_options()["dialects"] or ()
+        listened = (listened,) if isinstance(listened, str | Dialect) else listened
+        return unregistered((*listened, self.dialect))
 
     def _is_read_by_default(self) -> bool:
         row = selected(self.dialect)

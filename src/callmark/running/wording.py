@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from callmark.dialects import Dialect, unregistered
+from callmark.dialects import Dialect
 from callmark.dialects.rendering import hidden
 from callmark.events import Malformed
 from callmark.languages import language_of
@@ -38,9 +38,7 @@ class Wording:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._words = language_of(settings.language)
-        listened = settings.reading_options()["dialects"] or ()
-        listened = (listened,) if isinstance(listened, str | Dialect) else listened
-        self._own = {row.name: row for row in unregistered((*listened, settings.dialect))}
+        self._own = {row.name: row for row in settings.own_rows()}
 
     def prompt(self, tools: Sequence[Mapping[str, Any]], choice: str) -> Prompt:
         """Teach a model to call `tools`: mappings with the name that is called, description and parameters."""

@@ -243,7 +243,7 @@ class Taught(msgspec.Struct, frozen=True):
     messages: list[dict[str, Any]] | UnsetType = UNSET
 
 
-@method("prompt", Prompt, Taught, anywhere=True)
+@method("prompt", Prompt, Taught, anywhere=True, neutralizes=True)
 def prompt(state: State, params: Prompt) -> Taught:
     """Return the prompt that teaches a model how to call the tools."""
     made = callmark.protocol_prompt(**fields(params, "messages", "where", "depth"))
@@ -307,7 +307,7 @@ class ResultToWrite(Params, frozen=True, kw_only=True):
     tools: Tools = None
 
 
-@method("result", ResultToWrite, Written, anywhere=True)
+@method("result", ResultToWrite, Written, anywhere=True, neutralizes=True)
 def result(state: State, params: ResultToWrite) -> Written:
     """Return the result of a call as text for a message of the user's role, neutralized."""
     return Written(callmark.render_result(**fields(params)))
@@ -339,7 +339,7 @@ class History(Restore, frozen=True, kw_only=True):
     merge_roles: bool = False
 
 
-@method("history", History, Messages, anywhere=True)
+@method("history", History, Messages, anywhere=True, neutralizes=True)
 def history(state: State, params: History) -> Messages:
     """Return a conversation with its native calls and results as text."""
     return Messages(callmark.render_history(**fields(params)))
@@ -356,7 +356,7 @@ class Neutralize(Params, frozen=True, kw_only=True):
     tools: Tools = None
 
 
-@method("neutralize", Neutralize, Written, anywhere=True)
+@method("neutralize", Neutralize, Written, anywhere=True, neutralizes=True)
 def neutralize(state: State, params: Neutralize) -> Written:
     """Return a text such that no call is read in it, in any dialect, alone or joined with other texts."""
     return Written(callmark.neutralize(**fields(params)))

@@ -25,6 +25,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import callmark
+from callmark.running.preparing import prepared
 from callmark.serving.bodies import ParseStream, media_type
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
 from callmark.serving.gate import PROTOCOL, Gate, failure
@@ -40,6 +41,9 @@ _IN_A_THREAD: Final = 65_536  # bytes: reading more than this would hold up othe
 _IN_A_ROW: Final = 16  # messages of a client that are read before others have their turn
 _RECEIVED_BYTES: Final = 32_768  # of a client that are held unread: what was held is read in one turn of the loop
 _GRACE_SECONDS: Final = 5  # for requests that are being answered when the server is stopped
+
+_NEUTRALIZING: Final = tuple(f'"{name}"'.encode() for name, method in METHODS.items() if method.neutralizes)
+_SPECIAL: Final = b'"special_tokens"'
 
 _log: Final = logging.getLogger("callmark.serving")
 
@@ -135,6 +139,8 @@ class _Server:
                 else:
                     media_type(request.headers, "application/json")
                     body = (await request.body()).removeprefix(codecs.BOM_UTF8)  # PowerShell's and .NET's begin so
+                if method.neutralizes:
+                    await prepared(special_tokens=_SPECIAL in body)
                 state = State(self.bounds)
                 if len(body) > _IN_A_THREAD:
                     return _json(await asyncio.to_thread(lambda: encoded(call(method, state, body))))
@@ -193,6 +199,8 @@ class _Talk:
                 return
             text = message.get("text")
             data = message["bytes"] if text is None else text.encode()
+            if len(data) <= _IN_A_THREAD and any(name in data for name in _NEUTRALIZING):
+                await prepared(special_tokens=_SPECIAL in data)
             self._reading = True
             try:
                 if len(data) > _IN_A_THREAD:

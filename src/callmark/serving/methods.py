@@ -88,7 +88,12 @@ class State:
 
 
 class Method(NamedTuple):
-    """One row of the table. `anywhere`: needs nothing but its parameters; `later`: its function gives a Future."""
+    """One row of the table.
+
+    anywhere      needs nothing but its parameters
+    later         its function gives a Future
+    neutralizes   its function makes content harmless, which has to be prepared for in a loop (`prepared`)
+    """
 
     name: str
     params: type[msgspec.Struct]
@@ -96,6 +101,7 @@ class Method(NamedTuple):
     function: Callable[[State, Any], Any]
     anywhere: bool
     later: bool
+    neutralizes: bool
 
     @property
     def description(self) -> str:
@@ -109,12 +115,18 @@ _Function: TypeAlias = Callable[[State, Any], Any]
 
 
 def method(
-    name: str, params: type[msgspec.Struct], result: Any, *, anywhere: bool = False, later: bool = False
+    name: str,
+    params: type[msgspec.Struct],
+    result: Any,
+    *,
+    anywhere: bool = False,
+    later: bool = False,
+    neutralizes: bool = False,
 ) -> Callable[[_Function], _Function]:
     """Put a function into the table."""
 
     def add(function: _Function) -> _Function:
-        METHODS[name] = Method(name, params, result, function, anywhere, later)
+        METHODS[name] = Method(name, params, result, function, anywhere, later, neutralizes)
         return function
 
     return add

@@ -27,7 +27,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from callmark.dialects import unregistered
 from callmark.nonces import new_nonce
+from callmark.running.preparing import prepared
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.deltas import NO_JSON, StreamWriter, error_body, error_in, json_of, whole
 from callmark.serving.problems import ServingError
@@ -232,6 +234,7 @@ class Proxy:
                 refused = await _read(response, refusal, exchange)
             if lacks_tools(refusal):
                 connection.learn(model, False)
+        await prepared(unregistered(settings.row), special_tokens=True)
         try:
             teach = partial(taught, body, settings, self._nonce)
             long = len(raw) >= LONG_BYTES
