@@ -440,7 +440,8 @@ def test_history_without_results_and_with_parts_comes_back():
     back = restore_history(chat)
     assert [found["id"] for found in back[0]["tool_calls"]] == ["call_0", "call_1"]
     assert back[0]["content"] is None
-    assert [(message["tool_call_id"], message["content"]) for message in back[1:3]] == [("", "x"), ("call_0", "y")]
+    assert back[1] == {"role": "tool", "tool_call_id": "call_0", "name": "look", "content": "y"}
+    assert back[2] == {"role": "user", "content": "Result of turn:\nx"}
     assert back[3] == chat[2]
 
 
@@ -603,6 +604,42 @@ def test_results_in_messages_of_their_own_answer_one_call_each_when_they_are_res
     called, *results = restore_history(chat)
     assert [each["tool_call_id"] for each in results] == [each["id"] for each in called["tool_calls"]]
     assert [each["content"] for each in results] == ["1", "2"]
+
+
+def test_a_result_that_answers_no_call_stays_text_of_the_user_when_it_is_restored():
+    """Servers refuse a tool message without the id of a call, and one behind another message than its call's."""
+    chat = [
+        {"role": "assistant", "content": "[CALL: f()] [CALL: g()]"},
+        {"role": "user", "content": "Result of f:\n1\n\nResult of f:\n2\n\nResult of g:\n3\n\nResult of f:\n4"},
+        {"role": "user", "content": "Result of g:\n5"},
+    ]
+    called, *results = restore_history(chat)
+    ids = [each["id"] for each in called["tool_calls"]]
+    assert [(each.get("tool_call_id"), each["content"]) for each in results] == [
+        (ids[0], "1"),
+        (ids[1], "3"),
+        (None, "Result of f:\n2\n\nResult of f:\n4"),
+        (None, "Result of g:\n5"),
+    ]
+    assert [each["role"] for each in results] == ["tool", "tool", "user", "user"]
+
+
+def test_native_calls_beside_calls_in_text_are_kept_when_a_history_is_restored():
+    native = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    chat = [
+        {"role": "assistant", "content": "Well. [CALL: turn()]", "tool_calls": [native]},
+        {"role": "tool", "tool_call_id": "call_0", "content": "a cat"},
+        {"role": "user", "content": "Result of turn:\ndone"},
+    ]
+    called, *results = restore_history(chat)
+    assert called["content"] == "Well."
+    assert called["tool_calls"][0] == native
+    assert [each["function"]["name"] for each in called["tool_calls"]] == ["look", "turn"]
+    assert [each["tool_call_id"] for each in results] == [each["id"] for each in called["tool_calls"]]
+    assert len({each["id"] for each in called["tool_calls"]}) == 2
+    chat[0]["tool_calls"] = 5
+    with pytest.raises(UsageError, match="tool_calls: expected a list of calls"):
+        restore_history(chat)
 
 
 def test_a_result_answers_the_call_of_its_id_when_it_is_restored():

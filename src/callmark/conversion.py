@@ -9,7 +9,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any, Final
 
 from callmark.dialects import Dialect, selected
@@ -21,7 +21,7 @@ from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects, wanted_again
 from callmark.reading.whole import parse
 from callmark.writing.calls import render_placed
-from callmark.writing.messages import Message, checked_messages
+from callmark.writing.messages import Message, checked_messages, listed_calls
 from callmark.writing.results import header_pattern
 
 _GOES_ON: Final = re.compile(r"[ \t]*+[^ \t\r\n]")  # text on the line that another text ended on
@@ -183,14 +183,18 @@ def restore_history(
     {'name': 'look', 'arguments': '{}'}
 
     Only assistant messages are read for calls; all the rest is their content, thoughts and what could not be read too.
-    Only messages of the user that begin with a result's header are read for results. A call gets the id of the
-    dialect, or of the result that answers it, or `call_` and a number. Content in parts stays as it is.
+    Only messages of the user that begin with a result's header are read for results; one that has no id and answers no
+    call stays text, behind the others of its message. A call gets the id of the dialect, or of the result that answers
+    it, or `call_` and a number that no native call has; native calls stand before those of the text beside them.
+    Content in parts stays as it is. Raises UsageError for a message that is none.
     """
     headers = header_pattern(language_of(language))
     result: list[Message] = []
     open_calls: list[Message] = []
-    number = 0
-    for message in checked_messages(messages):
+    messages = checked_messages(messages)
+    taken = {str(call.get("id")) for message in messages for call in listed_calls(message) if isinstance(call, Mapping)}
+    free = (own_id for own_id in map("call_{}".format, count()) if own_id not in taken)
+    for message in messages:
         role, content = message["role"], message.get("content")
         said = content.lstrip("\n ") if isinstance(content, str) else ""
         if role == "assistant" and isinstance(content, str):
@@ -198,13 +202,12 @@ def restore_history(
             open_calls = []
             for call in parsed.calls:
                 function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
-                open_calls.append({"id": call.id or f"call_{number}", "type": "function", "function": function})
-                number += 1
+                open_calls.append({"id": call.id or next(free), "type": "function", "function": function})
             kept = dict(message)
             if open_calls:
                 texts = [piece for _, piece in _pieces(parsed.events) if isinstance(piece, str)]
                 kept["content"] = "".join(texts).strip() or None
-                kept["tool_calls"] = list(open_calls)
+                kept["tool_calls"] = [*listed_calls(message), *open_calls]
             result.append(kept)
         elif role == "user" and headers.match(said):
             result += _results(said, headers, open_calls)
@@ -216,11 +219,12 @@ def restore_history(
 def _results(content: str, headers: Any, open_calls: list[Message]) -> list[Message]:
     """Return tool messages for the results in a message of the user, and give their ids to the calls they answer.
 
-    Calls that are answered are open no longer.
+    Calls that are answered are open no longer. What cannot be told to be the result of a call stays a message.
     """
     found = list(headers.finditer(content))
     ends = [following.start() for following in found[1:]] + [len(content)]
     messages = []
+    others = []
     for header, end in zip(found, ends, strict=True):
         text = content[header.end() + 1 : end]
         text = text if end == len(content) else text.removesuffix("\n\n")
@@ -230,6 +234,9 @@ def _results(content: str, headers: Any, open_calls: list[Message]) -> list[Mess
         if answered is not None:
             open_calls.remove(answered)
             answered["id"] = given or answered["id"]
-        call_id = given or (answered["id"] if answered is not None else "")
-        messages.append({"role": "tool", "tool_call_id": call_id, "name": name, "content": text})
-    return messages
+            given = answered["id"]
+        if given:
+            messages.append({"role": "tool", "tool_call_id": given, "name": name, "content": text})
+        else:
+            others.append(f"{header[0]}\n{text}")
+    return [*messages, *([{"role": "user", "content": "\n\n".join(others)}] if others else [])]

@@ -20,7 +20,7 @@ from callmark.languages import Language
 from callmark.toolshapes import tool_names
 from callmark.writing.calls import declared_by
 from callmark.writing.contexts import closed
-from callmark.writing.messages import Message, checked_messages
+from callmark.writing.messages import Message, checked_messages, listed_calls
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import written_result
 from callmark.writing.toolset import tool_specs
@@ -149,10 +149,7 @@ def _kind(part: Any) -> Any:
 def _calls(message: Mapping[str, Any], parts: list[Any]) -> list[WrittenCall]:
     calls = []
     before = message.get("function_call")  # as OpenAI gave a call before there were several
-    listed = message.get("tool_calls") or []
-    if not isinstance(listed, list | tuple):
-        raise UsageError(f"tool_calls: expected a list of calls, found {listed!r:.80}")
-    for call in [*listed, *([{"function": before}] if before else [])]:
+    for call in [*listed_calls(message), *([{"function": before}] if before else [])]:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise UsageError(f"tool_calls: expected calls with a function that has a name, found {call!r:.80}")

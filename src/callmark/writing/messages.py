@@ -93,6 +93,14 @@ def _checked(message: Any) -> Mapping[str, Any]:
     return message
 
 
+def listed_calls(message: Mapping[str, Any]) -> list[Any]:
+    """Return the native calls of a message. Raises UsageError where they are no list."""
+    listed = message.get("tool_calls") or []
+    if not isinstance(listed, list | tuple):
+        raise UsageError(f"tool_calls: expected a list of calls, found {listed!r:.80}")
+    return list(listed)
+
+
 def _wrapped(text: str, turns: list[Message]) -> str:
     tag = f' examples="{len(turns)}-{_sum(turns)}"' if turns else ""
     inside = re.sub("<(?=/?tool-protocol)", r"<\\", text)
