@@ -247,6 +247,24 @@ def test_the_keys_of_an_unpacked_typed_dict_are_parameters():
     assert tool(trips).parameters == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
+def test_a_parameter_and_a_key_of_an_unpacked_typed_dict_have_two_names():
+    """Python takes both where the first comes by position; in one object of arguments there is room for one."""
+
+    def by_position(b, /, **more: Unpack[Box]):
+        return b, more
+
+    def several(*b, **more: Unpack[Box]):
+        return b, more
+
+    def told(*, b: Invocation, **more: Unpack[Box]):
+        return b, more
+
+    for function in (by_position, several, told):
+        error = f"tool {function.__name__}, parameter 'b': expected a name that is no key of what is unpacked"
+        with pytest.raises(ToolsError, match=re.escape(error)):
+            tool(function)
+
+
 def test_paths_enumerations_of_anything_and_pydantics_models_have_schemas():
     @tool(mode="read")
     def send(

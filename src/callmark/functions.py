@@ -76,7 +76,7 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     values by position (`*names`) is a list, the keys of an `Unpack[TypedDict]` are parameters like others, and one
     annotated `Invocation` takes the context and is not in the schema.
     Words come from the docstring, in the style of Google, NumPy or Sphinx. Raises ToolsError, which names the
-    parameter, for a type that JSON cannot carry.
+    parameter, for a type that JSON cannot carry, and for a name that two have.
     """
     inner = function
     while isinstance(inner, partial):
@@ -100,6 +100,8 @@ def read_signature(function: Callable[..., Any]) -> Signature:
             raise ToolsError(f"tool {name}: expected a method of an object, found one that wants {parameter.name!r}")
         hint = hints.get(parameter.name, Any)
         where = f"tool {name}, parameter {parameter.name!r}"
+        if parameter.name in named and parameter.kind is not parameter.VAR_KEYWORD:
+            raise ToolsError(f"{where}: expected a name that is no key of what is unpacked beside it")
         if getattr(hint, "is_context", False) is True:
             context = parameter.name
         elif parameter.kind is parameter.VAR_KEYWORD:
