@@ -22,7 +22,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import callmark
-from callmark import Invocation, NotPermittedError, Registry, Tool, ToolError, ToolsError, tool
+from callmark import Invocation, NotPermittedError, Registry, Tool, ToolError, ToolsError, UsageError, tool
 from callmark.functions import read_docstring
 from callmark.tools.checking import Checker
 from callmark.tools.context import flat_content, is_reserved
@@ -526,6 +526,20 @@ def test_registration_says_what_happened_and_overwrites_only_when_asked():
     assert heard[-1] == RegistryEvent("unregistered", "turn", "", 14.0)
     with pytest.raises(ToolsError, match="Registry: expected a list of tools, found Tool"):
         Registry(plain())  # type: ignore[arg-type]
+
+
+def test_flags_are_true_or_false():
+    """Who hands over a setting as text would overwrite, or trust, where the text says no."""
+    registry = Registry([plain()])
+    for flag, act in (
+        ("allow_overwrite", lambda: registry.register(plain(description="new"), allow_overwrite="no")),
+        ("force", lambda: registry.unregister("look", owner="b", force="no")),
+        ("simulate", lambda: asyncio.run(registry.invoke("look", {}, simulate="no"))),
+        ("trust_hints", lambda: tools_from_mcp([], print, trust_hints="no")),
+    ):
+        with pytest.raises(UsageError, match=f"{flag}: expected True or False, found 'no'"):
+            act()
+    assert registry.get("look").description == plain().description
 
 
 def test_a_listener_that_raises_changes_nothing():

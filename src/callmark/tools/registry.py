@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args
 
-from callmark.errors import NotPermittedError, ToolError, ToolsError, nearest
+from callmark.errors import NotPermittedError, ToolError, ToolsError, check_flags, nearest
 from callmark.tools.checking import Checker, Engine
 from callmark.tools.context import Invocation, in_review, is_reserved, reviewing
 from callmark.tools.foreign import Outcome, attempt, attempt_async
@@ -109,6 +109,7 @@ class Registry:
         Raises ToolsError for a name that exists, unless `allow_overwrite`, and for what is no tool: a schema that is
         none, a parameter that is reserved. Raises NotPermittedError where the owner's permission was revoked.
         """
+        check_flags(allow_overwrite=allow_overwrite)
         made = new if isinstance(new, Tool) else tool(new)
         if owner is not None and owner != made.owner:
             made = replace(made, owner=owner)
@@ -152,6 +153,7 @@ class Registry:
 
         Raises NotPermittedError where it belongs to somebody else, unless `force`.
         """
+        check_flags(force=force)
         entry = self._entries.get(name)
         if entry is None:
             return False
@@ -335,6 +337,7 @@ class Registry:
         Raises ToolError as `prepared` does, and whatever the tool raises. There is no timeout here and no guard: the
         Executor has them.
         """
+        check_flags(simulate=simulate)
         found, frozen = self.prepared(name, arguments)
         own = context or Invocation()
         with reviewing(simulate or own.review):

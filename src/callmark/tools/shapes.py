@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
 from callmark.dialects.values import as_json
-from callmark.errors import ToolError, ToolsError
+from callmark.errors import ToolError, ToolsError, check_flags
 from callmark.tools.context import Invocation
 from callmark.tools.tool import NAME_LIMIT, Tool
 from callmark.toolshapes import field, pointed
@@ -177,6 +177,7 @@ def tools_from_mcp(listing: Any, call: McpCall, *, owner: str = "", trust_hints:
     server's hints are no promises, so every tool is one that writes, unless `trust_hints`. Names that no marker can
     carry are narrowed. Turning pages is left to the caller.
     """
+    check_flags(trust_hints=trust_hints)
     found = field(listing, "tools")
     made = []
     source = listing if found is None else found
