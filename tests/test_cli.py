@@ -320,10 +320,19 @@ def test_a_plugin_that_cannot_be_imported_is_a_failure_and_not_a_text_without_ca
     )
 
 
-@pytest.mark.parametrize(("closed", "told"), [(0, "standard input"), (1, "standard output")])
-def test_a_closed_stream_is_told(closed: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "closed", "told"),
+    [
+        (["parse"], 0, "standard input"),
+        (["parse"], 1, "standard output"),
+        (["--help"], 1, "standard output"),
+        (["--version"], 1, "standard output"),
+        (["parse", "--help"], 1, "standard output"),
+    ],
+)
+def test_a_closed_stream_is_told(arguments: list[str], closed: int, told: str) -> None:
     result = subprocess.run(
-        [*COMMAND, "parse"],
+        [*COMMAND, *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         preexec_fn=lambda: os.close(closed),

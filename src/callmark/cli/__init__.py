@@ -14,6 +14,7 @@ What a command does not need is not imported: lark, regex and rich cost more tha
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -42,6 +43,10 @@ def _ending() -> Iterator[None]:
     except BrokenPipeError:
         _drop_output()
         raise click.exceptions.Exit(_READER_GONE) from None
+    except click.exceptions.Exit as ended:  # click tells its own words, as those of `--help`, to nobody where none is
+        if ended.exit_code == 0 and sys.__stdout__ is None:
+            raise Failure(f"standard output: {os.strerror(errno.EBADF)}") from None
+        raise
     except KeyboardInterrupt:
         raise click.exceptions.Exit(_INTERRUPTED) from None
     except OSError as error:
