@@ -38,6 +38,7 @@ from test_cases import CASES
 from test_cli import run
 
 TEXT = 'Hm. 😀 [CALL: look(at=it)] [CALL: look({"at" 1})]'
+AS_JSON = {"Content-Type": "application/json"}
 ORIGIN = "https://example.org"
 
 
@@ -132,6 +133,8 @@ def test_health_metrics_and_documents(server):
         ("POST", "/parse/stream", b"x", {"Content-Encoding": "gzip"}, "wrong-media-type"),
         ("POST", "/parse", b"x", {"Content-Type": "application/json", "Content-Encoding": "br"}, "wrong-media-type"),
         ("POST", "/parse", b"7", {"Content-Type": "application/json", "Content-Encoding": ""}, "invalid-params"),
+        ("POST", "/parse", b"7", {**AS_JSON, "Content-Encoding": "identity, Identity"}, "invalid-params"),
+        ("POST", "/parse", b"7", {**AS_JSON, "Content-Encoding": "identity, gzip"}, "wrong-media-type"),
         ("POST", "/parse/stream", b"{", {"Content-Type": "application/x-ndjson"}, "parse-error"),
         ("GET", "/ws", None, {}, "unknown-method"),
     ],
