@@ -258,6 +258,7 @@ def test_each_event_has_its_line():
     system = Step("generation", "a\nb")
     assert watched(system, system) == f"<bright_black>{'system':<10}a\n{'':10}b\n"
     assert watched(Step("retry", "r"), Step("cancelled")) == "retry     r\nend       cancelled\n"
+    assert watched(Step("continuation", "a\nb")) == f"{'go on':<10}a\n{'':10}b\n"
 
 
 def test_nothing_that_a_model_or_a_tool_says_commands_the_terminal():

@@ -65,7 +65,7 @@ class Watching:
                 self._system = text
                 return self._line("system", "bright_black", text)
             case Step(kind="retry" | "continuation" | "cut" | "no-tools" as kind, text=text):
-                return self._line(kind, "magenta", text)
+                return self._line("go on" if kind == "continuation" else kind, "magenta", text)
             case Step(kind="answer" | "cancelled" as kind):
                 return self._line("end", "cyan", kind)
         return ""
