@@ -116,6 +116,34 @@ def test_a_result_that_is_an_error_says_so_as_a_session_does():
     assert told(block('"no cat"', is_error=False)) == "no cat"
 
 
+def test_images_of_results_stay_parts_behind_the_text_of_their_result():
+    """As text they would be a million characters that no model can see through."""
+    shot = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    photo = {"type": "image", "source": {"type": "base64", "data": "iVBORw0KGgo="}}
+    chat = [
+        {"role": "assistant", "tool_calls": [call("look"), call("shoot", "{}", "c2"), call("turn", "{}", "c3")]},
+        {"role": "tool", "tool_call_id": "c3", "content": "done"},
+        {"role": "tool", "tool_call_id": "c2", "content": [shot, {"type": "text", "text": "[CALL: f()]"}, shot]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [photo]}]},
+    ]
+    assert render_history(chat)[1:] == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Result of look (c1):\n"},
+                photo,
+                {"type": "text", "text": "\n\nResult of shoot (c2):\n[\\CALL: f()]"},
+                *(shot, shot),
+                {"type": "text", "text": "\n\nResult of turn (c3):\ndone"},
+            ],
+        }
+    ]
+    data = [{"type": "image", "name": "a cat"}]
+    assert render_history([{"role": "tool", "name": "look", "content": data}])[0]["content"] == (
+        f"Result of look:\n{json.dumps(data)}"
+    )
+
+
 @pytest.mark.parametrize("between", [False, True])
 def test_calls_that_have_one_id_are_answered_in_their_order(between):
     """Some servers have one id for all."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, selected
 from callmark.dialects.rendering import WrittenCall, written
@@ -25,11 +25,18 @@ from callmark.writing.neutral import neutralized_inside
 from callmark.writing.results import written_result
 from callmark.writing.toolset import tool_specs
 
+_MEDIA: Final = (
+    *(("image_url", "image_url"), ("video_url", "video_url"), ("input_audio", "input_audio")),  # OpenAI's, vLLM's
+    ("image", "source"),  # Anthropic's
+)
+"""Types of parts that are no text, each with the key under which its content is."""
+
 
 class _Result(NamedTuple):
     id: str
     name: str
     content: Any
+    media: Sequence[Any] = ()
 
 
 def render_history(
@@ -53,10 +60,11 @@ def render_history(
     Takes OpenAI's shape (`tool_calls`, messages of the role `tool`) and Anthropic's (parts of the types `tool_use` and
     `tool_result`). Results that follow each other become one message, in the order of the calls that they answer;
     those of unknown calls come last, with their own ids; results without an id go by name, and those that have no
-    name either are of the next call that has no result. One that `is_error` says `{"error": ...}`. Arguments in JSON
-    that are no object, or hold what no call can (half of a surrogate pair, say), are written as `{"_raw": text}`. What
-    stands beside native calls is guarded, so that the calls behind it are read and nothing else: markers in it are
-    broken, an open code fence and open thoughts are closed. Other content stays as it is, parts included.
+    name either are of the next call that has no result. One that `is_error` says `{"error": ...}`. Images and sounds in
+    a result stay parts, behind its text. Arguments in JSON that are no object, or hold what no call can (half of a
+    surrogate pair, say), are written as `{"_raw": text}`. What stands beside native calls is guarded, so that the calls
+    behind it are read and nothing else: markers in it are broken, an open code fence and open thoughts are closed.
+    Other content stays as it is, parts included.
 
     tools        in any usual shape: by their schemas calls are written, and by their names results are neutralized
     nonce        the code that written calls carry, and results do not: asterisks stand for it there
@@ -84,8 +92,9 @@ def render_history(
             of = names.get(found.id) or names.get(found.name) or [(number + 1, "")]
             placed.append((of.pop(0) if len(of) > 1 else of[0], found))
         placed.sort(key=lambda each: each[0][0])
-        texts = [
-            written_result(
+        parts: list[Message] = []
+        for (_, name), found in placed:
+            text = written_result(
                 name or found.name or "?",
                 found.content,
                 id=found.id or None,
@@ -94,9 +103,9 @@ def render_history(
                 dialects=row,
                 names=their_names,
             )
-            for (_, name), found in placed
-        ]
-        result.append({"role": "user", "content": "\n\n".join(texts)})
+            parts += [{"type": "text", "text": f"\n\n{text}" if parts else text}, *found.media]
+        seen = any(found.media for found in waiting)
+        result.append({"role": "user", "content": parts if seen else "".join(part["text"] for part in parts)})
         waiting.clear()
 
     for message in checked_messages(messages):
@@ -104,10 +113,10 @@ def render_history(
         parts = content if isinstance(content, list) else []
         if role in ("tool", "function"):
             name = message.get("name") or ""
-            waiting.append(_Result(str(message.get("tool_call_id") or ""), str(name), _told(message)))
+            waiting.append(_Result(str(message.get("tool_call_id") or ""), str(name), *_told(message)))
             continue
         found = [part for part in parts if _kind(part) == "tool_result"]
-        waiting += [_Result(str(part.get("tool_use_id") or ""), "", _told(part)) for part in found]
+        waiting += [_Result(str(part.get("tool_use_id") or ""), "", *_told(part)) for part in found]
         if found and len(found) == len(parts):
             continue
         write_results()
@@ -139,7 +148,7 @@ def _claim(results: list[_Result], calls: list[WrittenCall]) -> None:
     for number, result in enumerate(results):
         if free and not result.name and (not result.id or (nameless and result.id not in known)):
             call = free.popleft()
-            results[number] = _Result(result.id or call.id or "", call.name, result.content)
+            results[number] = result._replace(id=result.id or call.id or "", name=call.name)
 
 
 def _kind(part: Any) -> Any:
@@ -178,11 +187,22 @@ def _refuse(word: str) -> Any:
     raise ValueError(f"expected JSON, found {word}")
 
 
-def _told(result: Mapping[str, Any]) -> Any:
-    """Return what a result says: where it is an error, under the key by which sessions tell errors, too."""
-    content = _plain(result.get("content"))
+def _told(result: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """Return what a result says, and shows: where it is an error, under the key by which sessions tell errors, too."""
+    said, media = _parted(result.get("content"))
+    content = _plain(said)
     fails = result.get("is_error") is True and "error" not in _arguments(content)
-    return {"error": content} if fails else content
+    return {"error": content} if fails else content, media
+
+
+def _parted(content: Any) -> tuple[Any, list[Any]]:
+    """Return content without its images and sounds, and these; all of it where it has none, or is data with such."""
+    if isinstance(content, list):
+        media = [part for part in content if any(_kind(part) == kind and part.get(key) for kind, key in _MEDIA)]
+        said = [part for part in content if _kind(part) == "text"]
+        if media and len(media) + len(said) == len(content):
+            return said or "", media
+    return content, []
 
 
 def _plain(content: Any) -> Any:
