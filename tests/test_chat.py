@@ -65,6 +65,19 @@ def test_the_prompt_teaches_the_tools_in_the_dialect_style_and_language_of_the_s
     assert [message["role"] for message in inline.body["messages"]] == ["system", "user"]
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_no_request_ends_in_an_example(role):
+    """A model would go on with it, or its server refuses what ends in an answer."""
+    messages = [{"role": "system", "content": "Be brief."}, {"role": role, "content": "How is Oslo?"}]
+    for place in ("system", "merged", "depth"):
+        made = ask(messages, ModelSettings(mode="text", place=place)).body["messages"]
+        assert [message["role"] for message in made] == ["system"]
+        assert made[0]["content"].startswith("Be brief.\n\nHow is Oslo?")
+        assert callmark.parse(made[0]["content"]).calls
+    both = ask(messages, ModelSettings(mode="text", place="both")).body["messages"]
+    assert [both[0]["role"], both[1]["role"], both[-1]["role"]] == ["system", "user", "user"]
+
+
 def test_the_prompts_that_are_kept_are_no_large_ones():
     """So that clients cannot make the server hold a gigabyte."""
     kept = chat._cached_prompt.cache_info

@@ -379,6 +379,8 @@ def _messages(
         if prompt is not None:
             if settings.place in ("user", "both") and all(message["role"] != "user" for message in made):
                 made.append({"role": "user", "content": ""})
+            if all(message["role"] == "system" for message in made):  # else the last word would be an example's answer
+                prompt = prompt._replace(turns=())
             made = merge_into_messages(made, prompt, settings.place, depth=settings.depth)
     except (UsageError, msgspec.ValidationError) as error:
         raise RequestError(f"messages: {error}", "messages") from error
