@@ -37,7 +37,7 @@ _MORE: Final = -2
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
 _TURN_ENDS: Final = (
-    rf"(?={_WS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user)\|>|</s>"
+    rf"(?={_WS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|stop|user)\|>|</s>"
     r"|<(?:end_of_turn|eos|start_function_response)>|<｜(?:end▁of▁sentence|tool▁outputs▁begin)｜>"
     r"|<\|END_OF_TURN_TOKEN\|>|<\|tool_response>))"
 )
@@ -181,6 +181,10 @@ class Endings:
                 loose_tails = [derived.next_marker(form), further]
             for loose in filter(None, loose_tails):
                 self._add("missing-closer", "", expand(loose), missing=1)
+        if self._whole and not form.tail:
+            self._add("missing-closer", "", rf"(?={_WS}(?:{anonymous(form.opener)})?{envelope_begun(form)})", missing=1)
+        for missing in range(1, len(due) + 1) if form.body != "arguments" else ():  # what is ended so was not cut
+            self._add("missing-closer", due[missing:], _TURN_ENDS, missing=missing)
 
     def _add_other(self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str]) -> None:
         """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
