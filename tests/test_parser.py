@@ -1898,6 +1898,22 @@ def test_an_argument_without_a_key_is_told_where_it_begins(text, told):
         assert joined(events) == joined(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "found", "at"),
+    [
+        ('<tool_call>{"name": null}</tool_call>', "missing-name", "null", 20),
+        ('<tool_call>{"name": 5, "arguments": {}}</tool_call>', "missing-name", "5", 20),
+        ('<tool_call>{"name": "f", "arguments": true }</tool_call>', "bad-arguments", "true", 38),
+    ],
+)
+def test_a_word_in_the_place_of_a_name_or_of_arguments_is_told_where_it_begins(text, code, found, at):
+    expected = parse(text).events
+    (broken,) = (found for found in expected if isinstance(found, Malformed))
+    assert (broken.code, *message_parts(broken.message)[1:]) == (code, found, at)
+    for _, events in every_single_cut(text):
+        assert joined(events) == joined(expected)
+
+
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
 def test_a_long_value_that_is_cut_in_its_json_has_no_closers_supplied(tolerance):
     tools = {"f": {"type": "object", "properties": {"a": {"type": "array"}}}}

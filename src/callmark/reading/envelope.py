@@ -487,6 +487,7 @@ class EnvelopeReader(ValueReader):
         elif self.faults:
             self._live = False  # it has no arguments, or no name
         elif text != "null" or self._role == "name" or not self._tolerant:
+            self.error = self._word_start
             self._die_in_role(at)
         else:
             self._take_no_arguments(self._word_start, base + at)
