@@ -108,7 +108,12 @@ HUNYUAN = Dialect(
                 rf"(?:<ifm\|arg_type>{TYPE}</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
             ),
             loose_parameters=(
-                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{ws}}{KEY}{{ws}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
+                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{ws}}{KEY}{{ws}}</(?:ifm\|)?arg_(?:key|value){_SFX}>{{ws}}"
+                rf"<(?:ifm\|)?arg_value{_SFX}>",
+                # As GLM's: on one line, and without any opener in it.
+                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}(?P<missing>)"
+                rf"(?=[^<\[【［\r\n]{{1,180}}+</(?:ifm\|)?arg_value{_SFX}>)",
+                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>(?P<key>[^<>\r\n]{{1,256}}+)(?P<unclosed>){{ws}}"
                 rf"<(?:ifm\|)?arg_value{_SFX}>",
             ),
             value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
