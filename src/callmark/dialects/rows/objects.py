@@ -231,6 +231,7 @@ TOOL_USE = Dialect(
                 r"(?P<empty></arguments>{ws}</tool_use>)",
             ),
             tail=r"{ws}</arguments>{ws}</tool_use>",
+            loose_tail=r"{ws}</arguments>(?={ws}<tool_use>)",
         ),
     ),
     variants=(
