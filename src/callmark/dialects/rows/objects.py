@@ -295,6 +295,15 @@ _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _NEXT = r"(?:(?:[ \t]{0,16}+\r?\n){1,2}+[ \t]{0,16}+|[ \t]{1,16}+)"  # to the next part of a step
 _STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
 _ACTION = r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
+_OTHER_STEPS = {
+    begins: rf"{stars}{word}{colon}[ \t]{{0,16}}+(?:\r?\n)?+`?{{name}}(?:\(\))?`?{_NEXT}"
+    rf"{stars}(?i:action(?:[ ][0-9]{{1,3}}+)? input){colon}{{ws}}"
+    for begins, stars, word, colon in (
+        ("A", "", "Action", _COLON),
+        ("a", "", "action", _COLON),
+        ("*", r"\*\*", "(?i:action)", rf"(?:{_COLON}\*\*|\*\*{_COLON})"),
+    )
+}
 REACT = Dialect(
     name="react",
     title="Action: f, and on the next line Action Input: {...}",
@@ -306,15 +315,7 @@ REACT = Dialect(
             begins="Aa*",
             head=_ACTION + r"(?=\{)",
             loose_heads=(
-                *(
-                    rf"{stars}{word}{colon}[ \t]{{0,16}}+(?:\r?\n)?+`?{{name}}(?:\(\))?`?{_NEXT}"
-                    rf"{stars}(?i:action(?:[ ][0-9]{{1,3}}+)? input){colon}{{ws}}(?=\{{)"
-                    for stars, word, colon in (
-                        ("", "Action", _COLON),
-                        ("", "action", _COLON),
-                        (r"\*\*", "(?i:action)", rf"(?:{_COLON}\*\*|\*\*{_COLON})"),
-                    )
-                ),
+                *(step + r"(?=\{)" for step in _OTHER_STEPS.values()),
                 # For what is no object: a model that needs no tool may say so, or leave the line empty.
                 r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"
                 r"[ \t]{0,16}+Action Input:[ \t]{0,16}+{object}",
@@ -325,14 +326,17 @@ REACT = Dialect(
         ),
     ),
     variants=(
-        fenced(_ACTION, begins="A", **_STEP),
-        Form(
-            begins="A",
-            head=_ACTION + r"`(?=\{)",
-            body="json",
-            tail=r"{ws}`",
-            repairs=("fenced-body",),
-            **_STEP,
+        *(fenced(step, begins=begins, **_STEP) for begins, step in _OTHER_STEPS.items()),
+        *(
+            Form(
+                begins=begins,
+                head=step + r"`(?=\{)",
+                body="json",
+                tail=r"{ws}`",
+                repairs=("fenced-body",),
+                **_STEP,
+            )
+            for begins, step in _OTHER_STEPS.items()
         ),
         Form(  # as the agents of smolagents have it, and LangChain's in a fence
             begins="A",
