@@ -119,27 +119,29 @@ def fenced(head: str, behind: str = "", body: Literal["json", "envelope"] = "jso
     )  # fmt: skip
 
 
-def attributed(tag: str, tail: str, behind: str) -> dict[str, Any]:
+def attributed(tag: str, tail: str, behind: str, own: str) -> dict[str, Any]:
     """Return the fields of a form with a tag for each parameter, which has the key as its attribute `name`.
 
-    `tail` and `behind` are those of `unclosed`: what ends the call, and what shows that it does.
+    `tail`, `behind` and `own` are those of `unclosed`: what ends the call, what shows that it does, and how tags begin.
     """
     return {
         "body": "parameters",
         "parameter": f"{{ws}}<{tag} name={QUOTED_KEY}>",
         "loose_parameters": (f"{{ws}}<{tag}{KEY_BEHIND}",),
         "value_end": f"</{tag}>",
-        "unclosed": unclosed(f"{tag} name={ANY_QUOTED_KEY}>", f"{tag} name=", f"/{tag}>", tail, behind),
+        "unclosed": unclosed(f"{tag} name={ANY_QUOTED_KEY}>", f"{tag} name=", f"/{tag}>", tail, behind, own),
     }
 
 
-def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str) -> str:
+def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: str) -> str:
     """Return the pattern of what shows that a value was never closed; each part of it is without its first `<`.
 
     That is another parameter, whose value is long, or ends where structure follows (`begin` of a parameter, or the
     tail): elsewhere it is text about the format. Or it is the tail, where the next call or a section's end is `behind`.
+    A `<` belongs to a value where no character of `own`, with which the tags of the dialect begin, is behind it.
     """
-    value = rf"(?:[^<]{{300}}|[^<]{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
+    char = rf"(?:[^<]|<(?=/?[^</{own}]))"
+    value = rf"(?:{char}{{300}}|{char}{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
     found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
     return rf"\r?\n(?=<{found})|<(?={found})"
 

@@ -192,6 +192,7 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
                 rf"/{sign}parameter>",
                 rf"/{sign}invoke>",
                 rf"/{sign}{_DSML_CALLS}>|{sign}invoke name=",
+                "｜",
             ),
             **section,
         ),
@@ -278,7 +279,7 @@ INVOKE = Dialect(
             head=r"<｜tool_call_begin｜>{ws}function{ws}<｜tool_sep｜>{ws}<steptml:invoke name=\"{name}\">",
             loose_heads=(r"<｜tool_call_begin｜>{ws}<steptml:invoke name=\"{name}\">",),
             **attributed(
-                "steptml:parameter", "/steptml:invoke>{ws}<｜tool_call_end｜>", "｜tool_call(?:s_end｜|_begin｜)>"
+                "steptml:parameter", "/steptml:invoke>{ws}<｜tool_call_end｜>", "｜tool_call(?:s_end｜|_begin｜)>", "s"
             ),
             tail=r"{ws}</steptml:invoke>{ws}<｜tool_call_end｜>",
             closer="<｜tool_calls_end｜>",
@@ -286,7 +287,7 @@ INVOKE = Dialect(
         Form(
             opener=r"<atem:function_calls>{ws}(?=<atem:invoke name=)",
             head=r"<atem:invoke name=\"{name}\">",
-            **attributed("atem:parameter", "/atem:invoke>", "/atem:function_calls>|atem:invoke name="),
+            **attributed("atem:parameter", "/atem:invoke>", "/atem:function_calls>|atem:invoke name=", "a"),
             tail=r"{ws}</atem:invoke>",
             loose_tail=r"(?={ws}(?:</atem:function_calls>|(?P<next><atem:invoke name=)))",
             closer="</atem:function_calls>",
@@ -379,6 +380,7 @@ MINICPM5 = Dialect(
                 "/param>",
                 "/function>",
                 r"function name=[\"']",
+                "pf!",
             ),
             encoding="xml",
             tail=r"{ws}</function>",
@@ -435,6 +437,7 @@ COHERE = Dialect(
                 "/cofl:tool_param>",
                 "/cofl:tool_call>",
                 "/cofl:tool_calls>|cofl:tool_call[ ]",
+                "c",
             ),
         ),
         Form(
@@ -453,6 +456,7 @@ COHERE = Dialect(
                 "/cofl:value>",
                 "/cofl:tool_call>",
                 "/cofl:tool_calls>|cofl:tool_call[ ]",
+                "c",
             ),
         ),
     ),
@@ -503,6 +507,7 @@ KIMI_K3 = Dialect(
                 r"\|close\|>argument<\|sep\|>",
                 r"\|close\|>call<\|sep\|>",
                 r"\|close\|>tools<\|sep\|>|\|open\|>call tool=",
+                "|",
             ),
             nested=_K3_CALL,
             key_encoding="xml",

@@ -124,6 +124,7 @@ HUNYUAN = Dialect(
                 rf"/(?:ifm\|)?arg_value{_SFX}>",
                 rf"/(?:iquest_tool_call|{_IFM})>",
                 rf"/(?:ifm\|)?tool_calls{_SFX}>|(?:iquest_tool_call|{_IFM})>",
+                "ait",
             ),
             nested=(
                 rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{ANY_NAME}(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)|"
