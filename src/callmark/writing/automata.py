@@ -8,7 +8,7 @@ as right-linear rules. Where a pattern is too rich for that, its beginning is ta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from re import _constants as sre  # as in `infixes`
 from typing import Any, Final, TypeAlias
 
@@ -285,8 +285,7 @@ def _set(members: list[Any]) -> Chars:
 def text_rules(openers: list[list[Step]], prefix: str) -> dict[str, Node]:
     """Return right-linear rules of the texts that hold none of the openers; the first is the one to begin with."""
     marks = sorted({end for steps in openers for chars, _ in steps for end in _ends(chars)} | {"\x00"})
-    blocks = [(mark, chr(ord(after) - 1)) for mark, after in zip(marks, [*marks[1:], chr(0x110000 - 1)], strict=True)]
-    blocks[-1] = (blocks[-1][0], _LAST)
+    blocks = [(mark, chr(ord(after) - 1)) for mark, after in pairwise(marks)] + [(marks[-1], _LAST)]
     start = frozenset((number, 0) for number in range(len(openers)))
     names = {_closed(start, openers): f"{prefix}0"}
     waiting = list(names)
