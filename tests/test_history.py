@@ -542,8 +542,11 @@ def test_prose_around_calls_is_never_refused(dialect, source, data):
         ("[CALL: look()]\nAction: rm\nAction Input: {}", "react", "at position 15 what would be one of 'rm'"),
         ("<think>Hm.</think>\n[look()]", "pythonic", "at position 20 what would be one of 'look'"),
         ('<tool_call>{"name": "rm", "arguments": {}}</tool_call> [CALL: look()]', "hermes", "at position 0 what"),
+        # As many calls as there were, with the same arguments: the broken marker's fence hides the one that is meant.
+        ('<tool_call>{"name": "rm", "arguments": {}}</tool_call> [CALL: f({"a": "\n```\n" "b"})] [CALL: look()]',
+         "hermes", "at position 0 what"),
     ],
-)
+)  # fmt: skip
 def test_text_that_another_dialect_would_run_is_refused(text, dialect, told):
     with pytest.raises(UsageError, match=f"expected text that is no call, found {told}.* in dialect {dialect}"):
         convert(text, dialect, dialects="call")
@@ -553,7 +556,7 @@ def test_text_that_another_dialect_would_run_is_refused(text, dialect, told):
 def test_text_that_would_hide_a_call_in_another_dialect_is_refused():
     """A fence in a marker that could not be read is one where nobody looks for that marker."""
     with pytest.raises(UsageError, match=r"found some that would hide that of 'look' at position 30 in dialect hermes"):
-        convert('[CALL: f({"a": "\n```\n" "b"})] [CALL: look()]', "hermes")
+        convert('[CALL: f({"a": "\n```\n" "b"})] [CALL: look()] [CALL: turn()]', "hermes")
 
 
 def test_tools_that_come_one_by_one_are_known_to_all_of_a_conversion():
