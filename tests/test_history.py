@@ -471,6 +471,13 @@ def test_history_without_results_and_with_parts_comes_back():
     assert back[1] == {"role": "tool", "tool_call_id": "call_0", "name": "look", "content": "y"}
     assert back[2] == {"role": "user", "content": "Result of turn:\nx"}
     assert back[3] == chat[2]
+    assert restore_history([{"role": "user", "content": "Result of turn (c9):\nx"}])[0]["tool_call_id"] == "c9"
+
+
+def test_arguments_come_back_as_the_tool_declares_them():
+    tools = {"f": {"properties": {"a": {"type": "string"}}}}
+    (back,) = restore_history([{"role": "assistant", "content": "[CALL: f(a=7)]"}], tools=tools)
+    assert back["tool_calls"][0]["function"]["arguments"] == '{"a": "7"}'
 
 
 def test_results_are_data():
