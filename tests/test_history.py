@@ -472,6 +472,9 @@ def test_history_without_results_and_with_parts_comes_back():
     assert back[2] == {"role": "user", "content": "Result of turn:\nx"}
     assert back[3] == chat[2]
     assert restore_history([{"role": "user", "content": "Result of turn (c9):\nx"}])[0]["tool_call_id"] == "c9"
+    for role in ("system", "tool"):
+        other = [{"role": role, "content": "Result of turn (c9):\nx"}]
+        assert restore_history(other) == other
 
 
 def test_arguments_come_back_as_the_tool_declares_them():
