@@ -51,10 +51,10 @@ def example_arguments(
     """
     for depth in _DEPTHS:
         try:
-            found, example = _Maker(spec.schema, writable).first(spec.schema, "", depth)
+            _, example = _Maker(spec.schema, writable).first(spec.schema, "", depth)
         except (RecursionError, _NoMoreTriesError):
             return None
-        if found and isinstance(example, dict):
+        if isinstance(example, dict):
             return example
     return None
 
@@ -227,7 +227,6 @@ def _matching(pattern: str, length: int) -> Iterator[str]:
     for more in (0, 1, length):
         text, _ = _first_choices(parsed, min(more, _LENGTH_LIMIT))
         if text and text.isprintable():
-            yield text
             yield text.ljust(min(length, _LENGTH_LIMIT), "x")
 
 
