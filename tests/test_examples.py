@@ -153,6 +153,7 @@ STRING = {"type": "string"}
         ({"type": "string", "format": "date"}, "2024-05-17"),
         ({"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3}$"}, "AB-123"),
         ({"type": "string", "pattern": "^(?:X-[0-9]+)?$"}, "X-1"),
+        ({"type": "string", "pattern": "^$|^X-[0-9]+$"}, "X-1"),
         ({"type": "string", "pattern": "^(?=[a-z])[a-z]{20}$"}, "a" * 20),
         ({"type": "string", "example": "Oslo"}, "Oslo"),
         ({"type": "string", "examples": [7, "Oslo"]}, "Oslo"),

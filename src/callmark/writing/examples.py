@@ -222,7 +222,9 @@ def _unnamed(schema: Schema) -> Schema:
 
 
 def _matching(pattern: str, length: int) -> Iterator[str]:
-    """Yield texts that a pattern probably matches: its first choices, repeated no more than need be, or made longer."""
+    """Yield texts that a pattern probably matches: its first choices that hold something, repeated no more than need
+    be, or made longer.
+    """
     parsed = _parsed(pattern)
     for more in (0, 1, length):
         text, _ = _first_choices(parsed, min(more, _LENGTH_LIMIT))
@@ -281,7 +283,7 @@ def _first_choices(items: Any, more: int) -> tuple[str, int]:
             piece, ways = _first_choices(value[3], more)
         elif op is sre.BRANCH:
             choices = [_first_choices(branch, more) for branch in value[1]]
-            piece, ways = choices[0][0], sum(ways for _, ways in choices)
+            piece, ways = next((text for text, _ in choices if text), ""), sum(ways for _, ways in choices)
         elif op in (sre.ASSERT, sre.ASSERT_NOT):
             piece, ways = "", _first_choices(value[1], more)[1]
         else:
