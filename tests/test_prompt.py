@@ -408,15 +408,19 @@ def test_notes_say_what_types_cannot():
                 "a": {"type": "string", "format": "date", "pattern": "^2", "minLength": 3, "description": "When"},
                 "b": {"type": "array", "maxItems": 2, "default": ["x"]},
                 "c": True,
+                "d": {"type": "array", "prefixItems": [{"type": "null"}], "items": False, "minItems": 1},
             }
         }
     }
     text = protocol_prompt(tools).text
-    assert '{"a"?: string(date), "b"?: any[] = ["x"], "c"?: any}' in text
+    assert '{"a"?: string(date), "b"?: any[] = ["x"], "c"?: any, "d"?: [null]}' in text
     assert "\n a: When (pattern ^2, length 3..)\n" in text
     assert "\n b: items 0..2\n" in text
     assert "\n c:" not in text
-    assert 'f(a?=string(date), b?=any[] (= ["x"]), c?=any)' in protocol_prompt(tools, "pythonic").text
+    assert "\n d:" not in text
+    assert 'f(a?=string(date), b?=any[] (= ["x"]), c?=any, d?=[null])' in protocol_prompt(tools, "pythonic").text
+    compact = protocol_prompt(tools, "pythonic", style="compact").text
+    assert "\nf(a?=string(date), b?=any[], c?=any, d?=[null])\n" in compact
 
 
 def test_notes_reach_the_parts_of_an_argument():
