@@ -198,7 +198,11 @@ def _told(result: Mapping[str, Any]) -> tuple[Any, list[Any]]:
 def _parted(content: Any) -> tuple[Any, list[Any]]:
     """Return content without its images and sounds, and these; all of it where it has none, or is data with such."""
     if isinstance(content, list):
-        media = [part for part in content if any(_kind(part) == kind and part.get(key) for kind, key in _MEDIA)]
+        media = [
+            part  # some templates write a `text` beside a sound: that is data, which is neutralized
+            for part in content
+            if any(_kind(part) == kind and part.get(key) and "text" not in part for kind, key in _MEDIA)
+        ]
         said = [part for part in content if _kind(part) == "text"]
         if media and len(media) + len(said) == len(content):
             return said or "", media
