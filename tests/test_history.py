@@ -665,6 +665,40 @@ def test_a_result_that_answers_no_call_stays_text_of_the_user_when_it_is_restore
     assert [each["role"] for each in results] == ["tool", "tool", "user", "user"]
 
 
+def test_images_of_results_come_back_with_their_results():
+    def image(name):
+        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{name}"}}
+
+    def text(said):
+        return {"type": "text", "text": said}
+
+    names = ("f", "g", "h")
+    native = [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": f"id_{name}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+                for name in names
+            ],
+        },
+        *(
+            {"role": "tool", "tool_call_id": f"id_{name}", "name": name, "content": content}
+            for name, content in zip(names, ([text("two"), image("1"), image("2")], "none", [image("3")]), strict=True)
+        ),
+        {"role": "user", "content": [text("And this?"), image("4")]},
+        {"role": "user", "content": [image("5"), text("Result of f:\nx")]},
+        {"role": "user", "content": [text("Result of f:\nx"), text("Well.")]},
+    ]
+    written = render_history(native)
+    assert restore_history(written) == native
+    alone = [text("Result of f:\nx\n\nResult of g:\ny"), image("6"), text("\n\nResult of h:\nz")]
+    (kept,) = restore_history([{"role": "user", "content": alone}])
+    assert kept["content"] == [text("Result of f:\nx"), text("\n\nResult of g:\ny"), *alone[1:]]
+    (kept,) = restore_history([{"role": "user", "content": alone[:1]}])
+    assert kept["content"] == alone[0]["text"]
+
+
 def test_native_calls_beside_calls_in_text_are_kept_when_a_history_is_restored():
     native = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     chat = [

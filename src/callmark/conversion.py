@@ -186,7 +186,8 @@ def restore_history(
     Only messages of the user that begin with a result's header are read for results; one that has no id and answers no
     call stays text, behind the others of its message. A call gets the id of the dialect, or of the result that answers
     it, or `call_` and a number that no native call has; native calls stand before those of the text beside them.
-    Content in parts stays as it is. Raises UsageError for a message that is none.
+    Parts behind a result are its own; other content in parts stays as it is. Raises UsageError for a message that is
+    none.
     """
     headers = header_pattern(language_of(language))
     result: list[Message] = []
@@ -196,7 +197,6 @@ def restore_history(
     free = (own_id for own_id in map("call_{}".format, count()) if own_id not in taken)
     for message in messages:
         role, content = message["role"], message.get("content")
-        said = content.lstrip("\n ") if isinstance(content, str) else ""
         if role == "assistant" and isinstance(content, str):
             parsed = parse(content, dialects=dialect, nonce=nonce, tools=tools)
             open_calls = []
@@ -209,34 +209,58 @@ def restore_history(
                 kept["content"] = "".join(texts).strip() or None
                 kept["tool_calls"] = [*listed_calls(message), *open_calls]
             result.append(kept)
-        elif role == "user" and headers.match(said):
+        elif role == "user" and (said := _texts(content)) and all(headers.match(text) for text, _ in said):
             result += _results(said, headers, open_calls)
         else:
             result.append(dict(message))
     return result
 
 
-def _results(content: str, headers: Any, open_calls: list[Message]) -> list[Message]:
+def _texts(content: Any) -> list[tuple[str, list[Any]]]:
+    """Return the texts of a message, each with the parts behind it that are none; nothing where it begins with such."""
+    said: list[tuple[str, list[Any]]] = []
+    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        text = part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None
+        if isinstance(text, str):
+            said.append((text.lstrip("\n "), []))
+        elif said:
+            said[-1][1].append(part)
+        else:
+            return []
+    return said
+
+
+def _results(said: list[tuple[str, list[Any]]], headers: Any, open_calls: list[Message]) -> list[Message]:
     """Return tool messages for the results in a message of the user, and give their ids to the calls they answer.
 
     Calls that are answered are open no longer. What cannot be told to be the result of a call stays a message.
     """
-    found = list(headers.finditer(content))
-    ends = [following.start() for following in found[1:]] + [len(content)]
-    messages = []
-    others = []
-    for header, end in zip(found, ends, strict=True):
-        text = content[header.end() + 1 : end]
-        text = text if end == len(content) else text.removesuffix("\n\n")
-        name, given = header["name"], header["id"]
-        named = [call for call in open_calls if call["function"]["name"] == name]
-        answered = next((call for call in named if call["id"] == given), named[0] if named else None)
-        if answered is not None:
-            open_calls.remove(answered)
-            answered["id"] = given or answered["id"]
-            given = answered["id"]
-        if given:
-            messages.append({"role": "tool", "tool_call_id": given, "name": name, "content": text})
-        else:
-            others.append(f"{header[0]}\n{text}")
-    return [*messages, *([{"role": "user", "content": "\n\n".join(others)}] if others else [])]
+    messages: list[Message] = []
+    others: list[Any] = []
+    in_parts = False
+    for content, media in said:
+        found = list(headers.finditer(content))
+        ends = [following.start() for following in found[1:]] + [len(content)]
+        for header, end in zip(found, ends, strict=True):
+            is_last = end == len(content)
+            text = content[header.end() + 1 : end]
+            text = text if is_last else text.removesuffix("\n\n")
+            behind = media if is_last else []
+            name, given = header["name"], header["id"]
+            named = [call for call in open_calls if call["function"]["name"] == name]
+            answered = next((call for call in named if call["id"] == given), named[0] if named else None)
+            if answered is not None:
+                open_calls.remove(answered)
+                answered["id"] = given or answered["id"]
+                given = answered["id"]
+            if given:
+                shown = [*([{"type": "text", "text": text}] if text else []), *behind] if behind else text
+                messages.append({"role": "tool", "tool_call_id": given, "name": name, "content": shown})
+            else:
+                gap = "\n\n" if others else ""
+                others += [{"type": "text", "text": f"{gap}{header[0]}\n{text}"}, *behind]
+                in_parts = in_parts or bool(behind)
+    if others:
+        kept = others if in_parts else "".join(part["text"] for part in others)
+        messages.append({"role": "user", "content": kept})
+    return messages
