@@ -183,7 +183,8 @@ class Endings:
                 self._add("missing-closer", "", expand(loose), missing=1)
         if self._whole and not form.tail:
             self._add("missing-closer", "", rf"(?={_WS}(?:{anonymous(form.opener)})?{envelope_begun(form)})", missing=1)
-        for missing in range(1, len(due) + 1) if form.body != "arguments" else ():  # what is ended so was not cut
+        # What is ended so was not cut; but the closing run of a fence that came too late would open one.
+        for missing in range(1, len(due) + 1) if form.body != "arguments" and not FENCE_RUN.search(form.tail) else ():
             self._add("missing-closer", due[missing:], _TURN_ENDS, missing=missing)
 
     def _add_other(self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str]) -> None:
