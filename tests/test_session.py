@@ -256,6 +256,24 @@ def test_a_loop_goes_on_while_what_neutralizing_needs_first_is_compiled(preparat
     assert preparation.done == [False, False]
 
 
+def test_loops_of_several_threads_prepare_once(preparation, monkeypatch):
+    begun = []
+
+    class Starting(threading.Thread):
+        def start(self) -> None:
+            begun.append(self)
+            if len(begun) == 1:  # as it begins, somebody asks in another loop
+                asked = threading.Thread(target=asyncio.run, args=[preparing.prepared()])
+                asked.start()
+                preparation.may_end.set()
+                asked.join(0.5)
+            self.run()
+
+    monkeypatch.setattr(preparing, "Thread", Starting)
+    asyncio.run(preparing.prepared())
+    assert len(begun) == 1
+
+
 def test_where_there_can_be_no_thread_the_loop_does_what_neutralizing_needs(preparation, monkeypatch):
     def no_thread(**_: Any) -> None:
         raise RuntimeError("can't start new thread")

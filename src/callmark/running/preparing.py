@@ -31,14 +31,13 @@ async def prepared(rows: tuple[Dialect, ...] = (), *, special_tokens: bool = Fal
     key = os.getpid(), rows, special_tokens  # a fork has no threads of its parent's
     done = _begun.get(key)
     if done is None:
-        done = Future()
+        done = _begun[key] = Future()  # at once: loops of other threads may ask
         done.set_running_or_notify_cancel()  # who waits may go, and the others wait on
         work = partial(_prepare, done, rows, special_tokens)
         try:
             Thread(target=work, name="callmark-prepare", daemon=True).start()
         except RuntimeError:  # there can be no more threads, or none at all
             work()
-        _begun[key] = done
     if not done.done():
         await asyncio.wrap_future(done)
 
