@@ -46,7 +46,7 @@ from callmark.dialects.fences import QUOTING_TAG
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.notation import expand
 from callmark.dialects.parsed import tree, with_look_aheads
-from callmark.dialects.prefixes import apart, merged, unfinished
+from callmark.dialects.prefixes import apart, literals, merged, unfinished
 from callmark.dialects.rendering import fill
 from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
@@ -678,6 +678,27 @@ def test_no_closer_of_a_call_in_another_dialect_ends_a_value_that_was_cut(cut_on
             calls = parse(text, dialects=[cut_one, other]).calls
             wrong = [call for call in calls if "wrong-closer" in {repair.code for repair in call.repairs}]
             assert not wrong, other
+
+
+KEYED = [row.name for row in dialects() if row.writing and row.writing.parameter and row.name != "minimax_m3"]
+"""Dialects whose parameters begin with a word. Those of MiniMax M3 begin as the end of a value does."""
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_a_parameter_that_goes_on_wrongly_is_no_text_of_the_value_before_it(name):
+    (dialect,) = select(name)
+    form = dialect.forms[dialect.writing.form]
+    marker = render_call("f", {"a": "x", "b": "y"}, name)
+    begin = next(text for text in literals(expand(form.parameter.removeprefix("{ws}"))) if text in marker)
+    at = marker.rindex(begin) + len(begin)
+    text = f"{marker[:at]}<{marker[at:]} [CALL: g()]"
+    for tolerance in ("lenient", "strict"):
+        found = parse(text, dialects=["call", name], tolerance=tolerance)
+        (problem,) = found.problems
+        assert (problem.code, problem.name) == ("unexpected-text", "f")
+        assert f'found "<", {at - problem.span.start} characters into the marker' in problem.message
+        assert [call.name for call in found.calls] == ["g"]
+    laws.check_grammar(dialect, text)
 
 
 def test_every_marker_of_the_strategies_is_a_member():

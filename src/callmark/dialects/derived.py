@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from callmark.dialects.model import Form
-from callmark.dialects.notation import BRACE, OBJECT, anonymous, respelled
+from callmark.dialects.notation import BRACE, OBJECT, anonymous, expand, respelled
+from callmark.dialects.prefixes import literals
 
 CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
     r"</[ \t]{0,4}+(?i:tools?|calls?|func(?:tion)?s?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))"
@@ -39,13 +40,34 @@ def structure(form: Form) -> str:
 
 def breaks_values(form: Form) -> str:
     """Return the pattern of what shows that a value of `parameters` was never closed, as it cannot stand in one."""
-    return form.nested or (f"{form.opener}|{form.head}{structure(form)}" if form.opener else form.head)
+    if form.nested or not form.opener:
+        return form.nested or form.head
+    behind = "|".join(map(anonymous, (form.parameter, *_other_structure(form))))
+    return f"{form.opener}|{form.head}(?={behind})"
 
 
 def behind_values(form: Form) -> tuple[str, ...]:
-    """Return the patterns of what may stand behind a value of `parameters`."""
+    """Return the patterns of what shows that a value of `parameters` is over before it: what the next parameter begins
+    with is enough, for a parameter that goes on wrongly is no text of that value.
+    """
+    return (_begun(form), *_other_structure(form))
+
+
+def _begun(form: Form) -> str:
+    """Return the pattern of what the next parameter begins with; all of it where that has no letter, as text begins so
+    as well, or where elements of values end so, too.
+    """
+    parameter = form.parameter.removeprefix("{ws}")
+    texts = dict.fromkeys(literals(expand(parameter)))
+    if form.item or not all(any(map(str.isalpha, text)) for text in texts):
+        return form.parameter
+    return form.parameter.removesuffix(parameter) + f"(?:{'|'.join(map(re.escape, texts))})"
+
+
+def _other_structure(form: Form) -> tuple[str, ...]:
+    """Return the patterns of what may stand behind a value beside the next parameter."""
     outer = (rf"{{ws}}{form.value_end}",) if form.item or form.member else ()
-    return (form.parameter, *filter(None, [form.member]), form.tail, *outer)
+    return (*filter(None, [form.member]), form.tail, *outer)
 
 
 def value_ends(form: Form) -> list[str]:
