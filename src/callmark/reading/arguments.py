@@ -3,11 +3,13 @@
 A word, or a short string, may turn out to be a key, so it is held until an equals sign, a comma or the closing
 parenthesis stands behind it. A key ends the positional values; those before it are bound to the parameters of a
 schema, in order. Without one, only a single value can stand there, and it is the arguments. A word that begins with
-the name of a parameter and a colon, or an equals sign, is never bound: it was meant as a pair.
+the name of a parameter and a colon, or an equals sign, is never bound: it was meant as a pair. Where such a name and
+an equals sign stand in a word, behind a blank, a comma is missing there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from json.encoder import encode_basestring as quoted
 from typing import Final, Self
@@ -27,6 +29,7 @@ from callmark.reading.lookahead import (
     follows,
 )
 from callmark.reading.matching import Pattern
+from callmark.reading.plain import pair_in_word
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import FIRST_KEY, NEXT, VALUE
 from callmark.reading.strings import CURLY, PREFIXES
@@ -45,6 +48,8 @@ _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…"))  # in the place of values: they stand for what a call would have
 _COLON_SIGN: Final = Pattern("[:：]")
+_MAY_BE_PAIR: Final = re.compile(rf"(?:;?[ \t](?:{KEY_PATTERN}[ \t]{{0,8}}+)?=?|;)\Z")
+_PAIR_HOLD: Final = 140  # characters of which that may be
 
 
 class ArgumentsReader(ValueReader):
@@ -332,10 +337,16 @@ class ArgumentsReader(ValueReader):
             if self._held is not None:
                 sign, certain = self._sign(buffer, at, end)
                 if not certain:
-                    self._word.append(buffer[at:sign])
-                    self._size += sign - at
-                    return sign
+                    return self._lengthen(buffer, at, sign)
                 end = sign
+            if self._names:
+                pair = pair_in_word(buffer, self._names, self._key, at, end)
+                if pair >= 0:
+                    end = pair
+                elif end == len(buffer) or end == limit:
+                    begun = _MAY_BE_PAIR.search(buffer, max(at, end - _PAIR_HOLD), end)
+                    if begun is not None:
+                        return self._lengthen(buffer, at, begun.start())
             self._word.append(buffer[at:end])
             excess = buffer[max(at, at + BARE_LIMIT - self._size) : end].lstrip(" \t")  # blanks at the end are no part
             self._size += end - at
@@ -357,6 +368,12 @@ class ArgumentsReader(ValueReader):
             self.out.append(scalar(word, self._declared()))
         self.sound = self._word_start
         return at
+
+    def _lengthen(self, buffer: str, at: int, end: int) -> int:
+        """Take what stands from index `at` to `end` as a part of the word, while what follows is still open."""
+        self._word.append(buffer[at:end])
+        self._size += end - at
+        return end
 
     def _sign(self, buffer: str, at: int, end: int) -> tuple[int, bool]:
         """Return where before `end` the sign stands behind which a value begins, and whether that is certain."""

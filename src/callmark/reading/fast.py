@@ -19,7 +19,16 @@ from callmark.reading.decoder import Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.matching import DATA, Pattern
 from callmark.reading.patterns import Patterns
-from callmark.reading.plain import BARE, CONTAINER, DOUBLE, PYTHON_CONTAINER, SINGLE, from_python, long_string
+from callmark.reading.plain import (
+    BARE,
+    CONTAINER,
+    DOUBLE,
+    PYTHON_CONTAINER,
+    SINGLE,
+    from_python,
+    long_string,
+    pair_in_word,
+)
 from callmark.reading.raw_values import (
     declared,
     elements_in,
@@ -133,7 +142,12 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
                 else:
                     json = from_python(python)
             elif json is None:
-                json = scalar(bare.rstrip(" \t"), parameters.declared(key) if parameters is not None else None)
+                types = None
+                if parameters is not None:
+                    if "=" in bare and pair_in_word(bare, parameters.names, key, 0, len(bare)) >= 0:
+                        return at
+                    types = parameters.declared(key)
+                json = scalar(bare.rstrip(" \t"), types)
         else:
             found = _BEFORE_VALUE.match(buffer, at)
             if found is None or not buffer.startswith(_BEGINS, found.end()):

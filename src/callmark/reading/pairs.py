@@ -18,7 +18,7 @@ from callmark.events import Repair
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.matching import Pattern
 from callmark.reading.paths import begins_path, may_begin_path
-from callmark.reading.plain import BARE
+from callmark.reading.plain import BARE, pair_in_word
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE
 from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
@@ -198,9 +198,15 @@ class PairsReader:
             if self.quote:
                 self.quote = ""
                 char = '"'
+            declared = None
+            if pattern is _BARE_VALUE and self._parameters is not None and self.key:
+                word = found[1]
+                if "=" in word and pair_in_word(word, self._parameters.names, self.key, 0, len(word)) >= 0:
+                    self.status = STUCK
+                    return at
+                declared = self._parameters.declared(self.key)
             start, at = at, found.end()
             if pattern is _BARE_VALUE:
-                declared = self._parameters.declared(self.key) if self._parameters is not None and self.key else None
                 out.append(scalar(found[1].rstrip(" \t"), declared))
             elif pattern is _BEHIND_VALUE:
                 out.append(char)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from codecs import escape_decode
+from collections.abc import Sequence
 from typing import Final
 
 from callmark.reading.decoder import encode
+from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.strings import CURLY, PREFIX, to_double
 from callmark.reading.words import PYTHON_LITERALS
 
@@ -17,6 +19,20 @@ SINGLE: Final = rf"""'{_PLAIN}(?:\\[\\'"bfnrt]{_PLAIN})*+'"""
 BARE: Final = (
     rf"""(?!{PREFIX}')[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
 )
+
+_PAIR: Final = re.compile(rf";?[ \t]({KEY_PATTERN})[ \t]{{0,8}}+=[^=,)\r\n]")
+
+
+def pair_in_word(buffer: str, names: Sequence[str], key: str, at: int, end: int) -> int:
+    """Return the index in a bare word behind which a pair begins where a comma is missing, or a semicolon stands for
+    one; -1 for none.
+
+    The word is the value of `key`, and stands from index `at` to `end`. Pairs begin with one of the other `names`.
+    """
+    found = _PAIR.search(buffer, at, end + 1)
+    while found is not None and (found[1] == key or found[1] not in names):
+        found = _PAIR.search(buffer, found.end(1), end + 1)
+    return -1 if found is None else found.start()
 
 
 def _container(string: str) -> str:
