@@ -52,7 +52,10 @@ def _swapped(tail: str, value_end: str, behind: str) -> str:
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
 _QWEN_SECTION: dict[str, Any] = {
     "opener": rf"<{_OUTER}>{{ws}}(?=<function=)",
-    "loose_openers": (rf"<(?:tool_calls?|function_calls)>{{ws}}(?=<[ \t]{{0,4}}+function{_NAMED})",),
+    "loose_openers": (
+        r"<(?:tool_calls?|function_calls)>{ws}"
+        rf"(?=<[ \t]{{0,4}}+function(?:{_NAMED}|[ :]{ANY_NAME}>{{ws}}<parameter[ =:]))",
+    ),
     "closer": rf"</{_OUTER}>",
 }
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
@@ -83,6 +86,7 @@ QWEN_XML = Dialect(
                 rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
                 rf"<function={{name}}(?=\r?\n{{ws}}<parameter=|{{ws}}</function>{{ws}}</{_OUTER}>)",
+                r"<function[ :]{name}>(?={ws}<parameter[ =:])",  # other XML has such tags, too
                 r"<tool_call>{ws}<?{name}>?(?={ws}<parameter=)",  # its word or tag is missing
             ),
             body="parameters",
