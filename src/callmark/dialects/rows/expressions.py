@@ -73,7 +73,9 @@ CALL = Dialect(
 )
 
 
-_PRINT = r"print{ws}\({ws}" + _BEFORE_CALL
+_FENCE = r"```tool_code[ \t]{0,16}+\r?\n{ws}"
+_MODULE = rf"(?:default_api\.{_BEFORE_CALL})?+"  # that has the tools where Gemini runs code
+_PRINT = rf"print{{ws}}\({{ws}}{_MODULE}" + _BEFORE_CALL
 
 
 def _bare_calls(**more: Any) -> Form:
@@ -97,17 +99,22 @@ PYTHONIC = Dialect(
         Form(head=BUILT_IN, body="arguments"),
         *(
             Form(
-                opener=r"```tool_code[ \t]{0,16}+\r?\n{ws}" + _BEFORE_CALL,
+                opener=_FENCE + bracket + _MODULE + _BEFORE_CALL,
                 head=head + r"{name}{ws}\(",
                 body="arguments",
                 begins="`",
                 tail=tail,
-                closer=r"{ws}```",
+                separator=separator + _MODULE + _BEFORE_CALL,
+                closer=closer,
                 alone=False,
                 line_start=True,
                 explicit=False,
             )
-            for head, tail in ((_PRINT, r"{ws}\)"), (f"(?!{_PRINT})", ""))
+            for bracket, head, tail, separator, closer in (
+                ("", _PRINT, r"{ws}\)", "{ws}", r"{ws}```"),
+                ("", f"(?!{_PRINT})", "", "{ws}", r"{ws}```"),
+                (r"\[{ws}", "", "", r"{ws},{ws}", r"{ws}\]{ws}```"),
+            )
         ),
     ),
     variants=(
