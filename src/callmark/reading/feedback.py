@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from callmark.dialects import Dialect, select, selected
+from callmark.dialects.notation import fill
 from callmark.dialects.rendering import hidden
 from callmark.errors import UnknownDialectError, UsageError
 from callmark.events import RAW_KEY, JsonValue, Malformed, Notice
@@ -102,7 +103,7 @@ def _dialect_of(problem: Malformed, dialect: str | Dialect | None) -> Dialect:
 
 def _shown(form: str, phrases: Mapping[str, str], nonce: str | None) -> list[str]:
     """Return a form, and what to put in the place of its nonce, if it has one."""
-    return [form, _filled(phrases["code"], code=hidden(nonce, nonce))] if nonce and nonce in form else [form]
+    return [form, fill(phrases["code"], {"code": hidden(nonce, nonce)})] if nonce and nonce in form else [form]
 
 
 def _carried(raw: str, dialect: Dialect) -> str | None:
@@ -119,7 +120,7 @@ def _on_notice(
 
     if notice.code == "unknown-tool":
         name, near = unknown_tool(notice.message)
-        return [_filled(phrases["nearest" if near else "no-tool"], name=name, near=near)]
+        return [fill(phrases["nearest" if near else "no-tool"], {"name": name, "near": near})]
     if notice.code in _FINAL:
         return [phrases[notice.code]]
     form = "" if dialect is None else correct_form(selected(dialect), None, {}, nonce)
@@ -190,7 +191,7 @@ def _may_be_open(value: JsonValue, problem: Malformed) -> bool:
 
 def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
     kind = "cut" if problem.code == "unclosed-marker" else "broken"
-    return _filled(phrases[kind if problem.name else f"{kind}-nameless"], name=problem.name or "")
+    return fill(phrases[kind if problem.name else f"{kind}-nameless"], {"name": problem.name or ""})
 
 
 def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
@@ -208,12 +209,8 @@ def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
         raw += parts.found * (" " not in parts.found)
     end = at + (len(parts.found) if raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
-    told = _filled(words.feedback["expected"], expected=_translated(parts.expected, words.expected))
-    told = _filled(
-        _GAP.sub("", told),
-        found=_found(parts.found, words.expected),
-        excerpt=" ".join(around.split()),
-    )
+    told = fill(words.feedback["expected"], {"expected": _translated(parts.expected, words.expected)})
+    told = fill(_GAP.sub("", told), {"found": _found(parts.found, words.expected), "excerpt": " ".join(around.split())})
     return words.feedback["between"] + told
 
 
@@ -229,11 +226,6 @@ def _translated(text: str, words: Mapping[str, str]) -> str:
     phrases = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     pattern = rf"""'[^']*+'|"[^"]*+"|(?<!\w)(?:{phrases})(?!\w)"""  # what is in quotes stands for itself
     return re.sub(pattern, lambda found: words.get(found[0], found[0]), text)
-
-
-def _filled(phrase: str, **values: str) -> str:
-    """Return a phrase with its places filled in; whatever else it holds in braces stays."""
-    return re.sub(r"\{([a-z]+)\}", lambda place: values.get(place[1], place[0]), phrase)
 
 
 def _closing(raw: str, dialect: Dialect, came: Begun, nonce: str | None) -> str:
