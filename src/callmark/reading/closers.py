@@ -64,17 +64,17 @@ class Ending(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """A change: the code of its repair, how many closers are missing for it, and what stands there then.
+    """A change, and what stands there then: one of `other`, if that is not empty, the closers `due`, and `tail`.
 
-    That is one of `other`, if that is not empty, the closers `due`, and `tail`. Patterns of whole ways would be as many
-    as there are orders of brackets, which the model chooses.
+    The change is that so many closers are missing, or that one of `other` stands there: then `code` is its repair.
+    Patterns of whole ways would be as many as there are orders of brackets, which the model chooses.
     """
 
-    code: str
-    missing: int
-    other: str
     due: str
     tail: Pattern
+    missing: int
+    code: str
+    other: str
 
 
 class _Closers:
@@ -155,46 +155,46 @@ class Endings:
             if may_be_bracket:  # what is read as it comes must not be the beginning of a marker with all its closers
                 rests = [way for way in rests if not way[1] or not (due + end).startswith(way[1] + end)]
             known = [rest + end for _, rest in rests if may_be_bracket and not (inside and len(rest + end) == 1)]
-            self._add("", due, tail)
+            self._add(due, tail)
             others = {closer for closer in _SPELLINGS if inside or closer != due[-1:]}
             if bracket is not None and only_tail:
                 others.discard("}")
-                self._add("wrong-closer", "", tail, "}" if bracket[1] != "}" else ")")
+                self._add("", tail, code="wrong-closer", other="}" if bracket[1] != "}" else ")")
             elif due:
                 self._add_other("wrong-closer", due[1:], tail, others - {due[0]}, end, known)
             self._add_other("extra-closer", due, tail, others, end, known)
             if not inside:
-                self._add("extra-comma", due, tail, ",")
+                self._add(due, tail, code="extra-comma", other=",")
             for missing, rest in rests:
                 if not (inside and may_be_bracket and len(rest + end) == 1):
-                    self._add("missing-closer", rest, tail + _no_other_fence(tail, final), missing=missing)
+                    self._add(rest, tail + _no_other_fence(tail, final), missing=missing)
                 elif bracket is not None:
-                    self._add("missing-closer", rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
+                    self._add(rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
             if inside and may_be_bracket and section is not None and section.between:
-                self._add("missing-closer", "", f"(?={section.between})", missing=len(due))
+                self._add("", f"(?={section.between})", missing=len(due))
             loose_tails = [derived.tolerated_tail(form), _TURN_ENDS] if only_tail else []
             if self._whole:
                 if _FENCE_TAIL.search(tail):  # or the next fence begins, and its own was forgotten
                     other = rf"(?={tail}{LANGUAGE}[\r\n])"
-                    self._add("missing-closer", "", other, missing=1)
+                    self._add("", other, missing=1)
                 further = rf"(?P<more>{_WS},?{_WS})(?={envelope_begun(form)})" if "(?P<more>" in form.loose_tail else ""
                 loose_tails = [derived.next_marker(form), further]
             for loose in filter(None, loose_tails):
-                self._add("missing-closer", "", expand(loose), missing=1)
+                self._add("", expand(loose), missing=1)
         if self._whole and not form.tail:
-            self._add("missing-closer", "", rf"(?={_WS}(?:{anonymous(form.opener)})?{envelope_begun(form)})", missing=1)
+            self._add("", rf"(?={_WS}(?:{anonymous(form.opener)})?{envelope_begun(form)})", missing=1)
         # What is ended so was not cut; but the closing run of a fence that came too late would open one.
         for missing in range(1, len(due) + 1) if form.body != "arguments" and not FENCE_RUN.search(form.tail) else ():
-            self._add("missing-closer", due[missing:], _TURN_ENDS, missing=missing)
+            self._add(due[missing:], _TURN_ENDS, missing=missing)
 
     def _add_other(self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str]) -> None:
         """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
         other = [it for it in others if not any((it + due + end).startswith(way) for way in known)]
         if other:
-            self._add(code, due, tail, "".join(other))
+            self._add(due, tail, code=code, other="".join(other))
 
-    def _add(self, code: str, due: str, tail: str, other: str = "", missing: int = 0) -> None:
-        self._ways.append(_Way(code, missing, other, due, _tail(tail)))
+    def _add(self, due: str, tail: str, *, missing: int = 0, code: str = "", other: str = "") -> None:
+        self._ways.append(_Way(due, _tail(tail), missing, code, other))
 
     def ending(self, buffer: str, at: int, base: int) -> Ending | None:
         """Return how the marker ends whose closers begin at index `at`; `base` is the position of the buffer.
