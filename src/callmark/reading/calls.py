@@ -45,7 +45,7 @@ from callmark.reading.patterns import behind_blanks
 from callmark.reading.pieces import Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
-from callmark.reading.status import DEAD, DONE, OPEN, STUCK, Fault
+from callmark.reading.status import DEAD, DONE, OPEN, STUCK, BodyReader, Fault
 from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
@@ -724,7 +724,7 @@ class CallReading:
     def _faults(self) -> Sequence[Fault]:
         """Return what was found wrong in the call that is read, and passed by."""
         reader = self._reader
-        return reader.faults if isinstance(reader, ValueReader | ParametersReader) else ()
+        return reader.faults if isinstance(reader, BodyReader) else ()
 
     def _first_wrong(self, raw: str) -> tuple[Fault, str] | None:
         """Return what the marker `raw` is refused for, and what stands there; None where it broke for other reasons.
@@ -735,7 +735,7 @@ class CallReading:
         fault = min((fault for fault in self._faults() if fault.span.end <= end), key=_start_of, default=None)
         if not self._tolerant:
             reader = self._reader
-            made = reader.repairs if isinstance(reader, ValueReader | ParametersReader) else ()
+            made = reader.repairs if isinstance(reader, BodyReader) else ()
             repairs = [repair for repair in (*self._repairs, *made) if repair.span.end <= end]
             repair = min(repairs, key=_start_of, default=None)
             if repair is not None and (fault is None or repair.span.start <= fault.span.start):

@@ -10,7 +10,7 @@ what ends one, stands for a bracket of JSON, in any depth within the limit.
 
 A value whose declared type is a string is previewed as it comes. One that is not declared, or that may be an object or
 an array as well, may turn out to be JSON, so it is held until it ends, but never longer than PLAIN_LIMIT characters:
-what is longer is text. The interface is that of `values.ValueReader`, and so are the invariants.
+what is longer is text. The invariants are those of `values`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from callmark.reading.raw_values import (
     plain_value,
 )
 from callmark.reading.schemas import Parameters
-from callmark.reading.status import DEAD, DONE, HELD, OPEN, Fault
+from callmark.reading.status import DEAD, DONE, HELD, OPEN, BodyReader, Fault
 from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
@@ -73,45 +73,27 @@ def _supply_closers(inside: Embedded, place: int, out: list[str]) -> bool:
     return inside.whole and added <= _WITH_STRINGS
 
 
-class ParametersReader:
-    """Incremental reader of a `parameters` body; `status`, `out`, `sound`, `start`, `end` are as in ValueReader."""
+class ParametersReader(BodyReader):
+    """Incremental reader of a `parameters` body."""
 
     __slots__ = (
-        "_base", "_begun", "_between", "_breaks", "_declared", "_depth_limit", "_extra", "_foreign", "_halves", "_held",
-        "_held_size", "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_parameters", "_patterns", "_sink",
-        "_state", "_stop", "_tail", "_tolerant", "_trim", "_trimmed", "_whole", "_wrapper", "code", "end", "error",
-        "expected", "faults", "id", "name", "out", "repairs", "sound", "start", "status",
+        "_base", "_begun", "_between", "_breaks", "_declared", "_extra", "_foreign", "_halves", "_held", "_held_size",
+        "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_patterns", "_sink", "_state", "_stop", "_tail",
+        "_trim", "_trimmed", "_whole", "_wrapper",
     )  # fmt: skip
 
     def __init__(
-        self,
-        patterns: ValuePatterns,
-        start: int,
-        *,
-        depth_limit: int,
-        tolerant: bool,
-        parameters: Parameters | None = None,
+        self, patterns: ValuePatterns, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None
     ) -> None:
         """Begin to read the body of a form at position `start` of the stream.
 
         What is not `tolerant` takes values as they stand; tags, and arguments that are one JSON object, are mended all
         the same (see `calls`).
         """
+        super().__init__(start, depth_limit, tolerant, parameters)
         form = patterns.form
-        self.status = OPEN
-        self.code = self.expected = ""
-        self.name: str | None = None
-        self.id: str | None = None
-        self.out: list[str] = []
         self._sink = self.out  # where what is read goes: aside, while it may turn out to hold all arguments
-        self.repairs: list[Repair] = []
-        self.faults: list[Fault] = []
-        self.sound = self.start = self.end = start
-        self.error = -1  # as in ValueReader
         self._patterns = patterns
-        self._tolerant = tolerant
-        self._depth_limit = depth_limit
-        self._parameters = parameters
         self._state = _BETWEEN
         self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
         self._between = patterns.between
@@ -303,10 +285,10 @@ class ParametersReader:
         for group, code in (("missing", "missing-opener"), ("unclosed", "missing-closer")):
             if group in found.re.groupindex:
                 place = base + found.start(group)
-                self.repairs.append(Repair(code, Span(place, place)))
+                self._repair(code, place, place)
                 return
         start = base + found.end() - len(found[0].lstrip(BLANKS))
-        self.repairs.append(Repair("opener-spelling", Span(start, base + found.end())))
+        self._repair("opener-spelling", start, base + found.end())
 
     def _skip_line_break(self, buffer: str, at: int) -> int:
         begin = buffer[at : at + 2]
@@ -341,7 +323,7 @@ class ParametersReader:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
         if kind == "unclosed":
-            self.repairs.append(Repair("missing-closer", Span(base + end, base + end)))
+            self._repair("missing-closer", base + end, base + end)
             self._end_value(end, base, closed=False)
             self._state = _BETWEEN
             return end
@@ -357,7 +339,7 @@ class ParametersReader:
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
         if kind in ("respelled", "wrong"):
-            self.repairs.append(Repair("wrong-closer", Span(base + end, base + found.end())))
+            self._repair("wrong-closer", base + end, base + found.end())
         if kind == "cdata":
             self._state = _CDATA
         elif kind == "entity":
@@ -469,7 +451,8 @@ class ParametersReader:
         if plain[0] == '"' and self._declared is not None:
             json = encoded_twice(plain, self._declared, self._depth_limit - 1 - len(self._open))
             start = end - len(text.lstrip(BLANKS))
-            self.repairs += [Repair("string-arguments", Span(start, start + len(plain)))] if json else []
+            if json:
+                self._repair("string-arguments", start, start + len(plain))
             return json
         inside = self._container(fenced=True)
         out: list[str] = []
@@ -511,7 +494,7 @@ class ParametersReader:
             at = len(piece) + read - end  # below 0 where it is in what was held, which has no bracket
             if at >= 0 and piece[at] == "}" and self._whole and not self._extra:
                 self._extra = True
-                self.repairs.append(Repair("extra-closer", Span(read, read + 1)))
+                self._repair("extra-closer", read, read + 1)
                 return self._take_json(piece[at + 1 :], stop)
             expected = self._patterns.value_end
             if self._state == _CDATA:
@@ -528,7 +511,7 @@ class ParametersReader:
             self._write(tail, at)
         if self._json is not None:
             if self._whole and not self._json.begun:
-                self.repairs.append(Repair("null-arguments", Span(base + at, base + at)))
+                self._repair("null-arguments", base + at, base + at)
                 self._sink.append("{}")
             elif not self._json.whole:
                 if not self._whole or not _supply_closers(self._json, base + at, self._sink):
@@ -552,9 +535,3 @@ class ParametersReader:
                 self._sink.append(json)
             except Undecodable:  # a key is there twice: the call has an end all the same, and is refused there
                 self._sink.append(text)
-
-    def _die(self, code: str, expected: str, at: int) -> int:
-        self.status = DEAD
-        self.code = code
-        self.expected = expected
-        return at

@@ -62,6 +62,7 @@ from callmark.reading.status import (
     NEXT,
     OPEN,
     VALUE,
+    BodyReader,
     Fault,
 )
 from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader
@@ -107,20 +108,14 @@ _LOOSE_WORD: Final = Pattern(r"[\w+\-.]++")
 JSON: Final = Form(head="{name}", body="json", alone=False)
 
 
-class ValueReader:
-    """Incremental reader of one body. Cost: each character once; memory: the nesting, and words that are not over.
-
-    `status` is OPEN, DONE or DEAD; when DEAD, `code` and `expected` say why. `start` and `end` are the span of the
-    arguments. `name` and `id` are what an envelope holds.
-    """
+class ValueReader(BodyReader):
+    """Incremental reader of one body. Cost: each character once; memory: the nesting, and words that are not over."""
 
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
-        "_any_container", "_around", "_delimiter", "_depth_limit", "_ended", "_equals", "_escaped", "_flavour", "_form",
-        "_gap", "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outer", "_outside",
-        "_parameters", "_pending", "_sink", "_size", "_stack", "_state", "_strings", "_tolerant", "_withheld", "_word",
-        "_word_start", "code", "end", "error", "expected", "faults", "id", "name", "out", "repairs", "sound", "split",
-        "start", "status", "stops",
+        "_any_container", "_around", "_delimiter", "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap",
+        "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outer", "_outside", "_pending", "_sink",
+        "_size", "_stack", "_state", "_strings", "_withheld", "_word", "_word_start", "split", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -138,20 +133,9 @@ class ValueReader:
 
         `others` are as in `lookahead`. What is not `tolerant` mends nothing: it dies of what is wrong.
         """
-        self.status = OPEN
-        self.code = self.expected = ""
-        self.name: str | None = None
-        self.id: str | None = None
-        self.out: list[str] = []
-        self.repairs: list[Repair] = []
-        self.faults: list[Fault] = []  # while there are any, nothing is read in runs, which would begin at each
-        self.sound = self.start = self.end = start
-        self.error = -1  # position of what is wrong, where reading went on behind it
+        super().__init__(start, depth_limit, tolerant, parameters)
         self._form = form
-        self._depth_limit = depth_limit
-        self._tolerant = tolerant
         self._around = lookahead(form, others)
-        self._parameters = parameters
         self._delimiter = own_delimiter(form)
         self._flavour = "braces" if form.body == "braces" else "json"
         self._any_container = any_container
@@ -249,7 +233,7 @@ class ValueReader:
             frame = stack[-1] if stack else ""
             known = len(self.repairs)
             if self._tolerant:
-                runs = self._live and self._flavour == "json" and not self.faults
+                runs = self._live and self._flavour == "json" and not self.faults  # else one would begin at each fault
                 if runs and state in _DUE and frame in _RUN_FRAMES:
                     stop = self._read_run(buffer, at, base)
                     if stop > at:
@@ -988,16 +972,5 @@ class ValueReader:
             self._flush()
             self.out.append(text)
 
-    # Ends.
-
     def _fault(self, code: str, expected: str, start: int, end: int) -> None:
         self.faults.append(Fault(code, expected, Span(start, end)))
-
-    def _repair(self, code: str, start: int, end: int) -> None:
-        self.repairs.append(Repair(code, Span(start, end)))
-
-    def _die(self, code: str, expected: str, at: int) -> int:
-        self.status = DEAD
-        self.code = code
-        self.expected = expected
-        return at
