@@ -81,7 +81,7 @@ class CallReading:
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error", "_events",
         "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_missed", "_mode",
-        "_name", "_opener", "_overflow", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end",
+        "_name", "_opener", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end",
         "_salvages", "_search", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
         "_tolerant", "_tools", "_waits",
     )  # fmt: skip
@@ -120,7 +120,6 @@ class CallReading:
         self._reader: Reader | None = None
         self._stops: Callable[[str], object] | None = None  # finds in a chunk what does not pass as it is
         self._waits: Callable[[str], object] | None = None  # tells of the buffer that it is still too short
-        self._overflow: ValueReader | ParametersReader | None = None
         self._start = 0  # position of its first character
         self._body = 0  # position of its arguments' first character
         self._room_end = 0  # position that they must not go beyond
@@ -155,7 +154,6 @@ class CallReading:
             self._end_call(at, self._raw(at), 0, 0)
             return
         self._mode = IN_CALL
-        self._reader = None
         if self._name is not None:
             self._start_call()
 
@@ -371,7 +369,6 @@ class CallReading:
             return self._end_otherwise(reader, due)
         if windowed and room <= _LIMIT_WINDOW:
             self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
-            self._overflow = reader
             if self._sole:
                 self._not_sole()
             self._mode = IN_OVERFLOW
@@ -718,8 +715,6 @@ class CallReading:
         fence = self._entry.patterns.open_fence(raw)
         if fence:
             self._contexts.owe(fence)
-        self._reader = None
-        self._begun = False
 
     def _faults(self) -> Sequence[Fault]:
         """Return what was found wrong in the call that is read, and passed by."""
@@ -752,8 +747,8 @@ class CallReading:
 
         So where a reader dies of what it took before, reading goes on at the same place.
         """
-        reader = self._overflow
-        if reader is None:
+        reader = self._reader
+        if not isinstance(reader, ValueReader | ParametersReader):
             raise AssertionError("arguments over the limit are being read")
         at, base = self._at, self._base
         size = len(self._buffer) - at
@@ -773,7 +768,6 @@ class CallReading:
             self._contexts.pass_marker(self._buffer[at:stop])
         self._at = stop
         if reader.status != OPEN:
-            self._overflow = None
             self._leave(stop)
         return True
 
