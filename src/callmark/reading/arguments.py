@@ -163,7 +163,6 @@ class ArgumentsReader(ValueReader):
     def _begin_value(self, buffer: str, at: int, base: int) -> int:
         if self._stack[-1] != "R":
             return super()._begin_value(buffer, at, base)
-        self._flavour = "python"
         char = buffer[at]
         if char in "{[(":
             return self._begin_container(char, "R", buffer, at, base)

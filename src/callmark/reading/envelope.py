@@ -382,7 +382,7 @@ class EnvelopeReader(ValueReader):
 
     def _begin_string(self, quote: str, buffer: str, at: int, base: int, *, is_key: bool) -> int:
         """As in ValueReader; but the quotes around arguments whose own ones are not escaped are dropped."""
-        of_arguments = not is_key and self._role == "arguments" and self._stack[-1] == "E" and self._aside is None
+        of_arguments = not is_key and self._role == "arguments" and self._stack[-1] == "E"
         if of_arguments and self._tolerant and quote == '"':
             unescaped = follows(_UNESCAPED, buffer, at)
             if unescaped is None:
