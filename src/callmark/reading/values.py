@@ -728,8 +728,7 @@ class ValueReader(BodyReader):
     def _begin_embedded(self, at: int, base: int) -> int:
         """Begin a string that holds the whole body."""
         self._repair("string-arguments", base + at, base + at + 1)
-        form = JSON if self._outer == "O" else self._form
-        self._nested = Embedded(type(self)(form, 0, depth_limit=self._depth_limit, tolerant=False))
+        self._nested = Embedded(type(self)(self._form, 0, depth_limit=self._depth_limit, tolerant=False))
         self.sound = self.start = base + at
         self._mode = IN_STRING
         self._watch('"', None, None)
