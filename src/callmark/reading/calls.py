@@ -244,7 +244,6 @@ class CallReading:
         self._mode = IN_CALL
 
     def _hand_over_pairs(self, reader: PairsReader) -> None:
-        self._mode = IN_CALL
         if reader.key is None:
             self._reader = self._general_reader()
             return
@@ -353,7 +352,7 @@ class CallReading:
             self._mode = IN_TAIL
             return True
         if isinstance(reader, ObjectReader | PairsReader):
-            cut = self._finished and reader.status == OPEN and isinstance(reader, PairsReader)  # it may hold a bracket
+            cut = self._finished and isinstance(reader, PairsReader)  # it may hold a bracket
             if reader.status == STUCK or (windowed and room <= _LIMIT_WINDOW) or cut:
                 self._hand_over(reader)
                 return True
@@ -480,7 +479,6 @@ class CallReading:
         if ending is not None and ending.more and not self._goes_on(reader, ending.stop):
             ending = None
         elif begins is None or (ending is None and not begins and ways.may_end(buffer, at)):
-            reader.status = OPEN if reader.status == DEAD else reader.status
             return False
         if ending is not None and isinstance(reader, ValueReader) and reader.status == DEAD:
             reader.close(at, base, ending.closed)
