@@ -521,9 +521,7 @@ class CallReading:
             place = self._base + end
             self._repairs += (Repair("missing-closer", Span(place, place)),)
         if len(self._repairs) > 1:
-            begins = list(map(_start_of, self._repairs))
-            if begins != sorted(begins):
-                self._repairs = tuple(sorted(self._repairs, key=_start_of))
+            self._repairs = tuple(sorted(self._repairs, key=_start_of))
         raw = self._raw(end)
         begin, behind = reader.start - self._start, reader.end - self._start
         while begin < behind and raw[begin] in BLANKS:
