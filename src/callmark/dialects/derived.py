@@ -89,14 +89,14 @@ def value_ends(form: Form) -> list[str]:
 
 def tolerated_heads(form: Form) -> tuple[str, ...]:
     """Return the patterns of all heads that tolerant reading takes beside `head`: the loose ones, and (group `told`)
-    that of a body which was written as a JSON string as a whole, or (group `null`) of none where a tail follows: else
-    any text behind it would complete a call.
+    that of a body which was written as a JSON string as a whole, if no refused head takes it, or (group `null`) of none
+    where a tail follows: else any text behind it would complete a call.
     """
-    begin = form.head.removesuffix(OBJECT).removesuffix(BRACE)
     ways = [*form.loose_heads]
-    if form.body in ("json", "envelope") and begin != form.head and form.alone and not form.repairs:
-        ways.append(begin + _IN_STRING)
+    if form.body in ("json", "envelope") and form.head.endswith(BRACE) and form.alone and not form.repairs:
+        ways.append(form.head.removesuffix(BRACE) + _IN_STRING)
     if form.head.endswith(OBJECT) and form.tail:
+        begin = form.head.removesuffix(OBJECT)
         ways.append(rf"{begin}(?P<null>)(?P<empty>(?:null|\[\]){anonymous(form.tail)})")
     return tuple(ways)
 

@@ -153,10 +153,7 @@ APERTUS = Dialect(
         Form(
             opener=r"<\|tools_prefix\|>{ws}\[{ws}(?=\{)",
             head=r"\{{ws}\"{name}\"{ws}:{ws}{object}",
-            loose_heads=(
-                r"\{{ws}'{name}'{ws}:{ws}(?=\{)",  # as Python writes it
-                r"\{{ws}\"{name}\"{ws}:{ws}(?P<told>)(?=\"{ws}\{)",  # the arguments as a string
-            ),
+            loose_heads=(r"\{{ws}'{name}'{ws}:{ws}(?=\{)",),  # as Python writes it
             body="json",
             separator=r"{ws},{ws}",
             tail=r"{ws}\}",
