@@ -89,9 +89,10 @@ class Plan:
                 found = salvaged if form.salvage else loose  # salvage: what no marker begins with, but its heads may
                 together = tuple(other for other in dialect.variants if _opens_as(other, form))
                 if compiled.opener is not None and form.opener not in openers and together[0] == form:
-                    found.append(Entry("opener", compiled.opener, dialect, compiled, section(together)))
+                    ways = (compiled.opener, *compiled.loose_openers)
+                    found += [Entry("opener", way, dialect, compiled, section(together)) for way in ways]
                 if form.alone:
-                    found.append(Entry("loose", compiled.head, dialect, compiled))
+                    found += [Entry("loose", head, dialect, compiled) for head in (compiled.head, *compiled.loose)]
         tags = [
             Entry("tag", tag.head, dialect, tag)
             for dialect in (_REASONING, *dialects)
