@@ -1142,13 +1142,13 @@ def test_a_typed_value_between_tags_is_read_alike_however_it_comes(row, data):
 
 _PIECES = [
     *(" b=", " b=1", " b =", "; b=", " other=", "a", "b", "other", "=", "=", "==", " ", " ", "  ", "\t", ";", "x"),
-    *("word" * 40, "1", ",", '"q"', "[1]", "\n", "＝", "-"),
+    *(" $c=1", " -d=", "word" * 40, "1", ",", '"q"', "[1]", "\n", "＝", "-"),
 ]
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=14).map("".join), st.sampled_from(["strict", "lenient"]))
 def test_words_that_hold_names_of_parameters_are_read_alike_in_every_chunking(words, tolerance):
-    tools = {"f": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}}
+    tools = {"f": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "$c": {}, "-d": {}}}}
     for text in (f"[CALL: f(a=x{words})] so", f"[CALL: f({words})]", f"[CALL: f(b=1, a='{words}')]"):
         laws.check_chunking(text, tolerance=tolerance, tools=tools)
         laws.check_chunking(text, range(0, len(text), 5), tolerance=tolerance, tools=tools)
