@@ -56,7 +56,8 @@ class ArgumentsReader(ValueReader):
     """As ValueReader; the list ends behind its closing parenthesis, its span before it."""
 
     __slots__ = (
-        "_begun", "_bind", "_bound", "_held", "_held_kind", "_key", "_names", "_object", "_separator", "_single",
+        "_begun", "_bind", "_bound", "_given", "_held", "_held_kind", "_key", "_names", "_object", "_separator",
+        "_single",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +75,8 @@ class ArgumentsReader(ValueReader):
         self._bound = 0  # how many positional values were bound
         self._held: list[str] | None = None  # an argument that may turn out to be a key
         self._held_kind = ""  # its delimiter, "" for a word
-        self._key = ""
+        self._key = ""  # of the value that is read; also of a held one, if it is bound
+        self._given: set[str] = set()
         self._separator = -1  # position of the comma before an argument
 
     def _enter(self, name: str | None, inside: bool) -> None:
@@ -83,10 +85,11 @@ class ArgumentsReader(ValueReader):
 
     @classmethod
     def behind_key(
-        cls, form: Form, start: int, key: str, frames: Sequence[str], state: int, *, sound: int, depth_limit: int,
-        parameters: Parameters | None, quote: str, is_key: bool, opened: str, others: tuple[Dialect, ...],
+        cls, form: Form, start: int, keys: Sequence[str], frames: Sequence[str], state: int, *, sound: int,
+        depth_limit: int, parameters: Parameters | None, quote: str, is_key: bool, opened: str,
+        others: tuple[Dialect, ...],
     ) -> Self:
-        """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of `key`.
+        """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of the last of `keys`.
 
         `frames` are the brackets of the value that are open, `state` is what is expected there. In a string, `quote`
         began it, and `opened` is what was read of it.
@@ -95,7 +98,8 @@ class ArgumentsReader(ValueReader):
         reader._flavour = "python"
         reader._begun = True
         reader._bind = ()
-        reader._key = key
+        reader._key = keys[-1]
+        reader._given.update(keys)
         reader._stack += frames
         reader._state = state
         reader.sound = sound
@@ -157,6 +161,8 @@ class ArgumentsReader(ValueReader):
             return self._die("unexpected-text", 'a key, a value or ")"' if first else "a key or a value", at)
         self._held = []
         self._held_kind = ""
+        if self._bound < len(self._bind):
+            self._key = self._bind[self._bound]
         self._begin_word(at, base, is_key=False)
         return at
 
@@ -183,6 +189,7 @@ class ArgumentsReader(ValueReader):
         begun, self._begun = self._begun, True
         if self._bound < len(self._bind):
             self._key = self._bind[self._bound]
+            self._given.add(self._key)
             self._bound += 1
             self.out.append(("," if begun else "{") + quoted(self._key) + ":")
             return True
@@ -279,6 +286,7 @@ class ArgumentsReader(ValueReader):
             self._unmark(held)
             held = held.replace("\\", "")
         self._key = held[1:-1] if quote else held
+        self._given.add(self._key)
         self.out.append(("," if self._begun else "{") + (held if quote else quoted(held)) + ":")
         self._begun = True
         self._bind = ()  # a key ends the positional values
@@ -339,7 +347,7 @@ class ArgumentsReader(ValueReader):
                     return self._lengthen(buffer, at, sign)
                 end = sign
             if self._names:
-                pair = pair_in_word(buffer, self._names, self._key, at, end)
+                pair = pair_in_word(buffer, self._names, self._key, at, end, self._given)
                 if pair >= 0:
                     end = pair
                 elif end == len(buffer) or end == limit:

@@ -244,13 +244,13 @@ class CallReading:
         self._mode = IN_CALL
 
     def _hand_over_pairs(self, reader: PairsReader) -> None:
-        if reader.key is None:
+        if not reader.keys:
             self._reader = self._general_reader()
             return
         self._reader = ArgumentsReader.behind_key(
             self._entry.form,
             reader.start,
-            reader.key,
+            reader.keys,
             reader.frames,
             reader.state,
             sound=reader.sound,

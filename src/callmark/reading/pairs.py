@@ -70,7 +70,7 @@ class PairsReader:
     """
 
     __slots__ = (
-        "_closers", "_depth_limit", "_parameters", "_waits", "end", "id", "is_key", "key", "name", "opened", "out",
+        "_closers", "_depth_limit", "_parameters", "_waits", "end", "id", "is_key", "keys", "name", "opened", "out",
         "quote", "repairs", "sound", "start", "state", "status",
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ class PairsReader:
         self.name = self.id = None
         self.out: list[str] = []
         self.repairs: tuple[Repair, ...] = ()
-        self.key: str | None = None  # of the value that is read; None before the first
+        self.keys: list[str] = []  # the last is that of the value that is read
         self.state = VALUE  # what is expected, in terms of `values`
         self.quote = ""  # of the string that is read, "" outside of one
         self.is_key = False  # whether that is a key, of an object in a value
@@ -135,7 +135,7 @@ class PairsReader:
                     self.status = OPEN if holds_escape_prefix(buffer, at) else STUCK
                     return at
                 pattern = _BEHIND_KEY if self.is_key else _BEHIND_ITEM[closers[-1]] if closers else _BEHIND_VALUE
-            elif self.key is None:
+            elif not self.keys:
                 pattern = _FIRST_KEY
             elif char in BLANKS:
                 if closers:
@@ -199,12 +199,12 @@ class PairsReader:
                 self.quote = ""
                 char = '"'
             declared = None
-            if pattern is _BARE_VALUE and self._parameters is not None and self.key:
+            if pattern is _BARE_VALUE and self._parameters is not None:
                 word = found[1]
-                if "=" in word and pair_in_word(word, self._parameters.names, self.key, 0, len(word)) >= 0:
+                if "=" in word and pair_in_word(word, self._parameters.names, self.keys[-1], 0, len(word)) >= 0:
                     self.status = STUCK
                     return at
-                declared = self._parameters.declared(self.key)
+                declared = self._parameters.declared(self.keys[-1])
             start, at = at, found.end()
             if pattern is _BARE_VALUE:
                 out.append(scalar(found[1].rstrip(" \t"), declared))
@@ -220,10 +220,10 @@ class PairsReader:
                 self.end = base + at - 1
                 self.status = DONE
                 break
-            out.append(f'{"{" if self.key is None else ","}"{key}":')
-            if self.key is None:
+            out.append(f'{"," if self.keys else "{"}"{key}":')
+            if not self.keys:
                 self.start = base + found.start("key")
-            self.key = key
+            self.keys.append(key)
             self.state = VALUE
             self.sound = base + found.start("equals")
         return at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from codecs import escape_decode
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 from callmark.reading.decoder import encode
@@ -23,14 +23,17 @@ BARE: Final = (
 _PAIR: Final = re.compile(rf";?[ \t]({KEY_PATTERN})[ \t]{{0,8}}+=[^=,)\r\n]")
 
 
-def pair_in_word(buffer: str, names: Sequence[str], key: str, at: int, end: int) -> int:
+def pair_in_word(
+    buffer: str, names: Sequence[str], key: str, at: int, end: int, given: Container[str] = ()
+) -> int:
     """Return the index in a bare word behind which a pair begins where a comma is missing, or a semicolon stands for
     one; -1 for none.
 
-    The word is the value of `key`, and stands from index `at` to `end`. Pairs begin with one of the other `names`.
+    The word is the value of `key`, and stands from index `at` to `end`. Pairs begin with one of the other `names`, and
+    none of those that were `given` before.
     """
     found = _PAIR.search(buffer, at, end + 1)
-    while found is not None and (found[1] == key or found[1] not in names):
+    while found is not None and (found[1] == key or found[1] in given or found[1] not in names):
         found = _PAIR.search(buffer, found.end(1), end + 1)
     return -1 if found is None else found.start()
 
