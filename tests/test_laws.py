@@ -1142,7 +1142,7 @@ def test_a_typed_value_between_tags_is_read_alike_however_it_comes(row, data):
 
 _PIECES = [
     *(" b=", " b=1", " b =", "; b=", " other=", "a", "b", "other", "=", "=", "==", " ", " ", "  ", "\t", ";", "x"),
-    *(" $c=1", " -d=", "word" * 40, "1", ",", '"q"', "[1]", "\n", "＝", "-"),
+    *(" $c=1", " -d=", "b= ", "，", "}", "word" * 40, "1", ",", '"q"', "[1]", "\n", "＝", "-"),
 ]
 
 

@@ -20,7 +20,7 @@ BARE: Final = (
     rf"""(?!{PREFIX}')[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
 )
 
-_PAIR: Final = re.compile(rf";?[ \t]({KEY_PATTERN})[ \t]{{0,8}}+=[^=,)\r\n]")
+_PAIR: Final = re.compile(rf";?[ \t]({KEY_PATTERN})[ \t]{{0,8}}+=[ \t]{{0,8}}+[^ \t\r\n=,)\]}}，）]")
 
 
 def pair_in_word(
