@@ -2149,6 +2149,22 @@ def test_values_that_hold_signs_of_their_tags_are_in_the_grammar_or_that_is_told
         laws.check_dialect(own)
 
 
+@pytest.mark.parametrize(("begun", "told"), [("", False), ("[a-z]{1,64}+>", True)])
+def test_a_grammar_that_takes_what_a_parameter_begins_with_for_text_of_a_value_is_told(tmp_path, begun, told):
+    form = {
+        "head": "<acme:{name}>", "body": "parameters", "parameter": "{ws}<arg:(?P<key>[a-z]{1,64}+)>",
+        "value_end": "</arg>", "tail": "{ws}</acme>",
+    }
+    behind = rf"[\ \t\r\n]{{0,64}}+(?: <arg:{begun} | <\/[\ \t]{{0,4}}+acme[\ \t]{{0,4}}+> )"
+    value = rf"VALUE.1: /(?: [^<\ud800-\udfff]++ | <(?! \/[\ \t]{{0,4}}+arg[\ \t]{{0,4}}+> {behind} )(?! acme: ) )++/x"
+    own = acme(tmp_path, PLAIN_VALUES.replace("VALUE: /[^<]++/", value), form, None)
+    if not told:
+        laws.check_dialect(own)
+        return
+    with pytest.raises(AssertionError, match=r"forms\[0\] and its grammar do not agree: .*</arg><arg:</arg>"):
+        laws.check_dialect(own)
+
+
 WHOLE_VALUE = """
 %import .heads (_GAP, NAME)
 %import .json (root, _WS)

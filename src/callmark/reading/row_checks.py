@@ -13,7 +13,7 @@ from itertools import product
 from re import _constants as sre  # as in `dialects.parsed`: the tree of a pattern has no public interface
 from typing import Any, Final
 
-from callmark.dialects import Dialect, Form
+from callmark.dialects import Dialect, Form, derived
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
 from callmark.dialects.parsed import REPEATS, inner, tree
 from callmark.dialects.prefixes import first_characters
@@ -195,7 +195,8 @@ def _parameters(form: Form) -> list[str]:
     if first is None or "key" not in pattern.groupindex:
         return [f"{begin}{{}}{ends[0]}" for begin in begins]
     other = begins[0][: first.start("key")] + "b" + begins[0][first.end("key") :]
-    values = ["1", "", f"a < b {ends[0]} {{c}}", "\n"]  # what ends a value is data where nothing follows it
+    begun = _matches(derived.behind_values(form)[0])[0]  # shows that a value is over; else its end is data
+    values = ["1", "", f"a < b {ends[0]} {{c}}", f"1{ends[0]}{begun}", "\n"]
     return [
         *(f"{begin}1{end}" for begin in begins for end in ends),
         *(f"{begin}{value}{ends[0]}" for begin in (begins[0], f"{begins[0]}1{ends[0]}{other}") for value in values),
