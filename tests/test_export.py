@@ -423,6 +423,33 @@ def test_values_in_attributes_of_ones_own_dialect_have_their_quotes_as_entities(
     assert render_calls([WrittenCall("f", {"a": "1"})], own) == '<do task="f" a="&quot;1&quot;"/>'
 
 
+LIST = {"type": "array", "items": WORD}
+CLOSED = {"type": "object", "properties": {"k": WORD}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        (LIST, ['["a&lt;b"]', '["&amp;quot;"]', '["\\u0026#10;"]'], ['["a&quot;"]', '["&#10;"]', '["&#92;"]']),
+        ({**LIST, "maxItems": 1}, ['["a&amp;b"]'], ['["a&quot;, &quot;b"]']),
+        (CLOSED, ['{"k": "&gt;"}'], ['{"k": "a&quot;, &quot;z&quot;: &quot;b"}']),
+        ({"type": "array", "items": {"type": "string", "minLength": 2}}, ['["&lt;&apos;"]'], ['["&lt;"]']),
+        ({"type": "string", "minLength": 3}, ["a&lt;b", "a&quot;&#x27;"], ["a&lt;", "&lt;&gt;"]),
+        ({"type": "string", "maxLength": 3}, ["&lt;&amp;&gt;", "a&lt;b"], ["abcd", "&lt;&amp;&gt;&lt;"]),
+        (WORD, ["a & b", "&lt", "&#65;", "&"], []),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_entity_in_a_value_is_the_character_that_it_is_read_as(schema, good, bad):
+    tools = {"f": {"properties": {"a": schema}, "required": ["a"]}}
+    grammar = export_grammar(tools, "minicpm5", free_text=False, tool_choice="f").text
+    for text in (*good, *bad):
+        written = f'<function name="f"><param name="a">{text}</param></function>'
+        assert llguidance_accepts(grammar, written) == (text in good), text
+        ((_, arguments),) = calls_in(written, "minicpm5", tools)
+        assert jsonschema.Draft202012Validator(tools["f"]).is_valid(arguments) == (text in good), text
+
+
 @pytest.mark.parametrize("blank", [" ", "\t"])
 def test_a_value_whose_end_begins_with_a_blank_holds_blanks(blank):
     form = Form(

@@ -268,7 +268,8 @@ class _Export:
         """Return the arguments of one tool, and the rules to which they refer."""
         form = self._form
         make = partial(Values, spec.name, spec.schema, bounds=self._bounds, shared=shared)
-        values = make(lambda value: in_tags(as_json(value), form), closers=self._closers)
+        entities = form.encoding == "xml"
+        values = make(lambda value: in_tags(as_json(value), form), closers=self._closers, entities=entities)
         if self._writing.pairs:
             values = make(as_python)
         elif form.body == "braces":

@@ -37,10 +37,11 @@ _SHARED: Final = 120  # characters from which on a value is a rule of its own, w
 
 _HEX: Final = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 _DIGIT: Final = Chars((("0", "9"),))
-_ESCAPED: Final = (
+_ESCAPED: Final[tuple[Node, ...]] = (
     seq("\\", Chars(tuple((char, char) for char in '"\\/bfnrt'))),
     seq("\\u", Chars((("0", "9"), ("a", "c"), ("e", "f"), ("A", "C"), ("E", "F"))), Rep(_HEX, 3, 3)),
 )  # fmt: skip
+_ENTITY: Final = seq("&", alt(["amp;", "lt;", "gt;", "apos;", "#x27;"]))  # of what ends no string of JSON
 _WHOLE: Final = alt(["0", seq(Chars((("1", "9"),)), Rep(_DIGIT, 0, 18))])  # 64 bits
 _FRACTION: Final = seq(
     maybe(seq(".", Rep(_DIGIT, 1, 20))),  # 0.000 and 17 digits: what `repr` writes
@@ -155,6 +156,7 @@ class Values:
     literal   writes a value in that language
     quote     the delimiter of strings where the language has no escapes, "" for JSON's strings
     closers   words that no string may hold
+    entities  whether XML's entities are read, also in the strings of JSON: each of them counts as one character
     prefix    what the names of its rules begin with
     bounds    what holds where a schema sets no bound
     shared    whether values of more than a few characters are rules of their own, each of which is written once
@@ -168,6 +170,7 @@ class Values:
         *,
         quote: str = "",
         closers: tuple[str, ...] = (),
+        entities: bool = False,
         prefix: str = "r",
         bounds: Bounds = BOUNDS,
         shared: bool = False,
@@ -179,6 +182,7 @@ class Values:
         self._tool = tool
         self._quote = quote
         self._closers = closers
+        self._entities = entities
         self._prefix = prefix
         self._bounds = bounds
         self._named: dict[str, str] = {}
@@ -232,16 +236,23 @@ class Values:
             closers = tuple(sorted({closer[:2] for closer in closers}))
         if self._quote:
             return token(self._quote, self.raw(closers, least, most), self._quote)
-        closed = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
+        closed: tuple[Range, ...] = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
+        escapes = _ESCAPED
+        if self._entities:
+            closed, escapes = (*closed, ("&", "&")), (*escapes, _ENTITY)
         empty = self.literal("")  # two quotes, which are entities in an attribute of XML
         quote = empty[: len(empty) // 2]
-        return token(quote, _bounded(closers, closed, _ESCAPED, least, most, self._bounds.string), quote)
+        return token(quote, _bounded(closers, closed, escapes, least, most, self._bounds.string), quote)
 
     def raw(
         self, closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()
     ) -> Node:
         """Return a text as it is, in which none of `closers` stands."""
-        return token(_bounded(closers, (("\ud800", "\udfff"), *closed), (), least, most, self._bounds.string))
+        closed = (("\ud800", "\udfff"), *closed)
+        escapes: tuple[Node, ...] = ()
+        if self._entities and (least > 1 or most is not None):
+            closed, escapes = (*closed, ("&", "&")), (_ENTITY, Lit("&quot;"))
+        return token(_bounded(closers, closed, escapes, least, most, self._bounds.string))
 
     def tell(self, where: str, keywords: list[str]) -> None:
         """Note what is not enforced at a place."""
