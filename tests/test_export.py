@@ -536,6 +536,8 @@ def test_a_list_of_many_known_items_ends_behind_any_of_them():
     [
         ({"type": "string", "pattern": "x", "format": "date"}, ("f.a: format", "f.a: pattern")),
         ({"type": "integer", "minimum": 3}, ("f.a: minimum",)),
+        ({"type": "integer", "minimum": 0}, ()),
+        ({"minimum": 0}, ("f.a: minimum",)),
         ({"type": "integer", "minimum": 1, "maximum": 900}, ("f.a: maximum", "f.a: minimum")),
         ({"type": "array", "uniqueItems": True}, ("f.a: uniqueItems",)),
         ({"oneOf": [{"type": "null"}]}, ("f.a: oneOf (more than one may fit)",)),
@@ -787,6 +789,9 @@ def test_what_text_may_be_read_as_is_told_where_the_schema_wants_more_of_it(othe
         ({"type": ["integer", "null"], "enum": ["a", 1]}, 1, "a"),
         ({"type": "integer", "anyOf": [{"const": "x"}, {"const": 1}]}, 1, "x"),
         ({"type": "string", "enum": ["a", "bbb", "cccc"], "minLength": 2, "maxLength": 3}, "bbb", "a"),
+        ({"type": "string", "enum": ["a", "bb", "ccc"], "minLength": 2, "maxLength": 2}, "bb", "ccc"),
+        ({"type": "integer", "enum": [-1, 0, 7], "minimum": 0, "maximum": 3}, 0, -1),
+        ({"enum": [1, True, 3], "minimum": 0, "maximum": 2}, True, 3),
     ],
 )
 def test_listed_values_are_those_that_the_rest_of_the_schema_allows(schema, good, bad):

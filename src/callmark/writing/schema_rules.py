@@ -65,7 +65,7 @@ def members(schema: Schema) -> Schema:
 
 
 def given(schema: Schema) -> list[Any]:
-    """Return the values that a schema lists, without those of another type or length; none where it lists none.
+    """Return the values that a schema lists, without those of another type, length or size; none where it lists none.
 
     Where that leaves none, all: what contradicts itself is not told here.
     """
@@ -79,11 +79,14 @@ def _listed(schema: Schema) -> list[Any]:
 
 
 def _fits(value: Any, schema: Schema) -> bool:
-    """Whether a value is of the type and, where it is a string, of the length that a schema wants."""
+    """Whether a value is of the type that a schema wants and, if a string or a number, of the length or size."""
     kinds = schema.get("type")
     if kinds is not None and not is_of(value, [kinds] if isinstance(kinds, str) else kinds):
         return False
-    return not isinstance(value, str) or schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
+    if isinstance(value, str):
+        return bool(schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)))
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return not number or bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
 
 
 def writable(listed: list[Any], write: Callable[[Any], str]) -> list[str]:
@@ -269,7 +272,9 @@ class Values:
 
     def ways(self, schema: Schema, where: str) -> list[Schema]:
         """Return the schemas of which a resolved one is a union, and note what of it no grammar says."""
-        bounds = {"minimum", "maximum"} if _span(schema) else {"minimum"} if schema.get("minimum") == 0 else set()
+        bounds = {"minimum", "maximum"} if _span(schema) or _listed(schema) else set()
+        if "type" in schema and schema.get("minimum") == 0:
+            bounds = bounds | {"minimum"}
         self.tell(where, sorted(schema.keys() - _ENFORCED - bounds))
         self.tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
         if not schema.keys() & {"type", "properties", "const", "enum", "anyOf", "oneOf"}:
