@@ -564,6 +564,8 @@ def test_what_is_not_enforced_is_told(schema, expected):
         ({"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {"const": 1}}, "required": ["a"]}}},
          ['{"a": 1}'], ["{}"]),
         ({"properties": {"a": {"const": 1}, "b": False}}, ['{"a": 1}', "{}"], ['{"b": 1}']),
+        ({"properties": {"a": False, "b": {"const": 1}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+         ['{"b": 1}'], ["{}", '{"a": 1}']),
         ({"additionalProperties": {"const": 1}}, ['{"x": 1}', "{}"], ['{"x": 2}']),
         ({"properties": {"a": {"type": "array", "minItems": "1", "items": {"const": 1}}}, "required": ["a"]},
          ['{"a": [1]}'], ['{"a": []}']),
@@ -658,11 +660,15 @@ def test_what_no_schema_bounds_is_bounded_as_one_says(dialect, target):
             assert bool(taken) == (value in good), text
 
 
-def test_unions_hold_only_branches_that_can_be():
-    tools = {"f": {"properties": {"a": {"anyOf": [False, {"const": 1}]}}, "required": ["a"]}}
-    grammar = export_grammar(tools, target="regex", free_text=False).text
-    assert re.fullmatch(grammar, render_call("f", {"a": 1}))
-    assert not re.fullmatch(grammar, render_call("f", {"a": 2}))
+@pytest.mark.parametrize("dialect", ["call", "pythonic", "glm", "minimax_m3"])
+@pytest.mark.parametrize("never", [False, {"$ref": "#/$defs/no"}, {"enum": [1], "minimum": 3}])
+def test_unions_hold_only_branches_that_can_be(dialect, never):
+    tools = {"f": {"properties": {"a": {"anyOf": [never, {"const": 1}]}}, "required": ["a"], "$defs": {"no": False}}}
+    grammar = export_grammar(tools, dialect, target="regex", free_text=False)
+    assert grammar.unenforced == ()
+    assert re.fullmatch(grammar.text, render_call("f", {"a": 1}, dialect))
+    for value in (2, "x", None, [1]):
+        assert not re.fullmatch(grammar.text, render_call("f", {"a": value}, dialect))
 
 
 def test_misuse_raises():

@@ -51,8 +51,18 @@ from callmark.writing.automata import (
 )
 from callmark.writing.calls import render_calls
 from callmark.writing.printers import ebnf, gbnf, lark, regex
-from callmark.writing.schema_rules import BOUNDS, FREE_MEMBERS, KEY_LIMIT, Bounds, Values, given, members, writable
-from callmark.writing.toolset import ANNOTATIONS, Schema, ToolSpec, branches, resolved, satisfiable, tool_specs
+from callmark.writing.schema_rules import (
+    BOUNDS,
+    FREE_MEMBERS,
+    KEY_LIMIT,
+    Bounds,
+    Values,
+    given,
+    members,
+    possible_branches,
+    writable,
+)
+from callmark.writing.toolset import ANNOTATIONS, Schema, ToolSpec, resolved, satisfiable, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
 TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
@@ -443,7 +453,7 @@ def _said(kinds: list[tuple[str, Any]], types: Types) -> list[Any]:
 def _kinds(schema: Any, root: Schema) -> list[tuple[str, Any]]:
     """Return a schema for each type of JSON that its values may have, with the type."""
     schema = resolved(schema, root)
-    if ways := branches(schema, root):
+    if ways := possible_branches(schema, root):
         return [pair for way in ways for pair in _kinds(way, root)]
     if listed := given(schema):
         kinds = [_kind(type_of(member)) for member in listed]

@@ -15,7 +15,7 @@ from callmark.dialects.values import Unwritable, as_json, brace_key
 from callmark.errors import UsageError
 from callmark.toolshapes import pointed
 from callmark.writing.automata import Chars, Lit, Node, Range, Ref, Rep, alt, maybe, seq, times, token, weight, without
-from callmark.writing.toolset import ANNOTATIONS, Schema, branches, is_of, resolved
+from callmark.writing.toolset import ANNOTATIONS, Schema, branches, contradicted, is_false, is_of, resolved
 
 
 class Bounds(NamedTuple):
@@ -60,8 +60,20 @@ _OF_KINDS: Final = (
 def members(schema: Schema) -> Schema:
     """Return the properties of a schema in its order, and behind them those that are only required."""
     required, properties = schema.get("required", ()), schema.get("properties", {})
-    possible = {name: inner for name, inner in properties.items() if inner is not False or name in required}
+    possible = {name: inner for name, inner in properties.items() if inner is not False}
     return {**possible, **{name: {} for name in required if name not in properties}}
+
+
+def possible_branches(schema: Schema, root: Schema) -> list[Schema]:
+    """Return the schemas of which a resolved one is a union, without those that nothing satisfies; [] for no union."""
+    ways = (way for way in branches(schema, root) if not is_false(way, root))
+    return [way for way in ways if _possible(resolved(way, root), root)]
+
+
+def _possible(schema: Schema, root: Schema) -> bool:
+    """Whether a resolved schema does not contradict itself, and lists no values or one that fits what else it says."""
+    listed = _listed(schema)
+    return not any(contradicted(schema, root)) and (not listed or any(_fits(member, schema) for member in listed))
 
 
 def given(schema: Schema) -> list[Any]:
@@ -279,13 +291,7 @@ class Values:
         self.tell(where, ["oneOf (more than one may fit)"] * ("oneOf" in schema))
         if not schema.keys() & {"type", "properties", "const", "enum", "anyOf", "oneOf"}:
             self.tell(where, [key for key in _OF_KINDS if key in schema])
-        return [way for way in branches(schema, self.root) if way is not False and self._possible(way)]
-
-    def _possible(self, way: Schema) -> bool:
-        """Whether a branch lists no values, or one that fits what stands beside it."""
-        schema = resolved(way, self.root)
-        listed = _listed(schema)
-        return not listed or any(_fits(member, schema) for member in listed)
+        return possible_branches(schema, self.root)
 
     def _of_kind(self, kind: str, schema: Schema, where: str) -> Node:
         match kind:

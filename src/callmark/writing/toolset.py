@@ -98,7 +98,7 @@ def contradiction(spec: ToolSpec) -> str | None:
     Seen is what one place says, with what its references and `allOf` add. A place that nothing may reach counts too:
     who writes it means something else. Cost: linear in the schema, whatever refers to whatever.
     """
-    if _is_false(spec.schema, spec.schema):
+    if is_false(spec.schema, spec.schema):
         return "parameters: expected a schema that some arguments satisfy, found one that is false"
     return next(_contradictions(spec.schema, spec.schema, "parameters"), None)
 
@@ -107,9 +107,9 @@ def _contradictions(schema: Any, root: Schema, where: str) -> Iterator[str]:
     if not isinstance(schema, dict):
         return
     whole = resolved(schema, root)
-    yield from (f"{where}: {found}" for found in _contradicted(whole, root))
+    yield from (f"{where}: {found}" for found in contradicted(whole, root))
     ways = branches(whole, root)
-    if ways and all(way is False or any(_contradicted(resolved(way, root), root)) for way in ways):
+    if ways and all(way is False or any(contradicted(resolved(way, root), root)) for way in ways):
         yield f"{where}: expected a union of which some branch can be satisfied, found none"
     for key, inner in schema.items():
         if key in _MAPS:
@@ -122,7 +122,7 @@ def _contradictions(schema: Any, root: Schema, where: str) -> Iterator[str]:
             yield from _contradictions(part, root, place)
 
 
-def _contradicted(schema: Schema, root: Schema) -> Iterator[str]:
+def contradicted(schema: Schema, root: Schema) -> Iterator[str]:
     """Yield what contradicts itself in a resolved schema."""
     for lows, highs in _BOUNDS:
         for low, high in ((low, high) for low in lows for high in highs if low in schema and high in schema):
@@ -140,7 +140,7 @@ def _contradicted(schema: Schema, root: Schema) -> Iterator[str]:
     properties, required = schema.get("properties", {}), set(schema.get("required", ()))
     closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
     for key in sorted(required):
-        if _is_false(properties.get(key, not closed), root):
+        if is_false(properties.get(key, not closed), root):
             yield f"expected required keys that may be there, found {key!r}, which may not"
     if len(required) > schema.get("maxProperties", len(required)):
         yield f"expected maxProperties to allow the {len(required)} required keys, found {schema['maxProperties']}"
@@ -156,7 +156,7 @@ def is_of(value: Any, kinds: list[str]) -> bool:
     return kind in kinds or also in kinds
 
 
-def _is_false(schema: Any, root: Schema) -> bool:
+def is_false(schema: Any, root: Schema) -> bool:
     """Whether a schema says outright that nothing satisfies it."""
     while isinstance(schema, dict) and "$ref" in schema:  # which `normalized` has seen to lead somewhere
         schema = pointed(schema["$ref"], root)
