@@ -116,7 +116,7 @@ def export_grammar(
                  as long). Engines have limits of their own for what is repeated
 
     A string without escapes (between tags, in braces) may hold anything but what begins or ends a call of the dialect;
-    where its schema gives it a length, no `<`.
+    where its schema gives it a greatest length, no `<`.
 
     Raises UsageError for options out of range, for what a target cannot say, and as `render_call` does for names.
     """

@@ -128,10 +128,10 @@ def _bounded(
 ) -> Node:
     """Return a text without closers, of at most `bound` characters where `most` is None.
 
-    Where the schema counts characters, a bracket of each closer cannot stand at all: a piece that could have become a
-    closer would count as one character, however long it is.
+    Where the schema says how many characters there may be, a bracket of each closer cannot stand at all: a piece that
+    could have become a closer would count as one character, however long it is.
     """
-    if least > 1 or most is not None:
+    if most is not None:
         closers = {next((char for char in "<>" if char in closer), closer[0]) for closer in closers}
     return without(closers, closed, escapes, least, max(bound if most is None else most, least))
 
