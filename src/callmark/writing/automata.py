@@ -337,7 +337,7 @@ def _after(state: frozenset[tuple[int, int]], char: str, openers: list[list[Step
 
 
 def _joined(ranges: list[Range]) -> tuple[Range, ...]:
-    """Return neighbouring ranges as one, without the surrogates, which are no characters."""
+    """Return neighbouring ranges as one."""
     result: list[Range] = []
     for low, high in sorted(ranges):
         if result and ord(result[-1][1]) + 1 == ord(low):

@@ -263,7 +263,6 @@ class Values:
         self, closers: Iterable[str], least: int = 0, most: int | None = None, closed: tuple[Range, ...] = ()
     ) -> Node:
         """Return a text as it is, in which none of `closers` stands."""
-        closed = (("\ud800", "\udfff"), *closed)
         escapes: tuple[Node, ...] = ()
         if self._entities and (least > 1 or most is not None):
             closed, escapes = (*closed, ("&", "&")), (_ENTITY, Lit("&quot;"))
@@ -278,7 +277,6 @@ class Values:
         name = self._named.get(schema["$ref"])
         if name is None:
             name = self._named[schema["$ref"]] = f"{self._prefix}{len(self._named)}"
-            self.rules[name] = Lit("")  # its place, before those of the rules that it needs
             self.rules[name] = self.value(pointed(schema["$ref"], self.root), where)
         return Ref(name)
 
