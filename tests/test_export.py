@@ -145,6 +145,7 @@ def test_names_and_values_are_held_to_the_tools():
         '[ CALL : get_weather({"city": "Oslo"})]',
         "[CALL: get_weather",
         '[CALL: get_weather({"city": "\\ud800"})]',
+        '[CALL: get_weather({"city": "\\uDC00"})]',
     ):
         assert not llguidance_accepts(grammar, f"So: {refused} there"), refused
     for taken in ('[CALL: get_weather({"city":"Oslo","days":2})]', "[CAL", "[[CALL: stop({})]", "no call"):
@@ -501,11 +502,12 @@ def property_of(schema, **more):
         ({"oneOf": [{"const": 1}]}, ["1"], ["2"]),
         ({"allOf": [{"properties": {"x": {"const": 1}}, "required": ["x"]}], "properties": {"y": {"const": 2}}},
          ['{"y": 2, "x": 1}', '{"x": 1}'], ['{"y": 2}']),
+        ({"enum": ["a"], "minLength": 2}, ['"a"'], ['"bb"']),  # what contradicts itself so is taken by its values
         ({"enum": [{"x": [1, "y"]}, True]}, ['{"x": [1, "y"]}', "true"], ["True"]),
         ({"type": "object", "additionalProperties": False}, ["{}"], ['{"x": 1}']),
-        ({"type": "object"}, ["{}", '{"x": [1, true]}'], ["[]"]),
+        ({"type": "object"}, ["{}", '{"x": [1, true]}'], ["[]", '{"": 1}']),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, ['{"x": 1, "y": 2}'], ['{"x": "1"}']),
-        ({}, ["1", '{"x": [1]}', "[[1], 2]", "null"], ["x"]),
+        ({}, ["1", '{"x": [1]}', "[[1], 2]", "[]", "{}", "null"], ["x"]),
         (True, ["1"], ["x"]),
         ({"description": "anything"}, ["1"], ["x"]),
         ({"$ref": "#/$defs/x"}, ["7"], ["8"]),
@@ -545,6 +547,7 @@ def test_a_list_of_many_known_items_ends_behind_any_of_them():
         ({"type": "object"}, ("f.a: keys that differ",)),
         ({"allOf": [{"type": "null"}, {"type": "string"}]}, ("f.a: allOf",)),
         ({"anyOf": [{"type": "null"}], "minProperties": 1}, ("f.a: minProperties",)),
+        ({"anyOf": [{"type": "null"}, {"type": "string"}], "minLength": 1}, ()),
         ({"$ref": "#/$defs/x", "minimum": 7}, ("f.a: minimum",)),
         ({"type": "string", "x-note": 1}, ()),
     ],
@@ -648,14 +651,25 @@ def test_no_escape_is_read_further_than_it_goes():
 @pytest.mark.parametrize("dialect", ["call", "pythonic", "gemma4", "glm"])
 @pytest.mark.parametrize("target", ["regex", "llguidance"])
 def test_what_no_schema_bounds_is_bounded_as_one_says(dialect, target):
-    kinds = {"s": {"type": "string"}, "l": {"type": "array", "items": {"const": 1}}, "o": {"type": "object"}, "x": {}}
-    deep = {"s": (["ab"], ["abc"]), "l": ([[], [1] * 3], [[1] * 4]), "o": ([{"k": 1}], [{"k": []}]), "x": ([1], [[1]])}
-    for key, (good, bad) in deep.items():
-        tools = {"f": {"properties": {"a": kinds[key]}, "required": ["a"]}}
+    ones = {"type": "array", "items": {"const": 1}}
+    for depth, schema, good, bad in (
+        (0, WORD, ["ab"], ["abc"]),
+        (0, {**WORD, "minLength": 3}, ["abc"], ["ab", "abcd"]),
+        (0, ones, [[], [1] * 3], [[1] * 4]),
+        (0, {**ones, "minItems": 4}, [[1] * 4], [[1] * 3, [1] * 5]),
+        (0, {"type": "object"}, [{"k": 1}], [{"k": []}]),
+        (1, {"type": "object"}, [{"k": 1}], [{"k": []}]),
+        (2, {"type": "object"}, [{"k": []}], [{"k": [[]]}]),
+        (0, {}, [1], [[1]]),
+        (1, {}, [[1]], [[[1]]]),
+    ):
+        if dialect == "glm" and not schema:
+            continue  # all is text
+        tools = {"f": {"properties": {"a": schema}, "required": ["a"]}}
         grammar = export_grammar(
-            tools, dialect, target, free_text=False, string_limit=2, items_limit=3, depth_limit=0
+            tools, dialect, target, free_text=False, string_limit=2, items_limit=3, depth_limit=depth
         ).text  # fmt: skip
-        for value in [*good, *([] if dialect == "glm" and key == "x" else bad)]:  # where all is text
+        for value in (*good, *bad):
             text = render_call("f", {"a": value}, dialect, tools=tools)
             taken = re.fullmatch(grammar, text) if target == "regex" else llguidance_accepts(grammar, text)
             assert bool(taken) == (value in good), text
