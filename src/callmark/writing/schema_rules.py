@@ -319,7 +319,7 @@ class Values:
         end = next((number for number, inner in enumerate(first) if inner is False and number >= wanted), None)
         head = [self.value(inner, f"{where}[{n}]") for n, inner in enumerate(first[:end])]
         least = max(wanted - len(head), 0)
-        most = max(schema.get("maxItems", max(self._bounds.items, least)) - len(head), least)
+        most = max(schema.get("maxItems", self._bounds.items) - len(head), least)
         comma = token(",", maybe(" "))
         inner = schema.get("items", {}) if end is None else False
         if inner is False or most == 0:
