@@ -240,7 +240,7 @@ PROPERTIES = (
     ({"type": "array", "items": {"type": "array", "items": PAIR}},
      [[], [[]], [[["x", 1]], []]], [[[["x", 1, 2]]], [["x"]]]),
     (WORD, ["", " x ", "null", "12", "a<b", "\t", "<<<", "a\n<zz>b</zz>\n", "</", "]]", "a]>", *MARKUP[4:6]], []),
-    ({"type": "array", "items": WORD}, [["<b>", "</b>", "a[0]>1", '"']], ["x", [1]]),
+    ({"type": "array", "items": WORD}, [["<b>", "</b>", "a[0]>1", '"', '<"', '</"']], ["x", [1]]),
     ({"type": "string", "minLength": 2, "maxLength": 4}, ["ab", "天気天気", "a\nb", '"\\x', "[0]"], ["a", "abcde"]),
     ({"type": "string", "minLength": 3}, ["abc", "a < b", "<b>a</b>", "if a[0]<b"], ["ab", "<"]),
     ({"type": ["string", "integer"], "minLength": 2}, ["ab", 7], [True, "a"]),
@@ -467,6 +467,20 @@ def test_a_value_whose_end_begins_with_a_blank_holds_blanks(blank):
         assert not llguidance_accepts(grammar, f"<do f><arg a>{text}{blank}</arg></do>"), text
 
 
+@pytest.mark.parametrize(("end", "piece"), [("@arg@", "@ar"), ("@a@arg", "@a")])
+def test_a_value_whose_end_has_its_first_sign_twice_holds_pieces_of_it(end, piece):
+    form = Form(
+        head="<do {name}>", body="parameters", parameter="<arg (?P<key>[a-z]{1,9}+)>", value_end=end, tail="</do>",
+    )  # fmt: skip
+    writing = Writing(call="<do {name}>{arguments}</do>", parameter=f"<arg {{key}}>{{value}}{end}")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    grammar = export_grammar({"f": {"properties": {"a": WORD}}}, own, tool_choice="f", free_text=False).text
+    for text in ("", "@", "x@y", piece, f"{piece} {piece}x"):
+        assert llguidance_accepts(grammar, f"<do f><arg a>{text}{end}</do>"), text
+    for text in (f"x{end}</do>", f"{piece}{end}</do>", f"@{end}<arg b>y"):
+        assert not llguidance_accepts(grammar, f"<do f><arg a>{text}{end}</do>"), text
+
+
 def test_what_a_dialect_reads_as_text_is_told():
     tools = {"f": {"properties": {"a": {"const": "</parameter>\n</function>"}}}}
     grammar = export_grammar(tools, "qwen_xml", tool_choice="required", free_text=False)
@@ -550,6 +564,7 @@ def test_a_list_of_many_known_items_ends_behind_any_of_them():
         ({"anyOf": [{"type": "null"}, {"type": "string"}], "minLength": 1}, ()),
         ({"$ref": "#/$defs/x", "minimum": 7}, ("f.a: minimum",)),
         ({"type": "string", "x-note": 1}, ()),
+        ({"type": "string", "$anchor": "a", "definitions": {}, "nullable": True, "strict": True}, ()),
     ],
     ids=str,
 )
