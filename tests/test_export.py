@@ -417,11 +417,13 @@ def test_values_in_attributes_of_ones_own_dialect_have_their_quotes_as_entities(
     for text, escaped in (
         ('say "hi" & it\'s', "say &quot;hi&quot; &amp; it&#x27;s"), ('" b="1', "&quot; b=&quot;1"), ("x", "x"),
     ):  # fmt: skip
-        arguments = {"a": text, "b": ["y", ""]}
+        arguments = {"a": text, "b": ['"y"', ""]}
         shown = render_calls([WrittenCall("f", arguments)], own, tools=tools)
-        assert shown == f'<do task="f" a="{escaped}" b="[&quot;y&quot;, &quot;&quot;]"/>'
+        assert shown == f'<do task="f" a="{escaped}" b="[&quot;\\&quot;y\\&quot;&quot;, &quot;&quot;]"/>'
         assert calls_in(shown, own, tools) == [("f", arguments)]
         assert llguidance_accepts(lark, shown)
+    # The first `"/>` ends the call.
+    assert not llguidance_accepts(lark, '<do task="f" a="x" b="[&quot;y\\"/>&quot;]"/>')
     assert render_calls([WrittenCall("f", {"a": "1"})], own) == '<do task="f" a="&quot;1&quot;"/>'
 
 

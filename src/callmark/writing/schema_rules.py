@@ -38,9 +38,9 @@ _SHARED: Final = 120  # characters from which on a value is a rule of its own, w
 _HEX: Final = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 _DIGIT: Final = Chars((("0", "9"),))
 _ESCAPED: Final[tuple[Node, ...]] = (
-    seq("\\", Chars(tuple((char, char) for char in '"\\/bfnrt'))),
+    seq("\\", Chars(tuple((char, char) for char in "\\/bfnrt"))),
     seq("\\u", Chars((("0", "9"), ("a", "c"), ("e", "f"), ("A", "C"), ("E", "F"))), Rep(_HEX, 3, 3)),
-)  # fmt: skip
+)  # fmt: skip  # but for the quote, which may be an entity
 _ENTITY: Final = seq("&", alt(["amp;", "lt;", "gt;", "apos;", "#x27;"]))  # of what ends no string of JSON
 _WHOLE: Final = alt(["0", seq(Chars((("1", "9"),)), Rep(_DIGIT, 0, 18))])  # 64 bits
 _FRACTION: Final = seq(
@@ -252,11 +252,11 @@ class Values:
         if self._quote:
             return token(self._quote, self.raw(closers, least, most), self._quote)
         closed: tuple[Range, ...] = (("\x00", "\x1f"), ('"', '"'), ("\\", "\\"))
-        escapes = _ESCAPED
-        if self._entities:
-            closed, escapes = (*closed, ("&", "&")), (*escapes, _ENTITY)
         empty = self.literal("")  # two quotes, which are entities in an attribute of XML
         quote = empty[: len(empty) // 2]
+        escapes = (seq("\\", quote), *_ESCAPED)
+        if self._entities:
+            closed, escapes = (*closed, ("&", "&")), (*escapes, _ENTITY)
         return token(quote, _bounded(closers, closed, escapes, least, most, self._bounds.string), quote)
 
     def raw(
