@@ -185,8 +185,6 @@ def opener_steps(row: Dialect) -> list[list[Step]]:
         for way in _ways(list(tree(anonymous(pattern)))):
             steps: list[Step] = []
             _append_steps(way, steps)
-            while steps and steps[-1][1]:
-                steps.pop()
             found.append(steps)
     return found
 
