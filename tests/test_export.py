@@ -352,6 +352,9 @@ def test_raw_values_know_the_closers_of_ones_own_dialect():
         ("<go {name}</a>", "</a>", "a={value}</a>", "x<go g", "x < go"),
         ("<go></a>", "</a>", "a={value}</a>", "x<go>", "x < go"),
         ("<go></a>(?:bc)*;", "</a>", "a={value}</a>", "x<go>", "x < go"),
+        (r"[ ]*;go[ ]{name};", ";", "a={value};", "x ;go g", "x go g"),
+        ("@go;(?:bc)*", ";", "a={value};", "x@go", "x go"),
+        ("@go<(?:bc)*;", "</a>", "a={value}</a>", "x@go<;", "x@go"),
     ],
 )
 def test_a_value_begins_no_call_that_goes_on_behind_it(nested, ends, template, text, good):
@@ -371,10 +374,11 @@ def test_a_value_begins_no_call_that_goes_on_behind_it(nested, ends, template, t
         assert [llguidance_accepts(lark, shown), bool(re.fullmatch(pattern, shown))] == [written, written]
 
 
-def test_values_that_nothing_can_keep_from_ending_are_told():
-    form = Form(head="@{name};", body="parameters", begins="@", parameter="{key}=", value_end="[^a];", tail="end")
+@pytest.mark.parametrize("nested", ["[^a]", "[^ab]"])
+def test_values_that_nothing_can_keep_from_ending_are_told(nested):
+    form = Form(head="@{name};", body="parameters", begins="@", parameter="{key}=", value_end=f"{nested};", tail="end")
     writing = Writing(call="@{name};{arguments}end", parameter="{key}={value}!;")
-    own = Dialect(name="own", title="", models="", source="", forms=(replace(form, nested="[^a]"),), writing=writing)
+    own = Dialect(name="own", title="", models="", source="", forms=(replace(form, nested=nested),), writing=writing)
     with pytest.raises(UsageError, match="dialect own: expected ends of values that have a character of few, found "):
         export_grammar({"f": {}}, own)
 
