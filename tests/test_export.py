@@ -754,6 +754,21 @@ def test_free_text_knows_the_openers_of_ones_own_dialect():
     assert "t0" in export_grammar(["f"], own, "gbnf", tool_choice="none").text
 
 
+@pytest.mark.parametrize("first", ["(?:@!){1,2}+", "(?:@|!!){1,2}+!?", "(?:<b>)?(?:@!)++", "(?:@[^a-z])+"])
+def test_openers_may_begin_with_what_repeats(first):
+    own = Dialect(
+        name="own", title="", models="", source="",
+        forms=(Form(head=rf"{first}{{name}};(?=\{{)", body="json", begins="@!<"),),
+        writing=Writing(call="@!{name};{arguments}"),
+    )  # fmt: skip
+    grammar = export_grammar({"f": {"properties": {}}}, own).text
+    assert calls_in("x @!f;{} y", own, None) == [("f", {})]
+    for text in ("", "x", "a<b", "x @!f;{} y", "@!f;{}"):
+        assert llguidance_accepts(grammar, text), text
+    for text in ("@!g;{}", "x @!@!f;{}"):
+        assert not llguidance_accepts(grammar, text), text
+
+
 def test_free_text_does_not_go_on_with_a_call_that_nothing_closes():
     shown = render_calls([WrittenCall("get_weather", {"city": "Oslo"})], "llama")
     grammar = export_grammar(TOOLS, "llama").text

@@ -241,7 +241,14 @@ def _ways(items: list[Any], *, ahead: bool = False) -> list[list[Any]]:
             return [way for branch in value[1] for way in _ways([*before, *branch, *behind], ahead=ahead)]
         if op is sre.ASSERT and ahead:  # what stands behind it stands in its place too
             return [[*before, (op, (1, way))] for way in _ways(list(value[1]), ahead=True)]
+        if op in REPEATS and value[0] and not _is_one(value[2]) and all(other in REPEATS for other, _ in before):
+            return _ways([*before, *value[2], (op, (0, *value[1:])), *behind], ahead=ahead)  # its first time is certain
     return [items]
+
+
+def _is_one(items: Any) -> bool:
+    """Whether parsed pieces are one character, or one of a set."""
+    return len(items) == 1 and items[0][0] in (sre.IN, sre.LITERAL)
 
 
 def _append_steps(items: list[Any], steps: list[Step]) -> bool:
@@ -253,7 +260,7 @@ def _append_steps(items: list[Any], steps: list[Step]) -> bool:
             steps.append((_set(value), False))
         elif op in REPEATS:
             least, _, sub = value
-            if len(sub) != 1 or sub[0][0] not in (sre.IN, sre.LITERAL):
+            if not _is_one(sub):
                 if steps or least:
                     return False
                 continue  # what may stand first may be missing too
