@@ -148,7 +148,7 @@ def test_names_and_values_are_held_to_the_tools():
         '[CALL: get_weather({"city": "\\uDC00"})]',
     ):
         assert not llguidance_accepts(grammar, f"So: {refused} there"), refused
-    for taken in ('[CALL: get_weather({"city":"Oslo","days":2})]', "[CAL", "[[CALL: stop({})]", "no call"):
+    for taken in ('[CALL: get_weather({"city":"Oslo\\/","days":2})]', "[CAL", "[[CALL: stop({})]", "no call"):
         assert llguidance_accepts(grammar, f"So: {taken} there"), taken
 
 
@@ -767,6 +767,16 @@ def test_openers_may_begin_with_what_repeats(first):
         assert llguidance_accepts(grammar, text), text
     for text in ("@!g;{}", "x @!@!f;{}"):
         assert not llguidance_accepts(grammar, text), text
+
+
+def test_free_text_knows_which_names_make_an_opener_of_ones_own():
+    own = Dialect(
+        name="own", title="", models="", source="", writing=Writing(call="@{name};{arguments}"),
+        forms=(Form(head=r"@{name};(?=\{)", body="json", begins="@"),),
+    )  # fmt: skip
+    grammar = export_grammar([], own, tool_choice="none").text
+    for name, makes_one in (("天", True), ("_f", True), ("f天", True), ("f-/:.", True), ("1", False), ("f g", False)):
+        assert llguidance_accepts(grammar, f"x @{name};{{}}") != makes_one, name
 
 
 def test_free_text_does_not_go_on_with_a_call_that_nothing_closes():
