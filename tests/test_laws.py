@@ -1589,7 +1589,20 @@ def test_law_4_is_told_of_text_that_waits(scripted):
         laws.check_little_is_withheld("x" * 10, bound=9)
     laws.check_little_is_withheld("x" * 1025, contexts={"fence": "sole"})
     scripted(lambda chunks: [broken(), text_at(1, "".join(chunks)[1:])])
-    laws.check_little_is_withheld("x" * 2000, bound=9)
+    laws.check_little_is_withheld("x" * 521, bound=9)
+    with pytest.raises(AssertionError, match="expected what stands at 0 before more than 521 further"):
+        laws.check_little_is_withheld("x" * 522, bound=9)
+
+
+def test_law_4_is_told_of_text_that_waits_behind_a_broken_call(scripted):
+    def feed(self: Scripted, chunk: str) -> list[Any]:
+        self.chunks.append(chunk)
+        return [START, broken()] if len(self.chunks) == 1 else []
+
+    scripted(lambda chunks: [text_at(1, "".join(chunks)[1:])], feed=feed)
+    laws.check_little_is_withheld("x" * 10, bound=9)
+    with pytest.raises(AssertionError, match="expected what stands at 1 before more than 9 further"):
+        laws.check_little_is_withheld("x" * 11, bound=9)
 
 
 def test_law_4_is_told_of_arguments_that_wait(scripted):

@@ -240,7 +240,7 @@ def check_little_is_withheld(text: str, *, bound: int = HOLD_LIMIT, **options: A
     for start, position in pending:
         tile = tiles[max(place for place in starts if place <= start)]
         allowed = bound + _DETOUR if isinstance(tile, Malformed) else bound
-        if isinstance(tile, Text | Markup) and not alone and position - start > allowed:
+        if isinstance(tile, Text | Markup | Malformed) and not alone and position - start > allowed:
             raise AssertionError(
                 f"law 4, little is withheld: expected what stands at {start} before more than {allowed} further "
                 f"characters had come, found it withheld at {position}\nwithheld: {text[start:position]!r}"
