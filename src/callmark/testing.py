@@ -578,7 +578,7 @@ def check_neutral(
         _check_callless(law, written, rows, tools)
         if written:  # else the texts around it would stand side by side
             chain += (between[number] if number < len(between) else "") + written
-    end = between[len(texts)] if len(texts) < len(between) and texts[-1] else ""
+    end = between[len(texts)] if len(texts) < len(between) else ""
     _check_callless(law, chain + end, rows, tools)
 
 
