@@ -1546,6 +1546,18 @@ def test_law_1_is_told_with_both_sides(scripted):
     laws.check_chunking("abc", [])
 
 
+def test_neighbours_of_one_kind_may_be_two():
+    thought = Text(Span(1, 2), "b", "reasoning")
+    for two in ([text_at(0, "a"), thought], [ArgumentsDelta(0, "{"), ArgumentsDelta(1, "{")]):
+        assert laws.joined(two) == two
+
+
+@pytest.mark.parametrize("cuts", [[-1, 1], [1, 1, 9], [3, 0]])
+def test_where_a_text_is_cut_is_where_it_can_be(scripted, cuts):
+    scripted(lambda chunks: [text_at(0, "".join(chunks))])
+    laws.check_chunking("abc", cuts)
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -1675,10 +1687,20 @@ def test_law_5_is_told(scripted, text, events, message):
         laws.check_grammar("call", text)
 
 
+def test_law_5_is_told_of_an_id_that_is_lost(scripted):
+    text = '<tool_call>\n{"name": "f", "arguments": {}, "id": "1"}\n</tool_call>'
+    laws.check_grammar("hermes", text)
+    scripted(lambda chunks: [called(text, raw_arguments="{}", dialect="hermes")])
+    with pytest.raises(AssertionError, match=r"law 5, the grammar is obeyed: .*id='1'.*, found"):
+        laws.check_grammar("hermes", text)
+
+
 def test_law_5_leaves_to_others_what_the_grammar_does_not_say(scripted):
     scripted(lambda chunks: [broken()])
     laws.check_grammar("call", "[CALL: f(" + "[" * 65 + "]" * 65 + ")]")
+    laws.check_grammar("call", f'[CALL: f("{"x" * 2**20}")]')
     laws.check_grammar("call", '[CALL: f({"a":1,"a":1})]')
+    laws.check_grammar("call", '[CALL: f({"a":1e999})]')
     laws.check_grammar("call", "[CALL: f(a, b)]")
     laws.check_grammar("mistral", '{"name":"f"}')  # a call, but none that stands alone
 
@@ -1695,6 +1717,34 @@ def test_law_7_is_told_of_too_many_steps(scripted):
         AssertionError, match="law 7, time is linear: whole: expected at most 26048 steps for 4000 characters"
     ):
         laws.check_linear(repeated("x"))
+
+
+def test_law_7_is_told_of_steps_that_grow_with_the_square_in_chunks_alone(scripted):
+    scripted(count=lambda chunks: sum(map(len, chunks)) ** 2 // 100 if len(chunks) > 1 else 1)
+    with pytest.raises(AssertionError, match="law 7, time is linear: in chunks of 1: expected at most 4"):
+        laws.check_linear(repeated("x"))
+
+
+def test_law_7_holds_where_steps_catch_up(scripted):
+    scripted(count=lambda chunks: {4000: 20_000, 8000: 30_000, 16_000: 80_000}[sum(map(len, chunks))])
+    laws.check_linear(repeated("x"))
+
+
+@pytest.mark.parametrize(
+    ("written", "texts", "between", "message"),
+    [
+        (lambda text: text + " ", ["a"], [], "expected no change the second time"),
+        (lambda text: text.replace("true", "1"), ["[true]"], [], "expected JSON with the value"),
+        (lambda text: text, ["[CALL: f()]"], [], "expected no call"),
+        (lambda text: text, ["L: f()]"], ["[CAL"], "expected no call"),
+        (lambda text: text, ["[CAL"], ["", "L: f()]"], "expected no call"),
+        (lambda text: text, ["[CAL", ""], ["", "x", "L: f()]"], "expected no call"),
+    ],
+)
+def test_law_9_is_told(monkeypatch, written, texts, between, message):
+    monkeypatch.setattr(laws, "neutralize", lambda text, **options: written(text))
+    with pytest.raises(AssertionError, match=f"law 9, written content cannot call: {message}"):
+        laws.check_neutral(*texts, between=between)
 
 
 # A dialect's row.
