@@ -1687,6 +1687,10 @@ def test_law_5_is_told(scripted, text, events, message):
         laws.check_grammar("call", text)
 
 
+def test_law_5_holds_of_a_marker_with_a_nonce():
+    laws.check_grammar("call", "[CALL#7f3a: f()]")
+
+
 def test_law_5_is_told_of_an_id_that_is_lost(scripted):
     text = '<tool_call>\n{"name": "f", "arguments": {}, "id": "1"}\n</tool_call>'
     laws.check_grammar("hermes", text)

@@ -228,11 +228,12 @@ def test_pairs_whose_types_a_schema_would_change_become_an_object():
         (math.inf, "a finite number"),
         (math.nan, "a finite number"),
         (10**4300, "at most 4300 digits"),
+        (-(10**4300), "at most 4300 digits"),
         ({1: 2}, "keys that are strings"),
         ({1, 2}, "a JSON value, found set"),
         (b"x", "a JSON value, found bytes"),
     ],
-    ids=["lone", "lone-key", "inf", "nan", "digits", "key", "set", "bytes"],
+    ids=["lone", "lone-key", "inf", "nan", "digits", "negative", "key", "set", "bytes"],
 )
 @each_dialect
 def test_what_is_no_json_is_refused(dialect, value, expected):
@@ -407,6 +408,8 @@ def test_line_breaks_of_a_value_are_not_those_of_the_markup(value, after, before
         ("DO", "END", "END", "END"),
         ("DO", "END", "END;", None),
         ("DO", "END", "DO g! x", None),
+        ("😀", "@end", "😀", "😀"),
+        ("😀", "@end", "😀 g! x", None),
     ],
 )
 def test_arguments_that_are_one_value_end_where_it_does(do, end, text, escaped):
@@ -423,6 +426,18 @@ def test_arguments_that_are_one_value_end_where_it_does(do, end, text, escaped):
     shown = render_call("f", {"a": text}, own)
     assert shown == f'{do} f; {{"a": "{escaped}"}}{end};'
     assert [call.arguments for call in parse(shown, dialects=own).calls] == [{"a": text}]
+
+
+def test_arguments_that_are_one_value_want_its_end_as_the_form_has_it():
+    form = Form(head="<do {name}>", body="parameters", parameter="<js>", value_end="</js>", tail="</do>")
+    for end in ("</js>", "</ js>"):
+        writing = Writing(call=f"<do {{name}}><js>{{arguments}}{end}</do>")
+        own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+        if end == form.value_end:
+            check_inverse("f", {"a": 1}, own, refusals=False)
+            continue
+        with pytest.raises(UsageError, match="cannot express this call of 'f': expected arguments that hold no marker"):
+            render_call("f", {"a": 1}, own)
 
 
 def test_check_inverse_finds_a_dialect_that_is_not():
