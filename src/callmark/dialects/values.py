@@ -187,7 +187,7 @@ def in_parameters(
                     f"matches, which is {end!r:.80}{' (it only looks ahead)' if not end else ''}, found {rest!r:.80}"
                 )
             found = stop.search(written, tag)  # the line break before a value can belong to one
-            if found and found.start() == len(begun) + closing.start() and found["end"] is not None:
+            if found and found.start() == len(begun) + closing.start():  # it is `value_end`, as that comes first
                 break
         else:
             raise Unwritable(f"expected no end of a value and no marker in the value of {key!r:.40}, found one")
