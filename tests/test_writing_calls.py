@@ -218,6 +218,9 @@ def test_pairs_whose_types_a_schema_would_change_become_an_object():
         == "<|tool_call_start|>[f(b=None, c=2)]<|tool_call_end|>"
     )
     assert '{"a": None, "b": [True]}' in render_call("f", {"x": {"a": None, "b": [True]}}, "pythonic")
+    listed = {"f": {"properties": {"a": {"enum": ["True", True, "null", None]}}}}
+    for value in ("True", True, "null", None):
+        check_inverse("f", {"a": value}, "pythonic", tools=listed, refusals=False)
 
 
 @pytest.mark.parametrize(
@@ -408,6 +411,7 @@ def test_line_breaks_of_a_value_are_not_those_of_the_markup(value, after, before
         ("DO", "END", "END", "END"),
         ("DO", "END", "END;", None),
         ("DO", "END", "DO g! x", None),
+        ("-do", "@end", "-do g! x", None),
         ("😀", "@end", "😀", "😀"),
         ("😀", "@end", "😀 g! x", None),
     ],
