@@ -166,6 +166,13 @@ def test_strings_around_the_length_up_to_which_types_are_found_out(dialect, leng
     check_inverse("f", {"a": text * length}, dialect, refusals=False)
 
 
+@pytest.mark.parametrize("dialect", [row.name for row in dialects()])
+def test_a_long_text_that_holds_its_end_or_brackets_is_read_back_or_refused(dialect):
+    _, end = render_call("f", {"a": "§"}, dialect).split("§")
+    for text in (end + "x" * PLAIN_LIMIT, "1" * PLAIN_LIMIT + end, "[" * PLAIN_LIMIT):
+        check_inverse("f", {"a": text}, dialect)
+
+
 @pytest.mark.parametrize("dialect", [row.name for row in dialects() if row.writing.typed])
 def test_a_number_whose_kind_is_told_is_as_long_as_reading_takes_it(dialect):
     longest = 10 ** (PLAIN_LIMIT - 1)
@@ -199,10 +206,19 @@ def test_what_reading_would_take_for_something_else_is_refused(dialect):
     check_inverse("f", {"a": {"x": 1}}, dialect, tools=either, refusals=False)
     check_inverse("f", {"a": '{"x": "' + "y" * 4096 + '"}'}, dialect, tools=either, refusals=False)
     refused({"x": "y" * 4096}, ["string", "object"])
-    check_inverse(
-        "f", {"a": [1] * 5000}, dialect, tools={"f": {"properties": {"a": {"type": "array"}}}}, refusals=False
-    )
-    check_inverse("f", {"a": "word"}, dialect, tools={"f": {"properties": {"a": {"type": "integer"}}}}, refusals=False)
+    whole = {"f": {"properties": {"a": {"type": "integer"}}}}
+    for word in ("+5", "-5", "+x"):
+        check_inverse("f", {"a": word}, dialect, tools=whole)
+    for other in (1.5, True):
+        check_inverse("f", {"a": other}, dialect, tools=whole, refusals=False)
+    for kinds in ("array", ["array", "null"]):
+        longer = {"f": {"properties": {"a": {"type": kinds}}}}
+        check_inverse("f", {"a": [1] * 5000}, dialect, tools=longer, refusals=False)
+    for listed in (["x"], ["x", " x "]):
+        words = {"f": {"properties": {"a": {"enum": listed}}}}
+        for word in ("x", " x "):
+            check_inverse("f", {"a": word}, dialect, tools=words, refusals=word not in listed)
+    check_inverse("f", {"a": "word"}, dialect, tools=whole, refusals=False)
     with pytest.raises(UsageError, match="expected keys of 1 to 256 characters"):
         render_call("f", {"a<b": 1}, dialect)
 
