@@ -2000,6 +2000,23 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"loose_heads": ("-> (?:(?P<missing>)x)?{name} ",)}, "loose_heads: expected a group `missing` that takes"),
         ({"head": "=> {name} #(?P<id>[^> ]{1,9}+) "}, r"head: .* `id` without halves .* `\[\^>\\ud800-\\udfff\]"),
         ({"loose_heads": ("-> (?P<name>(?>.)) ",)}, "loose_heads: expected a group `name` without halves of surrogate"),
+        *(
+            (VALUES | {field: ""}, f"{field}: expected a pattern, as the body is `parameters`, found none")
+            for field in ("parameter", "value_end", "tail")
+        ),
+        *(
+            (VALUES | {field: "("}, f"{field}: no valid pattern")
+            for field in ("opener", "value_end", "loose_value_end", "nested", "member", "unclosed", "loose_tail")
+        ),
+        *((VALUES | {field: ("({key}",)}, f"{field}: no valid pattern") for field in ("broken_by", "loose_parameters")),
+        ({"loose_heads": ("-> {name} #(?P<id>.) ",)}, "loose_heads: expected a group `id` without halves"),
+        *(
+            (
+                VALUES | {"loose_parameters": (f"<{{key}}(?:(?P<{group}>)x)?>",)},
+                f"loose_parameters: expected a group `{group}` that takes part",
+            )
+            for group in ("missing", "unclosed")
+        ),
         (VALUES | {"parameter": "<a(?: k={key})?>"}, "parameter: expected a group `key` that takes"),
         (VALUES | {"loose_parameters": ("<a(?: {key})?>",)}, "loose_parameters: expected a group `key` that takes"),
         (VALUES | {"loose_parameters": ("<a>",)}, "loose_parameters: expected a group `key`, as `parameter` has"),
@@ -2015,6 +2032,8 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"encoding": "xml"}, "encoding: expected nothing, as the body is `json`, .* found 'xml'"),
         ({"key_encoding": "xml"}, "key_encoding: expected nothing, as the body is `json`, .* found 'xml'"),
         ({"trim": True}, "trim: expected nothing, as the body is `json`, .* found True"),
+        ({"quote": ""}, "quote: expected the delimiter of strings, found none"),
+        ({"begins": ""}, "begins: expected the characters with which a marker may begin, found none"),
         ({"quote": "'"}, "quote: expected nothing, as the body is `json`, .* for `braces` and `arguments`, found"),
         (
             {"head": r"=> {name}\(", "body": "arguments", "quote": "%"},
@@ -2031,6 +2050,10 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"writing": {"parameter": "{value}"}}, r"writing.parameter: .* as the body of forms\[0\] is `json`"),
         ({"writing": {"nonce": "#{nonce}"}}, r"writing.nonce: .* head of forms\[0\] has no group `nonce`, found '#"),
         ({"writing": {"call": "{nonce}{arguments}"}}, r"writing.call: expected \{nonce\} where .*, found '\{nonce\}"),
+        (
+            {"writing": {"call": "=> {name} {id}{arguments}", "default_id": "{nonce}"}},
+            "writing.call: expected {nonce} where `writing.nonce` has a template for it, and nowhere else",
+        ),
         ({"writing": {"call": "=> {name} {id}{arguments}"}}, r"writing.call: expected \{id\} where .* '=> \{name\} "),
         *(
             ({"writing": {field: "x"}}, "writing.call: expected {id} where `writing.id` or `writing.default_id` has")
@@ -2067,6 +2090,12 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
 def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, message):
     with pytest.raises(DialectError, match=message):
         Parser(dialects=row(**fields))
+
+
+def test_leads_are_looked_at_as_tags_are():
+    for lead, told in (("(", "no valid pattern"), ("(?P<mine>a)", "expected no groups but opens, .*, found `mine`")):
+        with pytest.raises(DialectError, match=f"dialect own: leads: {told}"):
+            Parser(dialects=replace(row(), leads=(lead,)))
 
 
 @pytest.mark.parametrize(
@@ -2142,6 +2171,12 @@ def test_a_variant_may_be_a_section():
         *(("f", ["neighbour-body"]), ("g", ["neighbour-body"]), ("h", [])),
     ]
     assert not parse('<f {"a": 1}>', dialects=own, tolerance="strict").calls
+
+
+def test_arguments_of_a_variant_may_have_a_delimiter_of_their_own():
+    variant = Form(head=r"-> {name}\(", body="arguments", begins="-", quote="%", repairs=("neighbour-body",))
+    own = replace(row(), variants=(variant,))
+    assert parse("-> f(a=%x, y%, b='z')", dialects=own).calls[0].arguments == {"a": "x, y", "b": "z"}
 
 
 TYPED_VALUES = """
