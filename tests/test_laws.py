@@ -2092,6 +2092,11 @@ def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, 
         Parser(dialects=row(**fields))
 
 
+def test_as_many_spaces_as_there_may_be_stand_before_a_marker():
+    own = row(line_start=True, indent=64)
+    assert [len(parse(" " * spaces + "=> f {}", dialects=own).calls) for spaces in (64, 65)] == [1, 0]
+
+
 def test_leads_are_looked_at_as_tags_are():
     for lead, told in (("(", "no valid pattern"), ("(?P<mine>a)", "expected no groups but opens, .*, found `mine`")):
         with pytest.raises(DialectError, match=f"dialect own: leads: {told}"):
