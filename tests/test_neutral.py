@@ -419,6 +419,10 @@ def test_surrogates_and_deep_brackets_are_no_problem():
         ("a(?i:bc|d)e", ["Ce", "e", "c", "BC"], ["bd", "E"]),
         (r"a[ ]{0,3}+(?:b[ ]{0,3}+)?c", ["  b  c", "b c", " c", "  "], ["    c", " b    c"]),
         (r"a[ ]{0,3}+ b", ["    b", " b", "b"], ["     b"]),
+        (r"a[ \t]{0,3}+ b", ["    b", " b", "b"], ["     b"]),
+        (r"a(?<=a)b", ["b"], ["a"]),
+        (r"a(?=b)[bc]d", ["bd", "d", "b"], ["cd"]),
+        ("(?:ab)+", ["ab", "b", "bab"], ["bb"]),
         ("abcdef", ["bcdefg", "bc", "def", "f"], ["bcx", "a", "bcdf"]),
     ],
 )
