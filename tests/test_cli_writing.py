@@ -108,7 +108,9 @@ def test_render_takes_what_parse_prints(tools):
         ('{"name": "f"}\n["x"]', "line 2, call 1: expected an object with a name"),
         ('{"name": "f", "arguments": "x"}', "line 1: expected arguments as JSON"),
         ('{"name": "f", "parameters": {"a": 1}}', "line 1: expected arguments, found parameters"),
+        ('{"name": "f", "params": {"a": 1}}', "line 1: expected arguments, found params"),
         ('{"name": "f", "args": {"a": 1}}', "line 1: expected arguments, found args"),
+        ("[" * 5000, "line 1: expected a call as JSON"),
         ('{"name": "f"}\n\n{"name": "g h"}', "Error: line 3: dialect call cannot express this call of 'g h'"),
         ('{"name": "f"}\n{"name": "g", "arguments": [1]}', "Error: line 2: arguments: expected a JSON object"),
         ('{"name": "f"}\n[{"name": "g"},\t{"name": 7}]', "Error: line 2, call 2: name: expected a str"),
@@ -165,6 +167,25 @@ def test_what_writes_a_text_again_refuses_bytes_that_are_none(command, data, exp
 def test_render_takes_the_calls_of_other_apis(call):
     for text in (json.dumps(call), json.dumps([call], indent=2)):
         assert run("render", text=text).stdout == b'[CALL: f({"a": 1})]\n'
+
+
+def test_render_takes_what_stands_beside_arguments_for_something_else():
+    for key in ("arguments", "input"):
+        for aside in ("parameters", "params", "args"):
+            call = json.dumps({"name": "f", key: {"a": 1}, aside: {"b": 2}})
+            assert run("render", text=call).stdout == b'[CALL: f({"a": 1})]\n'
+
+
+def test_render_takes_the_id_by_which_results_are_told():
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
+    assert b'"id": "c1"' in run("render", "--dialect", "hermes", text=json.dumps(call)).stdout
+
+
+def test_tools_and_text_may_not_both_come_from_standard_input():
+    for command in (["convert", "--to", "hermes"], ["render"]):
+        failed = run(*command, "--tools", "-", text="[]")
+        assert (failed.returncode, failed.stdout) == (2, b"")
+        assert "--tools - and FILE are both standard input" in failed.stderr
 
 
 def test_tools_may_come_from_standard_input():
