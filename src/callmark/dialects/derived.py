@@ -40,34 +40,25 @@ def structure(form: Form) -> str:
 
 def breaks_values(form: Form) -> str:
     """Return the pattern of what shows that a value of `parameters` was never closed, as it cannot stand in one."""
-    if form.nested or not form.opener:
-        return form.nested or form.head
-    behind = "|".join(map(anonymous, (form.parameter, *_other_structure(form))))
-    return f"{form.opener}|{form.head}(?={behind})"
+    return form.nested or (f"{form.opener}|{form.head}{structure(form)}" if form.opener else form.head)
 
 
 def behind_values(form: Form) -> tuple[str, ...]:
-    """Return the patterns of what shows that a value of `parameters` is over before it: what the next parameter begins
-    with is enough, for a parameter that goes on wrongly is no text of that value.
-    """
-    return (_begun(form), *_other_structure(form))
+    """Return the patterns of what may stand behind a value of `parameters`."""
+    outer = (rf"{{ws}}{form.value_end}",) if form.item or form.member else ()
+    return (form.parameter, *filter(None, [form.member]), form.tail, *outer)
 
 
-def _begun(form: Form) -> str:
-    """Return the pattern of what the next parameter begins with; all of it where that has no letter, as text begins so
-    as well, or where elements of values end so, too.
+def astray(form: Form) -> str:
+    """Return the pattern of the end of a value behind which a parameter begins and goes on wrongly: the call is wrong,
+    though it is read to its end. "" where parameters begin without a letter, as text does, or as elements end.
     """
     parameter = form.parameter.removeprefix("{ws}")
     texts = dict.fromkeys(literals(expand(parameter)))
     if form.item or not all(any(map(str.isalpha, text)) for text in texts):
-        return form.parameter
-    return form.parameter.removesuffix(parameter) + f"(?:{'|'.join(map(re.escape, texts))})"
-
-
-def _other_structure(form: Form) -> tuple[str, ...]:
-    """Return the patterns of what may stand behind a value beside the next parameter."""
-    outer = (rf"{{ws}}{form.value_end}",) if form.item or form.member else ()
-    return (*filter(None, [form.member]), form.tail, *outer)
+        return ""
+    stop = "|".join(map(anonymous, filter(None, (form.value_end, tolerated_end(form)))))
+    return expand(f"(?:{stop})(?={form.parameter.removesuffix(parameter)}(?:{'|'.join(map(re.escape, texts))}))")
 
 
 def value_ends(form: Form) -> list[str]:

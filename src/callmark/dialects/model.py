@@ -101,8 +101,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 `object` or `array` for one that holds elements: parameters of its own, or `member`s
     loose_parameters    patterns of the same that tolerant reading takes too, as a repair: `opener-spelling`; where a
                 group `missing` is there, `missing-opener` at its place; where a group `unclosed`, `missing-closer`
-    value_end   pattern of what ends such a value, where structure follows it (the tail, or what the next parameter
-                begins with: see `derived.behind_values`); it may be a look-ahead alone
+    value_end   pattern of what ends such a value, where structure follows it (the next parameter or the tail); it may
+                be a look-ahead alone. Where a parameter only begins behind it, the call is wrong (`derived.astray`)
     loose_value_end     pattern of what tolerant reading takes for it too: `wrong-closer`. It says itself what must
                 stand behind it, and takes nothing that the grammar has for data; what
                 `derived.misspelt_end` knows by itself is left out

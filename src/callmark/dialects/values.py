@@ -249,7 +249,8 @@ def _stop(form: Form) -> re.Pattern[str]:
 
 
 def _stops(form: Form) -> list[str]:
-    breaks = [anonymous(pattern) for pattern in (derived.breaks_values(form), form.unclosed) if pattern]
+    breaking = (derived.astray(form), derived.breaks_values(form), form.unclosed)
+    breaks = [anonymous(pattern) for pattern in breaking if pattern]
     return [*derived.value_ends(form), *breaks]
 
 

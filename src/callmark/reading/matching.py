@@ -194,8 +194,8 @@ class AnyOf(Pattern):
             return "|".join(map(anonymous, self._texts))
 
 
-DATA: Final = frozenset({"kept", "foreign"})
-"""What looks like the end of a value, and is none of it: the two groups of the last alternative of a `Stop`."""
+DATA: Final = frozenset({"astray", "kept", "foreign"})
+"""What looks like the end of a value, and is none of it: the groups of the last alternative of a `Stop`."""
 
 
 class Stop:

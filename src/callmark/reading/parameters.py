@@ -78,8 +78,8 @@ class ParametersReader(BodyReader):
 
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_extra", "_foreign", "_halves", "_held", "_held_size",
-        "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_patterns", "_sink", "_state", "_stop", "_tail",
-        "_trim", "_trimmed", "_whole", "_wrapper",
+        "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_patterns", "_sink", "_state", "_stop", "_stray",
+        "_tail", "_trim", "_trimmed", "_whole", "_wrapper",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +109,7 @@ class ParametersReader(BodyReader):
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
         self._held_size = 0
+        self._stray: Fault | None = None  # a parameter that went on wrongly: a fault if the call has an end
         self._halves: list[Fault] = []  # halves of characters in what is held: faults where it is no JSON
         self._is_string = False  # the value comes out as a string
         self._json: Embedded | None = None  # the value comes out as JSON
@@ -226,6 +227,8 @@ class ParametersReader(BodyReader):
                 self.end = base + at
             if self._wrapper is not None:
                 self._unwrap(self._wrapper)
+            if self._stray is not None:
+                self.faults.append(self._stray)
             self.status = DONE
             return at
         if self._whole:
@@ -310,6 +313,11 @@ class ParametersReader(BodyReader):
         end = found.start()
         kind = found.lastgroup
         data = self._whole and self._json is not None and not self._json.whole
+        if kind == "astray":
+            if self._stray is None and (not self._foreign or found[0] == self._patterns.closing_tag):
+                place = base + behind_blanks(buffer, found.end())
+                self._stray = Fault("unexpected-text", "a parameter or the end of the call", Span(place, place + 1))
+            kind = "kept"
         if kind == "foreign" or (kind == "respelled" and self._foreign):
             self._foreign = True
             return self._take(found[0].partition("&")[0], end)  # an entity in it is read as elsewhere

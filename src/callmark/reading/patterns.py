@@ -90,7 +90,10 @@ class ValuePatterns:
         if form.broken_by:
             rest.append(f"(?P<broken>{'|'.join(map(anonymous, form.broken_by))})")
         foreign = derived.foreign(form)
-        rest.append(f"(?P<kept>{stop})" + (f"|(?P<foreign>{foreign})" if foreign else ""))
+        astray = derived.astray(form)
+        data = [f"(?P<astray>{astray})"] if astray else []
+        data += [f"(?P<kept>{stop})", *([f"(?P<foreign>{foreign})"] if foreign else [])]
+        rest.append("|".join(data))
         escapes = _XML if form.encoding == "xml" else ()
         signs = set[str]().union(*map(begins, (*ends, *escapes, *rest)))
         self._closed = closed = "".join(map(re.escape, sorted(signs)))
