@@ -49,16 +49,24 @@ def behind_values(form: Form) -> tuple[str, ...]:
     return (form.parameter, *filter(None, [form.member]), form.tail, *outer)
 
 
-def astray(form: Form) -> str:
-    """Return the pattern of the end of a value behind which a parameter begins and goes on wrongly: the call is wrong,
-    though it is read to its end. "" where parameters begin without a letter, as text does, or as elements end.
+def begun(form: Form) -> str:
+    """Return the pattern of what a parameter literally begins with; "" where that has no letter, as text begins so, too,
+    or where elements of values end so.
     """
     parameter = form.parameter.removeprefix("{ws}")
     texts = dict.fromkeys(literals(expand(parameter)))
     if form.item or not all(any(map(str.isalpha, text)) for text in texts):
         return ""
+    return f"{form.parameter.removesuffix(parameter)}(?:{'|'.join(map(re.escape, texts))})"
+
+
+def astray(form: Form) -> str:
+    """Return the pattern of the end of a value behind which a parameter begins, and goes on wrongly where it is none:
+    the call is wrong then, though it is read to its end. "" where `begun` tells none.
+    """
+    begin = begun(form)
     stop = "|".join(map(anonymous, filter(None, (form.value_end, tolerated_end(form)))))
-    return expand(f"(?:{stop})(?={form.parameter.removesuffix(parameter)}(?:{'|'.join(map(re.escape, texts))}))")
+    return expand(f"(?:{stop})(?={begin})") if begin else ""
 
 
 def value_ends(form: Form) -> list[str]:
