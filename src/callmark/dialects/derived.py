@@ -50,8 +50,8 @@ def behind_values(form: Form) -> tuple[str, ...]:
 
 
 def begun(form: Form) -> str:
-    """Return the pattern of what a parameter literally begins with; "" where that has no letter, as text begins so, too,
-    or where elements of values end so.
+    """Return the pattern of what a parameter literally begins with; "" where that has no letter, as text begins so as
+    well, or where elements of values end so.
     """
     parameter = form.parameter.removeprefix("{ws}")
     texts = dict.fromkeys(literals(expand(parameter)))
