@@ -104,16 +104,16 @@ PYTHONIC = Dialect(
                 body="arguments",
                 begins="`",
                 tail=tail,
-                separator=separator + _MODULE + _BEFORE_CALL,
+                separator=separator,
                 closer=closer,
                 alone=False,
                 line_start=True,
                 explicit=False,
             )
             for bracket, head, tail, separator, closer in (
-                ("", _PRINT, r"{ws}\)", "{ws}", r"{ws}```"),
-                ("", f"(?!{_PRINT})", "", "{ws}", r"{ws}```"),
-                (r"\[{ws}", "", "", r"{ws},{ws}", r"{ws}\]{ws}```"),
+                ("", _PRINT, r"{ws}\)", "{ws}" + _MODULE + _BEFORE_CALL, r"{ws}```"),
+                ("", f"(?!{_PRINT})", "", "{ws}" + _MODULE + _BEFORE_CALL, r"{ws}```"),
+                (r"\[{ws}", "", "", r"{ws},{ws}" + _MODULE, r"{ws}\]{ws}```"),
             )
         ),
     ),
