@@ -592,6 +592,8 @@ def test_what_is_not_enforced_is_told(schema, expected):
         ({"properties": {"a": False, "b": {"const": 1}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
          ['{"b": 1}'], ["{}", '{"a": 1}']),
         ({"additionalProperties": {"const": 1}}, ['{"x": 1}', "{}"], ['{"x": 2}']),
+        ({"properties": {"a": {"const": 2}}, "required": ["b"], "additionalProperties": {"const": 1}},
+         ['{"a": 2, "b": 1}', '{"b": 1}'], ['{"b": 2}', '{"a": 2}']),
         ({"properties": {"a": {"type": "array", "minItems": "1", "items": {"const": 1}}}, "required": ["a"]},
          ['{"a": [1]}'], ['{"a": []}']),
     ],

@@ -60,8 +60,10 @@ _OF_KINDS: Final = (
 def members(schema: Schema) -> Schema:
     """Return the properties of a schema in its order, and behind them those that are only required."""
     required, properties = schema.get("required", ()), schema.get("properties", {})
+    others = schema.get("additionalProperties", {})
+    others = others if isinstance(others, dict) else {}
     possible = {name: inner for name, inner in properties.items() if inner is not False}
-    return {**possible, **{name: {} for name in required if name not in properties}}
+    return {**possible, **{name: others for name in required if name not in properties}}
 
 
 def possible_branches(schema: Schema, root: Schema) -> list[Schema]:
