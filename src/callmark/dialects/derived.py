@@ -49,7 +49,7 @@ def behind_values(form: Form) -> tuple[str, ...]:
     return (form.parameter, *filter(None, [form.member]), form.tail, *outer)
 
 
-def begun(form: Form) -> str:
+def parameter_begun(form: Form) -> str:
     """Return the pattern of what a parameter literally begins with; "" where that has no letter, as text begins so as
     well, or where elements of values end so.
     """
@@ -62,9 +62,9 @@ def begun(form: Form) -> str:
 
 def astray(form: Form) -> str:
     """Return the pattern of the end of a value behind which a parameter begins, and goes on wrongly where it is none:
-    the call is wrong then, though it is read to its end. "" where `begun` tells none.
+    the call is wrong then, though it is read to its end. "" where `parameter_begun` is.
     """
-    begin = begun(form)
+    begin = parameter_begun(form)
     stop = "|".join(map(anonymous, filter(None, (form.value_end, tolerated_end(form)))))
     return expand(f"(?:{stop})(?={begin})") if begin else ""
 

@@ -195,7 +195,7 @@ def _parameters(form: Form) -> list[str]:
     if first is None or "key" not in pattern.groupindex:
         return [f"{begin}{{}}{ends[0]}" for begin in begins]
     other = begins[0][: first.start("key")] + "b" + begins[0][first.end("key") :]
-    begun = _matches(derived.begun(form))[0]  # elsewhere an end may be data
+    begun = _matches(derived.parameter_begun(form))[0]  # elsewhere an end may be data
     values = ["1", "", f"a < b {ends[0]} {{c}}", f"1{ends[0]}{begun}", "\n"]
     return [
         *(f"{begin}1{end}" for begin in begins for end in ends),
