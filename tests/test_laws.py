@@ -1144,18 +1144,22 @@ _PIECES = [
     *(" b=", " b=1", " b =", "; b=", " other=", "a", "b", "other", "=", "=", "==", " ", " ", "  ", "\t", ";", "x"),
     *(" $c=1", " -d=", "b= ", "，", "}", "word" * 40, "1", ",", '"q"', "[1]", "\n", "＝", "-"),
 ]
+"""Of words in an argument list: names of parameters, signs, and what may end a word."""
 
 
+@pytest.mark.parametrize("name", ["call", "pythonic"])
 @given(st.lists(st.sampled_from(_PIECES), max_size=14).map("".join), st.sampled_from(["strict", "lenient"]))
-def test_words_that_hold_names_of_parameters_are_read_alike_in_every_chunking(words, tolerance):
+def test_words_that_hold_names_of_parameters_are_read_alike_in_every_chunking(name, words, tolerance):
     tools = {"f": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "$c": {}, "-d": {}}}}
-    starts = ("a=x", "b=1, a=x", "")
-    for text in (*(f"[CALL: f({start}{words})] so" for start in starts), f"[CALL: f(b=1, a='{words}')]"):
-        laws.check_chunking(text, tolerance=tolerance, tools=tools)
-        laws.check_chunking(text, range(0, len(text), 5), tolerance=tolerance, tools=tools)
-        laws.check_nothing_is_lost(text, tolerance=tolerance, tools=tools)
-        laws.check_previews(text, tolerance=tolerance, tools=tools)
-        found = calls_of(whole(text, tolerance=tolerance, tools=tools))
+    chosen = {"dialects": name, "tolerance": tolerance, "tools": tools}
+    before, behind = ("[CALL: f(", ")] so") if name == "call" else ("[f(", "), f(b=1)] so")
+    for arguments in (f"a=x{words}", f"b=1, a=x{words}", words, f"b=1, a='{words}'"):
+        text = before + arguments + behind
+        laws.check_chunking(text, **chosen)
+        laws.check_chunking(text, range(0, len(text), 5), **chosen)
+        laws.check_nothing_is_lost(text, **chosen)
+        laws.check_previews(text, **chosen)
+        found = calls_of(whole(text, **chosen))
         codes = {repair.code for call in found for repair in call.repairs}
         event("a comma is missing" if "missing-comma" in codes else f"{len(found)} calls")
 
