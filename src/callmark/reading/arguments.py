@@ -49,7 +49,7 @@ _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…"))  # in the place of values: they stand for what a call would have
 _COLON_SIGN: Final = Pattern("[:：]")
 _MAY_BE_PAIR: Final = re.compile(rf"(?:;?[ \t](?:[$@\-]|{KEY_PATTERN}[ \t]{{0,8}}+(?:=[ \t]{{0,8}}+)?)?|;)\Z")
-_PAIR_HOLD: Final = 148  # characters of which that may be
+_PAIR_HOLD: Final = 148  # characters that it matches, at most
 
 
 class ArgumentsReader(ValueReader):

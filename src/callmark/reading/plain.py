@@ -26,8 +26,8 @@ _PAIR: Final = re.compile(rf";?[ \t]({KEY_PATTERN})[ \t]{{0,8}}+=[ \t]{{0,8}}+[^
 def pair_in_word(
     buffer: str, names: Sequence[str], key: str, at: int, end: int, given: Container[str] = ()
 ) -> int:
-    """Return the index in a bare word behind which a pair begins where a comma is missing, or a semicolon stands for
-    one; -1 for none.
+    """Return the index at which a bare word is over, as another pair begins behind a blank: a comma is missing, or a
+    semicolon stands for it; -1 where none begins.
 
     The word is the value of `key`, and stands from index `at` to `end`. Pairs begin with one of the other `names`, and
     none of those that were `given` before.
