@@ -42,7 +42,7 @@ from callmark.reading.options import NOTICES, Limits, Remark, Tolerance
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import behind_blanks
-from callmark.reading.pieces import Pieces
+from callmark.reading.pieces import STRETCH, Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, OPEN, STUCK, BodyReader, Fault
@@ -80,9 +80,9 @@ class CallReading:
 
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error", "_events",
-        "_explained", "_finished", "_id", "_index", "_json", "_kept", "_limit_told", "_limits", "_missed", "_mode",
-        "_name", "_opener", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread", "_room_end",
-        "_salvages", "_search", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
+        "_explained", "_finished", "_id", "_index", "_json", "_kept", "_kept_until", "_limit_told", "_limits",
+        "_missed", "_mode", "_name", "_opener", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread",
+        "_room_end", "_salvages", "_search", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
         "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
@@ -97,6 +97,7 @@ class CallReading:
         self._search = Search(plan)
         self._contexts = Contexts()
         self._kept = self._contexts.kept
+        self._kept_until = 0  # position behind which the chunks of a text, or of a call, are put together
         self._channel: Channel = "content"
         self._events: list[Event] = []
         self._finished = False
@@ -140,6 +141,7 @@ class CallReading:
         self._start = base + found.start()
         self._body = base + at
         self._room_end = base + at + self._limits.arguments
+        self._kept_until = min(base + at + STRETCH, self._room_end)
         self._name = found["name"] if entry.has_name else None
         self._id = found["id"] if entry.has_id else None
         self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()

@@ -58,7 +58,7 @@ from callmark.reading.options import (
     checked_policies,
 )
 from callmark.reading.patterns import behind_blanks
-from callmark.reading.pieces import TOGETHER
+from callmark.reading.pieces import STRETCH
 from callmark.reading.scanner import TOLD_BY, plan
 from callmark.reading.schemas import known_tools
 from callmark.reading.sections import SectionReading
@@ -73,8 +73,6 @@ _text: Final = Text
 _delta: Final = ArgumentsDelta
 _span: Final = Span
 _CLOSE_LOOK: Final = 256  # characters: up to here a chunk is looked at place by place, cheaper for a few places
-_LONG: Final = 48  # characters of a chunk of text of which not TOGETHER are kept, but _FEW: some kilobytes
-_FEW: Final = 16
 
 
 class Parser(SectionReading):
@@ -165,23 +163,17 @@ class Parser(SectionReading):
                 plain = self._sign not in chunk and self._other_sign not in chunk and chunk.isascii()
                 if plain or stops(chunk) is None:
                     self._base = end
-                    kept = self._kept
-                    kept.append(chunk)
-                    size = end - start
-                    if len(kept) >= TOGETHER or (size > _LONG and (len(kept) >= _FEW or size > _CLOSE_LOOK)):
+                    self._kept.append(chunk)
+                    if end > self._kept_until:
+                        self._kept_until = end + STRETCH
                         self._contexts.read()
                     return (_text(_span(start, end), chunk, self._channel),)
-            elif end <= self._room_end:
+            elif end <= self._kept_until:
                 found = stops(chunk)
                 json = chunk if found is None else "" if found is HELD else self._current().rewritten(chunk)
                 if json is not None:
                     self._base = end
-                    recent = self._recent
-                    recent.append(chunk)
-                    if len(recent) >= TOGETHER:
-                        self._pieces.fold()
-                        if self._json is not None:
-                            self._json.fold()
+                    self._recent.append(chunk)
                     if not json:
                         return ()
                     if self._json is not None:
@@ -273,11 +265,13 @@ class Parser(SectionReading):
                 return ()
             piece = chunk[:stop]
         self._base += stop
-        recent = self._recent
-        recent.append(piece)
-        if len(recent) >= TOGETHER:
-            self._pieces.fold()
+        self._recent.append(piece)
         json = self._json
+        if self._base >= self._kept_until:
+            self._kept_until = min(self._base + STRETCH, self._room_end)
+            self._pieces.fold()
+            if json is not None:
+                json.fold()
         if json is not None and not isinstance(reader, ObjectReader):
             out = reader.out
             if not out:

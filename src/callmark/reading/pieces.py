@@ -8,11 +8,15 @@ TOGETHER: Final = 128
 """Pieces that are joined at a time: a list of 4-character strings takes 15 times its text, joined segments 1.1 times,
 and joining costs no more than appending does. `text += piece` would copy everything each time."""
 
+STRETCH: Final = 512
+"""Characters after which the pieces of a stream are joined, however many they are: to compare positions, which are
+known anyway, costs less than to ask for the length of a list."""
+
 
 class Pieces:
     """A text under construction: `append` in constant time, `take` once.
 
-    Who is in a hurry appends to `recent` himself, and calls `fold` when it holds TOGETHER pieces.
+    Who is in a hurry appends to `recent` himself, and calls `fold` every STRETCH characters.
     """
 
     __slots__ = ("_segments", "recent")
