@@ -1104,6 +1104,7 @@ def test_a_tail_behind_an_envelope_is_told_from_a_brace_too_many(tail, text, arg
 @given(st.text("\r\nx#]", max_size=8))
 @example("\n]\n#")
 @example("\n</p>x\n</p>#")
+@example("\r\n#")
 def test_a_line_break_before_a_value_is_told_from_its_end(end, text):
     """Where a value ends in a line break, one that is trimmed at its beginning is none of its ends."""
     parts = {"parameter": r"\[(?P<key>\w{1,32}+)\]", "value_end": end, "tail": "{ws}#", "trim": True}
