@@ -221,6 +221,8 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             if form.trim:
                 trimmed = 2 if buffer.startswith("\r\n", begin) else buffer.startswith("\n", begin)
                 begin += trimmed
+                if end < begin:  # it stands in that line break
+                    return at
                 if trimmed:
                     end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
