@@ -186,9 +186,17 @@ def test_a_notice_says_what_was_done():
     assert found.done.startswith("taken out of the text: a closer too many")
 
 
-def test_a_tag_that_is_there_is_not_expected_where_the_text_ends():
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>",
+        "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n",
+        "<function=f>\n<parameter=a>\n1\n</parameter>\n",
+    ],
+)
+def test_a_tag_that_is_there_is_not_expected_where_the_text_ends(text):
     """What is missing stands behind the tag of a value: a value ends only where structure follows it."""
-    (found,) = findings("<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>")
+    (found,) = findings(text)
     assert (found.expected, found.seen) == ("the rest of the marker", "the end of the text")
 
 

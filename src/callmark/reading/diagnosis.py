@@ -125,7 +125,8 @@ def explain(
             at, wanted = mismatch.position, said(mismatch.expected)
             found = word_at(raw, at, len(raw), "")
         tag = wanted.strip('"')
-        if wanted and not (len(tag) > 1 and raw.endswith(tag, 0, at)):  # else what must stand behind the tag is missing
+        there = len(tag) > 1 and raw[:at].rstrip().endswith(tag)  # then what must stand behind the tag is missing
+        if wanted and not there:
             expected = wanted
     if not found:
         return expected
