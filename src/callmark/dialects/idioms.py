@@ -17,6 +17,12 @@ SOURCE: Final = "dialects table of vLLM 0.33 and SGLang 0.5.23"
 TOOL: Final = rf"\"(?P<tool>{ANY_NAME})\""
 """The name of a tool in an envelope."""
 
+ESCAPED_NAME: Final = r"[^\W\d](?:[\w.:/\-]|\\(?=_)){0,127}+"
+"""A name in JSON, also as Markdown escapes it: what reads the object drops the backslashes, and tells of them."""
+
+ESCAPED_TOOL: Final = TOOL.replace(ANY_NAME, ESCAPED_NAME)
+"""The same name in an envelope."""
+
 FEW: Final = r"[ \t\r\n]{0,10}+"
 """Blanks around a colon, as of a column or a line break, or before a comma: with {ws} a head is too long to be held."""
 
@@ -26,7 +32,7 @@ META: Final = r"\"(?:id|type|index)\"{few}:{few}(?:\"[^\"\\\r\n]{0,64}+\"|[0-9]{
 
 def _in_any_words(before: str, blanks: str, input_key: str) -> str:
     return (
-        rf"(?=\{{{{ws}}{before}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{blanks}:{blanks}{TOOL}{{ws}},{{ws}}"
+        rf"(?=\{{{{ws}}{before}\"(?:name|tool(?:_name)?|function(?:_name)?|action)\"{blanks}:{blanks}{ESCAPED_TOOL}{{ws}},{{ws}}"
         rf"\"(?:arguments|parameters|args|params|{input_key})\"{blanks}:{blanks}(?:\{{|\"{{ws}}\{{|null|\[{{ws}}\]))"
     )
 

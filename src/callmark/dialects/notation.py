@@ -59,7 +59,8 @@ def anonymous(pattern: str) -> str:
 
 def named_tool(groups: Mapping[str, str | None]) -> str | None:
     """Return the name of the tool in what only salvage takes, of which these are the groups."""
-    return groups.get("tool", groups.get("name"))
+    name = groups.get("tool", groups.get("name"))
+    return name and name.replace("\\_", "_")
 
 
 def respelled(tag: str) -> str:

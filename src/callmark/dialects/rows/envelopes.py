@@ -11,6 +11,8 @@ from callmark.dialects.idioms import (
     BUILT_IN,
     COMMAND_TAGS,
     EMPTY,
+    ESCAPED_NAME,
+    ESCAPED_TOOL,
     FEW,
     IN_ANY_WORDS,
     MEANT_IN_ANY_WORDS,
@@ -29,10 +31,11 @@ from callmark.dialects.notation import ANY_NAME
 
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _SINGLE_QUOTED = _NAMED_FIRST.replace(r"\"", "'")  # as Python writes it
+_ESCAPED_FIRST = _NAMED_FIRST.replace(TOOL, ESCAPED_TOOL)  # as Markdown escapes it
 _NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
     r"(?=\{{ws}(?:" + META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
-    + TOOL + r"{few},{few}\"arguments\"{few}:)"
+    + ESCAPED_TOOL + r"{few},{few}\"arguments\"{few}:)"
 ).replace("{few}", FEW)  # fmt: skip
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
     r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
@@ -41,9 +44,9 @@ _FURTHER = (  # another call in the same wrapper, and not what should have stood
 _BY_NAME = r"\{{ws}(?=" + TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
     r"\{{ws}\"tool_calls\"{few}:{few}\[{ws}(?=\{{ws}"
-    r"(?:" + META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + TOOL + r"{few},)"
+    r"(?:" + META + r"){0,3}+(?:\"function\"{few}:{few}\{{ws})?\"name\"{few}:{few}" + ESCAPED_TOOL + r"{few},)"
 ).replace("{few}", FEW)
-_IN_AN_OBJECT = r"\{{ws}\"(?:tool|function)_call\"{few}:{few}".replace("{few}", FEW) + _NAMED_FIRST
+_IN_AN_OBJECT = r"\{{ws}\"(?:tool|function)_call\"{few}:{few}".replace("{few}", FEW) + _ESCAPED_FIRST
 
 
 def _by_name(opener: str, closer: str, **more: Any) -> Form:
@@ -55,6 +58,7 @@ def _by_name(opener: str, closer: str, **more: Any) -> Form:
     )  # fmt: skip
 
 
+_IN_ANY_NAME = MEANT_IN_ANY_WORDS.replace(ESCAPED_NAME, r"(?:[^\"\\\r\n]|\\(?=_)){1,128}+")
 _LIST_IN_TAGS = (r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?")  # of `listed`, and `hermes` alone
 HERMES = Dialect(
     name="hermes",
@@ -73,7 +77,7 @@ HERMES = Dialect(
         ),
     ),
     variants=(
-        Form(begins="{", head=MEANT_IN_ANY_WORDS.replace(ANY_NAME, r"[^\"\\\r\n]{1,128}+"), body="envelope", **BARE),
+        Form(begins="{", head=_IN_ANY_NAME, body="envelope", **BARE),
         Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **BARE),
         Form(
             head=(
@@ -145,7 +149,7 @@ LISTED = Dialect(
             begins="[",
             explicit=False,
             line_start=True,
-            loose_openers=(r"\[{ws}" + _SINGLE_QUOTED,),
+            loose_openers=(r"\[{ws}" + _SINGLE_QUOTED, r"\[{ws}" + _ESCAPED_FIRST),
         ),
     ),
     variants=(
@@ -276,7 +280,10 @@ LLAMA = Dialect(
                 body="envelope", line_start=not head, explicit=False,
             )
             for begins, head in (("{", ""), (";", r";{ws}"))
-            for first, otherwise in ((_NAMED_FIRST, (_SINGLE_QUOTED,)), (_TYPED_FIRST, (_WRAPPED_FIRST,)))
+            for first, otherwise in (
+                (_NAMED_FIRST, (_SINGLE_QUOTED, _ESCAPED_FIRST)),
+                (_TYPED_FIRST, (_WRAPPED_FIRST,)),
+            )
         ),
     ),
     variants=(
@@ -314,6 +321,7 @@ LLAMA = Dialect(
 
 
 _FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
+_FENCED_ESCAPED = _FENCED_FIRST.replace(TOOL, ESCAPED_TOOL)
 _FENCES = ("```", "````", "~~~")
 _FENCED: dict[str, Any] = {"body": "envelope", "line_start": True, "indent": INDENT, "explicit": False}
 
@@ -334,6 +342,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
             loose_heads=(
                 json + "(?P<told>)" + _WRAPPED_FIRST,
                 json + _FENCED_FIRST.replace(r"\"", "'"),  # as Python writes it
+                json + "(?P<told>)" + _FENCED_ESCAPED,
                 _json_otherwise(fence) + _FENCED_FIRST,
                 _json_otherwise(fence) + IN_ANY_WORDS,
             ),
@@ -356,8 +365,10 @@ def _calls_otherwise(fence: str) -> str:
 
 def _fenced_list(fence: str, json: str, **more: Any) -> Form:
     """Return the form of a list of calls in a code fence that the pattern `json` opens."""
+    opener = rf"(?:Action:[ \t]{{0,16}}+)?{json}\[{{ws}}"
     return Form(
-        opener=rf"(?:Action:[ \t]{{0,16}}+)?{json}\[{{ws}}{_FENCED_FIRST}",
+        opener=opener + _FENCED_FIRST,
+        loose_openers=(opener + _FENCED_ESCAPED,),
         head=r"(?=\{)",
         begins=f"A{fence[0]}",
         separator=r"{ws},{ws}",
