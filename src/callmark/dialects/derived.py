@@ -12,7 +12,7 @@ from callmark.dialects.notation import BRACE, OBJECT, anonymous, expand, respell
 from callmark.dialects.prefixes import literals
 
 CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
-    r"</[ \t]{0,4}+(?i:tools?|calls?|func(?:tion)?s?|invoke|(?:tool|function)[ _\-]?(?:calls?|use|response))"
+    r"</[ \t]{0,4}+(?i:tools?|calls?|func(?:tion)?s?|invoke|(?:tool|function)(?:\\?_|[ \-])?(?:calls?|use|response))"
     r"(?:=[\w.:/\-]{1,128}+)?[ \t]{0,4}+>"
     r"|<\\/(?i:tool_calls?)>|</?\|/?(?i:tool_calls?)\|>|\[/(?i:tool_calls?)\]|</(?i:tool_calls?)(?=[ \t]{0,64}+\r?\n)"
 )

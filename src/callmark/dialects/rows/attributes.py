@@ -10,6 +10,7 @@ from callmark.dialects.idioms import (
     EMPTY,
     KEY,
     KEY_BEHIND,
+    MARKED_NAME,
     MORE,
     PARAMETER,
     QUOTED_KEY,
@@ -87,6 +88,7 @@ QWEN_XML = Dialect(
                 r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
                 rf"<function={{name}}(?=\r?\n{{ws}}<parameter=|{{ws}}</function>{{ws}}</{_OUTER}>)",
                 r"<function[ :]{name}>(?={ws}<parameter[ =:])",  # other XML has such tags, too
+                rf"<function={MARKED_NAME}>(?={{ws}}<(?:parameter=|/function>))",
                 r"<tool_call>{ws}<?{name}>?(?={ws}<parameter=)",  # its word or tag is missing
             ),
             body="parameters",
@@ -256,6 +258,7 @@ INVOKE = Dialect(
                 rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
                 rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
                 r"<invoke name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
+                rf"<invoke name=[\"']{MARKED_NAME}[\"']>(?={{ws}}</?(?:parameter|invoke)[ >])",
             ),
             body="parameters",
             parameter=rf"{{ws}}<parameter name={KEY}>",

@@ -70,7 +70,7 @@ HERMES = Dialect(
             head=r"<tool_call>{ws}(?=\{)",
             body="envelope",
             loose_heads=(
-                r"<[ \t]{0,4}+(?i:tool[_\- ]?call|function-?call)[ \t]{0,4}+>{ws}(?=\{{ws}[\"']name[\"']{ws}:)",
+                r"<[ \t]{0,4}+(?i:tool(?:\\?_|[\- ])?call|function-?call)[ \t]{0,4}+>{ws}(?=\{{ws}[\"']name[\"']{ws}:)",
             ),
             tail=r"{ws}</tool_call>",
             loose_tail=r"(?={ws}<tool_call>)|" + _FURTHER,

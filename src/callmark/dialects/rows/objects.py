@@ -226,6 +226,7 @@ TOOL_USE = Dialect(
             loose_heads=(
                 r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?P<missing>)"
                 r"(?P<empty></arguments>{ws}</tool_use>)",
+                rf"<tool_use>{{ws}}<name>{{ws}}{MARKED_NAME}{{ws}}</name>{{ws}}<arguments>{{ws}}(?=\{{)",
             ),
             tail=r"{ws}</arguments>{ws}</tool_use>",
             loose_tail=r"{ws}</arguments>(?={ws}<tool_use>)",

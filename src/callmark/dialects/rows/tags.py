@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import EMPTY, KEY, SOURCE, TYPE, fenced, list_of, twice, unclosed
+from callmark.dialects.idioms import EMPTY, KEY, MARKED_NAME, SOURCE, TYPE, fenced, list_of, twice, unclosed
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
@@ -207,6 +207,7 @@ TOOLIFY = Dialect(
             loose_heads=(
                 rf"<function_call{_NUMBER}>{{ws}}<tool>{{ws}}<!\[CDATA\[{{ws}}{{name}}{{ws}}\]\]>{{ws}}</tool>",
                 rf"<function_call{_NUMBER}>{{ws}}<tool>{{ws}}{{name}}{{ws}}</tool>",
+                rf"<function_call>{{ws}}<tool>{{ws}}{MARKED_NAME}{{ws}}</tool>",
             ),
             body="parameters",
             parameter=r"{ws}<args_json>",
