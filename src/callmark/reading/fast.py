@@ -230,6 +230,8 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             return at
         if not pieces and may_wrap(key, form, parameters):
             return at
+        if "\\" in key and parameters is not None and parameters.unmarked(key) != key:
+            return at
         types, is_json = declared(found, key, parameters) if told else (None, False)
         if form.item and empty_container(text, types):
             return at

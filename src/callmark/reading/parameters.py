@@ -245,6 +245,8 @@ class ParametersReader(BodyReader):
             if holds and len(self._open) + 2 > self._depth_limit:
                 return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
             self._key = key_of(found, self._patterns.form)
+            if "\\" in self._key and self._tolerant and self._parameters is not None:
+                self._unmark(found, self._parameters, base)
             self._declared, self._is_json = declared(found, self._key, self._parameters)
             if self._wrapper is not None and not self._open:  # and here is another one
                 self.out += self._sink
@@ -282,6 +284,15 @@ class ParametersReader(BodyReader):
         self.out.append(inside or json)
         if inside:
             self.repairs.append(Repair("key-spelling", tag))
+
+    def _unmark(self, found: re.Match[str], parameters: Parameters, base: int) -> None:
+        """The key has a backslash: drop those that Markdown wants before underscores, if the tool means that."""
+        name = parameters.unmarked(self._key)
+        if name != self._key:
+            self._key = name
+            for place in re.finditer(r"\\(?=_)", found["key"]):
+                start = base + found.start("key") + place.start()
+                self._repair("markdown-escape", start, start + 1)
 
     def _repair_tag(self, found: re.Match[str], base: int) -> None:
         """Record what is other than it should be in what opens a value."""

@@ -100,6 +100,11 @@ class Parameters:
         """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
         return bool(self._properties) and key not in self._properties and self._is_closed
 
+    def unmarked(self, key: str) -> str:
+        """Return the parameter that a key means as Markdown escapes it; the key where the tool has that, or neither."""
+        name = key.replace("\\_", "_")
+        return name if name in self._properties and key not in self._properties else key
+
     def takes(self, keys: Collection[str], *, without: Collection[str]) -> bool:
         """Return whether an object of just these keys is certainly meant for the tool.
 
