@@ -18,6 +18,7 @@ from typing import Final, Literal
 from callmark.dialects.fences import (
     FENCE,
     FENCE_LINE,
+    INDENT,
     LINE_LIMIT,
     QUOTE,
     Fence,
@@ -160,16 +161,18 @@ class Contexts:
         """Whether the place is in inline code, also where that stands in a quote."""
         return self._ticks != self._code if self._ticks else self._code > 0
 
-    def at_line_start(self, indent: int) -> bool:
+    def at_line_start(self, indent: int, before: int) -> bool:
         """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it.
 
-        Behind a call that ends by itself BEHIND_CALL may.
+        Behind a call that ends by itself BEHIND_CALL may, and INDENT where the text begins, `before` characters before.
         """
         self.read()
         line = self._line
         if line.startswith(_ANEW):
             line = line[1:]
             indent = max(indent, BEHIND_CALL)
+        elif len(line) == before:
+            indent = max(indent, INDENT)
         return len(line) <= indent and not line.strip(" ")
 
     def pass_code_tag(self, place: int, tag: str, *, opens: bool) -> None:

@@ -586,9 +586,10 @@ class Parser(SectionReading):
 
     def _misplaced(self, entry: Entry, found: re.Match[str]) -> bool:
         """Whether an entry begins only where the text or a line does, and not here, or names no tool that was given."""
-        if entry.text_start and self._base + found.start() != self._text_start:
+        before = self._base + found.start() - self._text_start
+        if entry.text_start and before:
             return True
-        if entry.line_start and not self._contexts.at_line_start(entry.form.indent):
+        if entry.line_start and not self._contexts.at_line_start(entry.form.indent, before):
             return True
         return entry.salvage and not self._known(found)
 
