@@ -134,6 +134,8 @@ HUNYUAN = Dialect(
             loose_heads=(
                 rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)"
                 rf"(?=<end_of_tool_call{_SFX}>)",
+                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
+                rf"(?=[ \t]{{0,16}}+\r?\n{{ws}}</(?:iquest_tool_call|{_IFM})>)",
             ),
             loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)|(?={{ws}}</(?:ifm\|)?tool_calls{_SFX}>)",
         ),
