@@ -32,7 +32,7 @@ CALL = Dialect(
             head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
             loose_heads=(
                 r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
-                r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}" + MARKED_NAME + r"{ws}\(",
+                r"\[" + CALL_WORD + ":{ws}" + MARKED_NAME + r"{ws}\(",
                 r"\[{ws}[Cc]alling[ \t]{1,8}+tools?{ws}:{ws}{name}{ws}\(",  # as hosts show calls of the past
                 r"\[" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                 "【" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
@@ -45,7 +45,7 @@ CALL = Dialect(
             tail=r"{ws}\]",
             loose_tail=(
                 r"(?=[ \t]{0,64}+\r?\n{ws}[^\W\d_]|{ws}\[{ws}CALL(?:#[0-9A-Za-z_\-]{1,64}+)?{ws}:)|"
-                r"(?P<more>{ws},{ws})" + _BEFORE_CALL + r"|{ws}(?P<wrong>[;.]{ws}\]|\[/(?i:call)\])"
+                r"(?P<more>{ws},{ws})" + _BEFORE_CALL + r"|{ws}(?P<wrong>[;.\\]{ws}\]|\[/(?i:call)\])"
             ),
         ),
     ),
