@@ -75,6 +75,7 @@ QWEN_XML = Dialect(
             loose_heads=(
                 rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",
                 rf"<function={_WHOLE_NAME}[ \t]{{0,4}}+[=:,(]?{{ws}}(?=\{{)",
+                rf"<function={MARKED_NAME}>{{ws}}(?=\{{)",
             ),
             body="json",
             tail=r"{ws}</function>",
@@ -243,6 +244,7 @@ INVOKE = Dialect(
         Form(
             **_INVOKE_SECTION,
             head=rf"<invoke name={_NAME}>{{ws}}(?=\{{)",
+            loose_heads=(rf"<invoke name=[\"']{MARKED_NAME}[\"']>{{ws}}(?=\{{)",),
             body="json",
             tail=r"{ws}</invoke>",
             loose_tail=_INVOKE_OVER,
