@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT
 from callmark.events import NOTICE_CODES, Notice, Repair, Span
-from callmark.reading.calls import IN_SOLE, IN_TEXT, CallReading
+from callmark.reading.calls import IN_SECTION, IN_SOLE, IN_TEXT, CallReading
 from callmark.reading.closers import DEPTH
 from callmark.reading.contexts import Context, Contexts
 from callmark.reading.diagnosis import word_at
@@ -148,74 +148,57 @@ class SectionReading(CallReading):
         entry = self._opener
         if entry is None or entry.section is None:
             raise AssertionError("a section is being read")
-        buffer = self._buffer
-        section = entry.section
-        mends = self._tolerant or section.closes
-        closed = False
-        while True:
-            at = self._at
-            if self._between:
-                between = section.next.match(buffer, at)
-                if (between is None or section.goes_on) and not self._finished and section.next.may_match(buffer, at):
-                    return False
-                strict = between is not None
-                if between is None:
-                    between = section.loose.match(buffer, at) if mends else None
-                    # Of brackets before the end there may be more.
-                    unsure = between is None or section.goes_on or between["closer"] is not None
-                    open_end = mends and not self._finished and unsure
-                    if open_end and section.loose.may_match(buffer, at):
-                        return False
-                closes = between is not None and between["closer"] is not None
-                if closes and entry.line_start and between is not None:  # a fence; that of the next section is none
-                    fence = between.end() - len(between[0].lstrip(BLANKS))
-                    if entry.pattern.match(buffer, fence) is not None:
-                        closed = True
-                        break
-                    if not self._finished and entry.pattern.may_match(buffer, fence):
-                        return False
-                if between is None or not (closes or self._calls < self._limits.calls):
-                    if between is not None and (remark := self._over_limit()):
-                        place = self._base + between.end()
-                        self._events.append(Notice(Span(place, place + 1), *remark))
-                    sound = between is None and not self._broke
-                    bracket = section.bracket.match(buffer, at) if sound and section.bracket is not None else None
-                    if bracket is not None:  # the tag that should close the list is missing, or is another
-                        self._markup(at, bracket.end())
-                    break
-                mended = _SUPPLIED.get(between.lastgroup or "", "")
-                if mended == "missing-comma" and self._broke:
-                    break
-                broke, self._broke = self._broke, False
-                if closes and not strict and not broke:  # no call follows that could carry a repair
-                    place = self._base + between.end() - len(between[0].lstrip(BLANKS))
-                    separates = between.groupdict().get("separator") is not None
-                    code = "extra-separator" if separates else _STRAY
-                    self._events.append(Notice(Span(place, place + 1), code, NOTICE_CODES[code]))
-                self._markup(at, between.end())
-                closed = closes
-                if closed:
-                    break
-                self._mended = mended
-                self._between = False
-            begun = self._in_section_at_head(entry)
-            if begun is not None:
-                return begun
-            if not self._between:
-                break
-        run = None if closed else FENCE_RUN.search(entry.form.opener)
-        if run is not None:
-            self._contexts.owe(run[0])
-        self._opener = None
-        self._broke = self._swallows = False
-        if self._sole:
-            self._mode = IN_SOLE
-        else:
-            self._look_behind(entry)
+        more = True
+        while more and self._mode == IN_SECTION:
+            more = self._read_between(entry, entry.section) if self._between else self._read_head(entry)
+        return more
+
+    def _read_between(self, entry: Entry, section: Section) -> bool:
+        """Read what leads to the next call of a section, or closes it; where neither is there, the section is over."""
+        buffer, at = self._buffer, self._at
+        between = section.next.match(buffer, at)
+        if (between is None or section.goes_on) and not self._finished and section.next.may_match(buffer, at):
+            return False
+        strict = between is not None
+        if not strict and (self._tolerant or section.closes):
+            between = section.loose.match(buffer, at)
+            # Of brackets before the end there may be more.
+            unsure = between is None or section.goes_on or between["closer"] is not None
+            if unsure and not self._finished and section.loose.may_match(buffer, at):
+                return False
+        if between is None:
+            bracket = section.bracket.match(buffer, at) if section.bracket is not None and not self._broke else None
+            if bracket is not None:  # the tag that should close the list is missing, or is another
+                self._markup(at, bracket.end())
+            return self._end_section(entry)
+        closes = between["closer"] is not None
+        start = between.end() - len(between[0].lstrip(BLANKS))
+        if closes and entry.line_start:  # a fence; that of the next section is none
+            if entry.pattern.match(buffer, start) is not None:
+                return self._end_section(entry, closed=True)
+            if not self._finished and entry.pattern.may_match(buffer, start):
+                return False
+        if not closes and self._calls >= self._limits.calls:
+            if remark := self._over_limit():
+                place = self._base + between.end()
+                self._events.append(Notice(Span(place, place + 1), *remark))
+            return self._end_section(entry)
+        mended = _SUPPLIED.get(between.lastgroup or "", "")
+        if mended == "missing-comma" and self._broke:
+            return self._end_section(entry)
+        if closes and not strict and not self._broke:  # no call follows that could carry a repair
+            place = self._base + start
+            code = "extra-separator" if between.groupdict().get("separator") is not None else _STRAY
+            self._events.append(Notice(Span(place, place + 1), code, NOTICE_CODES[code]))
+        self._markup(at, between.end())
+        if closes:
+            return self._end_section(entry, closed=True)
+        self._broke = self._between = False
+        self._mended = mended
         return True
 
-    def _in_section_at_head(self, entry: Entry) -> bool | None:
-        """Begin the next call of a section: return whether it did, None where it was read at once or none is there."""
+    def _read_head(self, entry: Entry) -> bool:
+        """Begin the next call of a section, or read it at once; where none is there, the section is over."""
         buffer, at = self._buffer, self._at
         for head in section_heads(entry):
             found = head.pattern.match(buffer, at)
@@ -228,7 +211,7 @@ class SectionReading(CallReading):
                     end = self._read_at_once(head, found)
                     if end >= 0:
                         self._at = end
-                        return None
+                        return True
                 self._begin(head, found)
                 if self._mended:
                     self._repairs = (Repair(self._mended, Span(self._start, self._start)), *self._repairs)
@@ -236,7 +219,20 @@ class SectionReading(CallReading):
                 return True
             if not self._finished and head.pattern.may_match(buffer, at):
                 return False
-        return None
+        return self._end_section(entry)
+
+    def _end_section(self, entry: Entry, *, closed: bool = False) -> bool:
+        """Go on behind a section; `closed`: by a closer of its own, else what its opener opened may still be open."""
+        run = None if closed else FENCE_RUN.search(entry.form.opener)
+        if run is not None:
+            self._contexts.owe(run[0])
+        self._opener = None
+        self._broke = self._swallows = False
+        if self._sole:
+            self._mode = IN_SOLE
+        else:
+            self._look_behind(entry)
+        return True
 
     # Behind a call, or a section.
 
