@@ -191,50 +191,40 @@ class ParametersReader(BodyReader):
         return at
 
     def _read_between(self, buffer: str, at: int, base: int) -> int:
-        between = self._between
-        found = between.match(buffer, at)
+        """Read the tag that opens a value, or what ends the elements of one, or the arguments."""
+        found = self._between.match(buffer, at)
         strict = found is not None
         if found is None:
-            if between.may_match(buffer, at):
+            if self._between.may_match(buffer, at):
                 return at
             loose = self._patterns.loose_between if self._begun else self._patterns.loose_first
             for pattern in loose if not self._open else ():
                 found = pattern.match(buffer, at)
-                if found is not None and not self._begun and found.groupdict().get("next") is not None:
-                    found = None
-                if found is not None:
+                if found is not None and (self._begun or found.groupdict().get("next") is None):
                     break
                 if pattern.may_match(buffer, at):
                     return at
-        if found is None:
-            spaced = self._patterns.spaced  # else not all blanks may be there
-            self.error = base + (behind_blanks(buffer, at) if spaced else at)
-            expected = "the end of the value" if self._open else "the end of the call"
-            return self._die("unexpected-text", f"a parameter or {expected}", at)
+            else:
+                spaced = self._patterns.spaced  # else not all blanks may be there
+                self.error = base + (behind_blanks(buffer, at) if spaced else at)
+                expected = "the end of the value" if self._open else "the end of the call"
+                return self._die("unexpected-text", f"a parameter or {expected}", at)
         self.sound = base + at
-        if found.lastgroup == "tail" and self._open:
-            bracket, self._parameters = self._open.pop()
-            self._between = self._patterns.between if not self._open else self._inside(self._open[-1][0])
-            self._sink.append(bracket if self._begun else {"]": "[]", "}": "{}"}[bracket])
-            self._begun = True
+        if found.lastgroup != "tail":
+            return self._begin_value(found, base, strict=strict)
+        if self._open:
+            self._end_elements()
             return found.end()
-        if found.lastgroup == "tail":
-            if not self._whole:
-                self._sink.append("}" if self._begun else "{}")
-            elif not self._begun:
-                self._sink.append("{}")
-            if not self._whole:
-                self.end = base + at
-            if self._wrapper is not None:
-                self._unwrap(self._wrapper)
-            if self._stray is not None:
-                self.faults.append(self._stray)
-            self.status = DONE
-            return at
+        self._end_arguments(base + at)
+        return at
+
+    def _begin_value(self, found: re.Match[str], base: int, *, strict: bool) -> int:
+        """A tag opens a value: it is text, or elements, or arguments that are one JSON object."""
+        at, end = found.span()
         if self._whole:
             if self._begun:
                 return self._die("unexpected-text", "the end of the call", at)
-            self.start = base + found.end()
+            self.start = base + end
             reader = ValueReader(JSON, self.start, depth_limit=self._depth_limit)
             reader.faults = self.faults
             self._json = Embedded(reader, fenced=True)
@@ -257,14 +247,14 @@ class ParametersReader(BodyReader):
                 and self._tolerant
                 and may_wrap(self._key, self._patterns.form, self._parameters)
             ):
-                self._wrapper, self._sink = Span(base + at, base + found.end()), []
+                self._wrapper, self._sink = Span(base + at, base + end), []
             if self._open and self._open[-1][0] == "]":
                 self._sink.append("," if self._begun else "[")
             else:
                 self._sink.append(("," if self._begun else "{") + quoted(self._key) + ":")
             if holds:
                 self._begin_elements(holds)
-                return found.end()
+                return end
             self._held = []
             self._held_size = 0
             types = self._declared
@@ -274,7 +264,20 @@ class ParametersReader(BodyReader):
         self._kept = self._foreign = False
         self._trimmed = False
         self._state = _BEGIN if self._trim else _VALUE
-        return found.end()
+        return end
+
+    def _end_arguments(self, place: int) -> None:
+        """All values are read, and the end of the call stands at a position."""
+        if not self._whole:
+            self._sink.append("}" if self._begun else "{}")
+            self.end = place
+        elif not self._begun:
+            self._sink.append("{}")
+        if self._wrapper is not None:
+            self._unwrap(self._wrapper)
+        if self._stray is not None:
+            self.faults.append(self._stray)
+        self.status = DONE
 
     def _unwrap(self, tag: Span) -> None:
         """All is read, and aside: hand over the one value instead, if that is what the tool wants."""
@@ -393,6 +396,13 @@ class ParametersReader(BodyReader):
         if self._parameters is not None:
             self._parameters = self._parameters.within(self._key, as_list=bracket == "]")
         self._begun = False
+
+    def _end_elements(self) -> None:
+        """The elements of the innermost value that holds any have come to their end."""
+        bracket, self._parameters = self._open.pop()
+        self._between = self._patterns.between if not self._open else self._inside(self._open[-1][0])
+        self._sink.append(bracket if self._begun else {"]": "[]", "}": "{}"}[bracket])
+        self._begun = True
 
     def _inside(self, bracket: str) -> Pattern:
         """Return what stands between the elements of a value."""
