@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
-from callmark.dialects import Dialect, Form
+from callmark.dialects import Form
 from callmark.events import RAW_KEY, Span
 from callmark.reading.lookahead import (
     CALL_BEGUN,
@@ -30,8 +30,7 @@ from callmark.reading.lookahead import (
 )
 from callmark.reading.matching import Pattern
 from callmark.reading.plain import pair_in_word
-from callmark.reading.schemas import Parameters
-from callmark.reading.status import FIRST_KEY, NEXT, VALUE
+from callmark.reading.status import FIRST_KEY, NEXT, VALUE, Terms
 from callmark.reading.strings import CURLY, PREFIXES
 from callmark.reading.values import IN_STRING, IN_STRUCTURE, KEY_LIMIT, ValueReader
 from callmark.reading.words import scalar
@@ -60,17 +59,14 @@ class ArgumentsReader(ValueReader):
         "_single",
     )  # fmt: skip
 
-    def __init__(
-        self, form: Form, start: int, *, depth_limit: int, parameters: Parameters | None = None,
-        others: tuple[Dialect, ...] = (),
-    ) -> None:
-        super().__init__(form, start, depth_limit=depth_limit, parameters=parameters, others=others)
+    def __init__(self, form: Form, start: int, terms: Terms) -> None:
+        super().__init__(form, start, terms)
         self._stack.append("R")
         self._state = FIRST_KEY
         self._begun = False  # whether anything of it has come out
         self._single = False  # it consists of one value, which is the arguments
         self._object = False  # ... and that is an object
-        self._names = parameters.names if parameters is not None else ()
+        self._names = terms.parameters.names if terms.parameters is not None else ()
         self._bind = self._names  # those to which positional values are bound
         self._bound = 0  # how many positional values were bound
         self._held: list[str] | None = None  # an argument that may turn out to be a key
@@ -85,16 +81,15 @@ class ArgumentsReader(ValueReader):
 
     @classmethod
     def behind_key(
-        cls, form: Form, start: int, keys: Sequence[str], frames: Sequence[str], state: int, *, sound: int,
-        depth_limit: int, parameters: Parameters | None, quote: str, is_key: bool, opened: str,
-        others: tuple[Dialect, ...],
+        cls, form: Form, start: int, terms: Terms, keys: Sequence[str], frames: Sequence[str], state: int, *,
+        sound: int, quote: str, is_key: bool, opened: str,
     ) -> Self:
         """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of the last of `keys`.
 
         `frames` are the brackets of the value that are open, `state` is what is expected there. In a string, `quote`
         began it, and `opened` is what was read of it.
         """
-        reader = cls(form, start, depth_limit=depth_limit, parameters=parameters, others=others)
+        reader = cls(form, start, terms)
         reader._flavour = "python"
         reader._begun = True
         reader._bind = ()

@@ -45,7 +45,7 @@ from callmark.reading.patterns import behind_blanks
 from callmark.reading.pieces import STRETCH, Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
-from callmark.reading.status import DEAD, DONE, OPEN, STUCK, BodyReader, Fault
+from callmark.reading.status import DEAD, DONE, OPEN, STUCK, BodyReader, Fault, Terms
 from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
@@ -162,14 +162,9 @@ class CallReading:
     def _open(self) -> bool:
         """Choose the reader of the call's arguments; return whether their first characters are there to decide."""
         parts = self._entry.patterns
-        form = parts.form
         buffer, at = self._buffer, self._at
-        nesting = self._limits.nesting
-        parameters = self._parameters()
         if parts.values is not None:
-            self._reader = ParametersReader(
-                parts.values, self._body, depth_limit=nesting, tolerant=self._tolerant, parameters=parameters
-            )
+            self._reader = ParametersReader(parts.values, self._body, self._terms(), tolerant=self._tolerant)
             self._json = Pieces()
             return True
         begin = parts.begin
@@ -180,13 +175,13 @@ class CallReading:
                 if found.lastgroup == "name":
                     self._name = found["name"]
                     self._start_call()
-                self._reader = ObjectReader(self._base + at, nesting)
+                self._reader = ObjectReader(self._base + at, self._limits.nesting)
                 return True
             if not self._finished and begin.may_match(buffer, at):
                 return False
         self._json = Pieces()
-        if form.body == "arguments":
-            self._reader = PairsReader(self._body, nesting, parameters)
+        if parts.form.body == "arguments":
+            self._reader = PairsReader(self._body, self._limits.nesting, self._parameters())
         else:
             self._reader = self._general_reader()
         return True
@@ -194,22 +189,12 @@ class CallReading:
     def _parameters(self) -> Parameters | None:
         return self._tools.get(self._name) if self._tools and self._name else None
 
+    def _terms(self) -> Terms:
+        return Terms(self._limits.nesting, self._parameters(), self._tools, self._plan.others)
+
     def _general_reader(self) -> ValueReader:
         form = self._entry.form
-        reader = _GENERAL.get(form.body, ValueReader)(
-            form,
-            self._body,
-            depth_limit=self._limits.nesting,
-            parameters=self._parameters(),
-            others=self._plan.others,
-        )
-        return self._with_tools(reader)
-
-    def _with_tools(self, reader: ValueReader) -> ValueReader:
-        """Return a reader that knows the caller's tools, where it reads their names itself."""
-        if isinstance(reader, EnvelopeReader) and self._tools:
-            reader.tools = self._tools
-        return reader
+        return _GENERAL.get(form.body, ValueReader)(form, self._body, self._terms())
 
     def _open_string(self) -> int:
         """Return the position of the quote behind which the text of the arguments ends, -1 where they are in none."""
@@ -229,20 +214,17 @@ class CallReading:
         self._json = Pieces()
         self._json.append(json)
         form = self._entry.form
-        general = _GENERAL.get(form.body, ValueReader).behind(
+        self._reader = _GENERAL.get(form.body, ValueReader).behind(
             form,
             reader.start,
+            self._terms(),
             reader.frames,
             state,
             in_string=in_string,
             sound=reader.start + last,
-            depth_limit=self._limits.nesting,
-            parameters=self._parameters(),
-            others=self._plan.others,
             name=self._name,
             opened=json[last + 1 :] if in_string else "",
         )
-        self._reader = self._with_tools(general)
         self._mode = IN_CALL
 
     def _hand_over_pairs(self, reader: PairsReader) -> None:
@@ -252,13 +234,11 @@ class CallReading:
         self._reader = ArgumentsReader.behind_key(
             self._entry.form,
             reader.start,
+            self._terms(),
             reader.keys,
             reader.frames,
             reader.state,
             sound=reader.sound,
-            depth_limit=self._limits.nesting,
-            parameters=self._parameters(),
-            others=self._plan.others,
             quote=reader.quote,
             is_key=reader.is_key,
             opened=self._so_far()[reader.opened - self._start :] if reader.quote else "",

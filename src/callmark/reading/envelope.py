@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from json.encoder import encode_basestring as quoted
 from typing import Final
 
-from callmark.dialects import Dialect, Form
+from callmark.dialects import Form
 from callmark.dialects.model import ID_KEYS, KEYS_ASIDE, KEYS_ASIDE_OF_OBJECT
 from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode
@@ -23,8 +22,8 @@ from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.matching import Pattern
 from callmark.reading.pieces import fold
-from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
-from callmark.reading.status import KEY, NEXT
+from callmark.reading.schemas import ARGUMENTS_KEYS
+from callmark.reading.status import KEY, NEXT, Terms
 from callmark.reading.values import JSON, ValueReader
 
 _OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
@@ -48,28 +47,22 @@ _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, 
 class EnvelopeReader(ValueReader):
     """As ValueReader; `start` and `end` are the span of the member that holds the arguments.
 
-    `final` says that no more text comes: a brace at its end is the envelope's, and not one too many. `tools` are the
-    parameters of those that were given, which may stand beside the name. A name without quotes must be one of theirs:
-    another word (`{"name": invalid}`) need not be meant as the name of anything.
+    `final` says that no more text comes: a brace at its end is the envelope's, and not one too many. A name without
+    quotes must be that of a tool that was given: another word (`{"name": invalid}`) need not be meant as the name of
+    anything.
     """
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
         "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_others", "_own", "_role",
-        "_roles", "_visible", "final", "keys_beside", "tools",
+        "_roles", "_tools", "_visible", "final", "keys_beside",
     )  # fmt: skip
 
-    def __init__(
-        self, form: Form, start: int, *, depth_limit: int, tolerant: bool = True, parameters: Parameters | None = None,
-        others: tuple[Dialect, ...] = (),
-    ) -> None:
-        super().__init__(
-            form, start, depth_limit=depth_limit, tolerant=tolerant, parameters=parameters,
-            others=others,
-        )
+    def __init__(self, form: Form, start: int, terms: Terms, *, tolerant: bool = True) -> None:
+        super().__init__(form, start, terms, tolerant=tolerant)
         self.final = False  # whether no more text comes
         self._in_quotes = False  # whether the arguments stand in quotes, though their own ones are not escaped
-        self.tools: Mapping[str, Parameters] = {}
+        self._tools = terms.tools or {}
         self._outer = "E"
         self._outside = 1
         self._live = False
@@ -204,11 +197,11 @@ class EnvelopeReader(ValueReader):
                     self._mixed = True
             self._role = role
             self._live = role == "arguments"
-            if self.tools and role in ("beside", "other"):
+            if self._tools and role in ("beside", "other"):
                 self.keys_beside.append(key)
             if role != "beside":
                 self._own.add(key)
-            elif self._tolerant and self.tools and "arguments" not in self._roles:
+            elif self._tolerant and self._tools and "arguments" not in self._roles:
                 if not self._flat_keys:
                     self._flat_span = self._key_span
                 self._flat += "," if self._flat_keys else "{", quoted(key), ":"
@@ -334,12 +327,12 @@ class EnvelopeReader(ValueReader):
 
     def _is_own(self) -> bool:
         """Whether the string that may be the arguments stands under the name of a parameter of the tool."""
-        parameters = self.tools.get(self.name or "")
+        parameters = self._tools.get(self.name or "")
         return bool(self._other_key) and parameters is not None and self._other_key in parameters.names
 
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
-        parameters = self.tools.get(self.name or "")
+        parameters = self._tools.get(self.name or "")
         if parameters is None or self._mixed or not self._flat_keys:
             return False
         if not parameters.takes(self._flat_keys, without=self._own):
@@ -353,7 +346,7 @@ class EnvelopeReader(ValueReader):
         if self._stack[-1] != "E":
             return super()._escaped_reader(start)
         self._roles |= {"name", "arguments"}
-        return EnvelopeReader(self._form, start, depth_limit=self._depth_limit, tolerant=False)
+        return EnvelopeReader(self._form, start, Terms(self._depth_limit), tolerant=False)
 
     def _read_escaped(self, buffer: str, at: int, base: int) -> int:
         escaped, whole = self._escaped, self._stack[-1] == "E"
@@ -374,7 +367,7 @@ class EnvelopeReader(ValueReader):
             return self._is_key or self._role != "name"  # a tool's name is never mended
         if self._tolerant:
             self._repair("string-arguments", base + at, base + at + 1)
-            self._nested = Embedded(ValueReader(JSON, 0, depth_limit=self._depth_limit, tolerant=False))
+            self._nested = Embedded(ValueReader(JSON, 0, Terms(self._depth_limit), tolerant=False))
             self.start = base + at
         else:
             self._die_in_role(at)
@@ -482,7 +475,7 @@ class EnvelopeReader(ValueReader):
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
             super()._take_literal(word, text, at, base)
             self._end_aside()
-        elif self._role == "name" and text == quoted(word) and word in self.tools and len(word) <= 128:
+        elif self._role == "name" and text == quoted(word) and word in self._tools and len(word) <= 128:
             self.name = word
         elif self.faults:
             self._live = False  # it has no arguments, or no name

@@ -44,7 +44,7 @@ from callmark.reading.raw_values import (
     plain_value,
 )
 from callmark.reading.schemas import Parameters
-from callmark.reading.status import DEAD, DONE, HELD, OPEN, BodyReader, Fault
+from callmark.reading.status import DEAD, DONE, HELD, OPEN, BodyReader, Fault, Terms
 from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
@@ -82,15 +82,13 @@ class ParametersReader(BodyReader):
         "_tail", "_trim", "_trimmed", "_whole", "_wrapper",
     )  # fmt: skip
 
-    def __init__(
-        self, patterns: ValuePatterns, start: int, *, depth_limit: int, tolerant: bool, parameters: Parameters | None
-    ) -> None:
+    def __init__(self, patterns: ValuePatterns, start: int, terms: Terms, *, tolerant: bool) -> None:
         """Begin to read the body of a form at position `start` of the stream.
 
         What is not `tolerant` takes values as they stand; tags, and arguments that are one JSON object, are mended all
         the same (see `calls`).
         """
-        super().__init__(start, depth_limit, tolerant, parameters)
+        super().__init__(start, terms, tolerant)
         form = patterns.form
         self._sink = self.out  # where what is read goes: aside, while it may turn out to hold all arguments
         self._patterns = patterns
@@ -225,7 +223,7 @@ class ParametersReader(BodyReader):
             if self._begun:
                 return self._die("unexpected-text", "the end of the call", at)
             self.start = base + end
-            reader = ValueReader(JSON, self.start, depth_limit=self._depth_limit)
+            reader = ValueReader(JSON, self.start, Terms(self._depth_limit))
             reader.faults = self.faults
             self._json = Embedded(reader, fenced=True)
         else:
@@ -466,8 +464,8 @@ class ParametersReader(BodyReader):
         return without_halves(text)
 
     def _container(self, *, fenced: bool = False) -> Embedded:
-        limit = self._depth_limit - 1 - len(self._open)
-        return Embedded(ValueReader(JSON, 0, depth_limit=limit, any_container=True), fenced=fenced)
+        terms = Terms(self._depth_limit - 1 - len(self._open))
+        return Embedded(ValueReader(JSON, 0, terms, any_container=True), fenced=fenced)
 
     def _mended(self, text: str, end: int, *, closed: bool) -> str:
         """Return the JSON of a short value, which ends at position `end`, if it was meant as JSON and can be mended.

@@ -1,9 +1,11 @@
-"""What a reader of a call's body says of itself: its status, what it expects, and faults. All readers share these."""
+"""What readers of a call's body are told, and say of themselves: status, what is expected, faults. All share these."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from callmark.dialects import Dialect
 from callmark.events import Repair, Span
 from callmark.reading.schemas import Parameters
 
@@ -34,6 +36,20 @@ class Fault(NamedTuple):
     span: Span
 
 
+class Terms(NamedTuple):
+    """On what terms a body is read, in whatever language it is.
+
+    depth_limit  how deep brackets may nest
+    parameters   those of the tool that is called, where they are known; `tools`: of all that were given, by their names
+    others       rows that are listened for and not registered
+    """
+
+    depth_limit: int
+    parameters: Parameters | None = None
+    tools: Mapping[str, Parameters] | None = None
+    others: tuple[Dialect, ...] = ()
+
+
 class BodyReader:
     """What a reader that mends says of itself, whatever it reads.
 
@@ -50,7 +66,7 @@ class BodyReader:
         "repairs", "sound", "start", "status",
     )  # fmt: skip
 
-    def __init__(self, start: int, depth_limit: int, tolerant: bool, parameters: Parameters | None) -> None:
+    def __init__(self, start: int, terms: Terms, tolerant: bool) -> None:
         """Begin to read at position `start` of the stream."""
         self.status = OPEN
         self.code = self.expected = ""
@@ -61,9 +77,9 @@ class BodyReader:
         self.faults: list[Fault] = []
         self.sound = self.start = self.end = start
         self.error = -1
-        self._depth_limit = depth_limit
+        self._depth_limit = terms.depth_limit
+        self._parameters = terms.parameters
         self._tolerant = tolerant
-        self._parameters = parameters
 
     def _repair(self, code: str, start: int, end: int) -> None:
         self.repairs.append(Repair(code, Span(start, end)))

@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final, Self
 
-from callmark.dialects import Dialect, Form
+from callmark.dialects import Form
 from callmark.dialects.derived import own_delimiter
 from callmark.dialects.notation import BLANKS
 from callmark.events import Repair, Span
@@ -49,7 +49,6 @@ from callmark.reading.lookahead import (
 )
 from callmark.reading.matching import Pattern
 from callmark.reading.pieces import fold
-from callmark.reading.schemas import Parameters
 from callmark.reading.status import (
     COLON,
     DEAD,
@@ -64,6 +63,7 @@ from callmark.reading.status import (
     VALUE,
     BodyReader,
     Fault,
+    Terms,
 )
 from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader
 from callmark.reading.words import NUMBER, OPENING, PYTHON_LITERALS, holdable, loose_word
@@ -119,23 +119,15 @@ class ValueReader(BodyReader):
     )  # fmt: skip
 
     def __init__(
-        self,
-        form: Form,
-        start: int,
-        *,
-        depth_limit: int,
-        tolerant: bool = True,
-        parameters: Parameters | None = None,
-        any_container: bool = False,
-        others: tuple[Dialect, ...] = (),
+        self, form: Form, start: int, terms: Terms, *, tolerant: bool = True, any_container: bool = False
     ) -> None:
         """Begin to read the body of `form` at position `start` of the stream; `any_container`: an array will do too.
 
-        `others` are as in `lookahead`. What is not `tolerant` mends nothing: it dies of what is wrong.
+        What is not `tolerant` mends nothing: it dies of what is wrong.
         """
-        super().__init__(start, depth_limit, tolerant, parameters)
+        super().__init__(start, terms, tolerant)
         self._form = form
-        self._around = lookahead(form, others)
+        self._around = lookahead(form, terms.others)
         self._delimiter = own_delimiter(form)
         self._flavour = "braces" if form.body == "braces" else "json"
         self._any_container = any_container
@@ -166,15 +158,15 @@ class ValueReader(BodyReader):
 
     @classmethod
     def behind(
-        cls, form: Form, start: int, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
-        depth_limit: int, parameters: Parameters | None, name: str | None, opened: str, others: tuple[Dialect, ...],
+        cls, form: Form, start: int, terms: Terms, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
+        name: str | None, opened: str,
     ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
 
         `frames` are the open brackets of the arguments, `state` and `in_string` what is expected there, `sound` is the
         position of the last token; `name` is that of an envelope; `opened` is what was read of an open string.
         """
-        reader = cls(form, start, depth_limit=depth_limit, parameters=parameters, others=others)
+        reader = cls(form, start, terms)
         reader._enter(name, bool(frames))
         reader._stack += ("O" if frame == "{" else "A" for frame in frames)
         reader._state = state
@@ -654,8 +646,7 @@ class ValueReader(BodyReader):
 
     def _escaped_reader(self, start: int) -> ValueReader:
         """Return the reader of an object whose quotes are escaped, and which begins at position `start`."""
-        limit = self._depth_limit - (len(self._stack) - 1)
-        return ValueReader(JSON, start, depth_limit=limit, tolerant=False)
+        return ValueReader(JSON, start, Terms(self._depth_limit - (len(self._stack) - 1)), tolerant=False)
 
     def _escaped_sink(self) -> list[str]:
         """Return what takes the JSON of an escaped object: nothing of one beside the arguments comes out."""
@@ -728,7 +719,7 @@ class ValueReader(BodyReader):
     def _begin_embedded(self, at: int, base: int) -> int:
         """Begin a string that holds the whole body."""
         self._repair("string-arguments", base + at, base + at + 1)
-        self._nested = Embedded(type(self)(self._form, 0, depth_limit=self._depth_limit, tolerant=False))
+        self._nested = Embedded(type(self)(self._form, 0, Terms(self._depth_limit), tolerant=False))
         self.sound = self.start = base + at
         self._mode = IN_STRING
         self._watch('"', None, None)

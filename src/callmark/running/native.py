@@ -17,6 +17,7 @@ from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, S
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.embedded import Embedded
 from callmark.reading.options import Limits
+from callmark.reading.status import Terms
 from callmark.reading.values import JSON, ValueReader
 from callmark.running.halves import Halves
 from callmark.running.models import ModelError
@@ -55,7 +56,7 @@ class _Pending:
         self.halves = Halves()
         self._size = 0  # of these
         self._read = 0  # so many of them were read by:
-        self._object = Embedded(ValueReader(JSON, 0, depth_limit=Limits().nesting, tolerant=False))
+        self._object = Embedded(ValueReader(JSON, 0, Terms(Limits().nesting), tolerant=False))
         self.null = ""  # or the beginning of it, before any other: how Python's servers write that there are none
         self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
 
