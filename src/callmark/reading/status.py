@@ -50,42 +50,54 @@ class Terms(NamedTuple):
     others: tuple[Dialect, ...] = ()
 
 
-class BodyReader:
+class Mending:
     """What a reader that mends says of itself, whatever it reads.
 
-    status      OPEN, DONE or DEAD; then `code` and `expected` say why
-    name, id    what an envelope holds
-    out         the arguments as JSON, in pieces: whoever takes them clears it
-    repairs     what was mended; `faults`: what was passed by
-    sound       position of the last token; `error`: of what is wrong where reading went on behind it, else -1
-    start, end  span of the arguments
+    status    OPEN, DONE or DEAD; then `code` and `expected` say why
+    repairs   what was mended; `faults`: what was passed by
     """
 
-    __slots__ = (
-        "_depth_limit", "_parameters", "_tolerant", "code", "end", "error", "expected", "faults", "id", "name", "out",
-        "repairs", "sound", "start", "status",
-    )  # fmt: skip
+    __slots__ = ("code", "expected", "faults", "repairs", "status")
 
-    def __init__(self, start: int, terms: Terms, tolerant: bool) -> None:
-        """Begin to read at position `start` of the stream."""
+    def __init__(self, repairs: list[Repair], faults: list[Fault]) -> None:
+        """Take the lists that are added to."""
         self.status = OPEN
         self.code = self.expected = ""
-        self.name: str | None = None
-        self.id: str | None = None
-        self.out: list[str] = []
-        self.repairs: list[Repair] = []
-        self.faults: list[Fault] = []
-        self.sound = self.start = self.end = start
-        self.error = -1
-        self._depth_limit = terms.depth_limit
-        self._parameters = terms.parameters
-        self._tolerant = tolerant
+        self.repairs = repairs
+        self.faults = faults
 
     def _repair(self, code: str, start: int, end: int) -> None:
         self.repairs.append(Repair(code, Span(start, end)))
+
+    def _fault(self, code: str, expected: str, start: int, end: int) -> None:
+        self.faults.append(Fault(code, expected, Span(start, end)))
 
     def _die(self, code: str, expected: str, at: int) -> int:
         self.status = DEAD
         self.code = code
         self.expected = expected
         return at
+
+
+class BodyReader(Mending):
+    """The same of a reader of a body.
+
+    name, id    what an envelope holds
+    out         the arguments as JSON, in pieces: whoever takes them clears it
+    sound       position of the last token; `error`: of what is wrong where reading went on behind it, else -1
+    start, end  span of the arguments
+    """
+
+    __slots__ = ("_depth_limit", "_parameters", "_tolerant", "end", "error", "id", "name", "out", "sound", "start")
+
+    def __init__(self, start: int, terms: Terms, tolerant: bool) -> None:
+        """Begin to read at position `start` of the stream."""
+        super().__init__([], [])
+        self.name: str | None = None
+        self.id: str | None = None
+        self.out: list[str] = []
+        self.sound = self.start = self.end = start
+        self.error = -1
+        self._depth_limit = terms.depth_limit
+        self._parameters = terms.parameters
+        self._tolerant = tolerant

@@ -19,7 +19,7 @@ from callmark.events import Repair, Span
 from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
 from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
-from callmark.reading.status import DEAD, DONE, OPEN, Fault
+from callmark.reading.status import DONE, OPEN, Fault, Mending
 
 _X: Final = "[0-9a-fA-F]"
 _PLAIN_UNIT: Final = rf"u(?:[0-9a-cefA-CEF]{_X}{{3}}|[dD][0-7]{_X}{{2}})"
@@ -168,7 +168,7 @@ def _places(piece: str, sign: str) -> list[int]:
     return [at := at + len(part) + 1 for part in piece.split(sign)[:-1]]
 
 
-class StringReader:
+class StringReader(Mending):
     """Reads one string after another: `begin` says what comes, `read` is called behind the opening quote.
 
     `status` is OPEN, DONE behind the closing quote, or DEAD. Then `code` and `expected` say why; no code where the
@@ -178,17 +178,15 @@ class StringReader:
     """
 
     __slots__ = (
-        "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_faults", "_follows",
-        "_fresh", "_inner", "_key", "_literal", "_literal_place", "_marks", "_put", "_python", "_quote", "_raw",
-        "_refuses", "_repairs", "_search", "_swallows", "_triple", "code", "comma", "doubt", "expected", "status",
-        "stops",
+        "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
+        "_inner", "_key", "_literal", "_literal_place", "_marks", "_put", "_python", "_quote", "_raw", "_refuses",
+        "_search", "_swallows", "_triple", "comma", "doubt", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair], faults: list[Fault]) -> None:
         """Take what may stand around strings, None where nothing is mended, and the lists that are added to."""
+        super().__init__(repairs, faults)
         self._around = around
-        self._repairs = repairs
-        self._faults = faults
 
     def begin(
         self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None,
@@ -355,7 +353,7 @@ class StringReader:
             for code, found in places.items():
                 starts = [place + start for start in found]
                 repairs += map(Repair, repeat(code), map(Span, starts, [start + 1 for start in starts]))
-            self._repairs += repairs if len(places) < 2 else sorted(repairs, key=attrgetter("span.start"))
+            self.repairs += repairs if len(places) < 2 else sorted(repairs, key=attrgetter("span.start"))
             self._put(text)
         return end
 
@@ -491,7 +489,7 @@ class StringReader:
         if stop > at:
             piece = buffer[at:stop]
             halves = halves_of_characters(piece, base + at)
-            self._faults += halves
+            self.faults += halves
             self._put(quoted(without_halves(piece) if halves else piece)[1:-1])
         if end < 0:
             return stop
@@ -555,7 +553,7 @@ class StringReader:
         refutes = self._literal not in ("", kind, "both")
         if refutes:
             wrong = place if kind == "backslash" else self._literal_place
-            self._fault("bad-escape", _NO_ESCAPE, wrong)
+            self._fault("bad-escape", _NO_ESCAPE, wrong, wrong + 1)
         elif not self._literal:
             self._literal_place = place
         self._literal = "both" if refutes else self._literal or kind
@@ -563,18 +561,6 @@ class StringReader:
 
     def _pass_surrogate(self, expected: str, place: int, behind: int) -> int:
         """Pass by half of a surrogate pair at a position, before the index `behind`."""
-        self._fault("lone-surrogate", expected, place)
+        self._fault("lone-surrogate", expected, place, place + 1)
         self._put(_NO_CHARACTER)
         return behind
-
-    def _fault(self, code: str, expected: str, place: int) -> None:
-        self._faults.append(Fault(code, expected, Span(place, place + 1)))
-
-    def _repair(self, code: str, start: int, end: int) -> None:
-        self._repairs.append(Repair(code, Span(start, end)))
-
-    def _die(self, code: str, expected: str, at: int) -> int:
-        self.status = DEAD
-        self.code = code
-        self.expected = expected
-        return at

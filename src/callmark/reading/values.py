@@ -62,7 +62,6 @@ from callmark.reading.status import (
     OPEN,
     VALUE,
     BodyReader,
-    Fault,
     Terms,
 )
 from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader
@@ -961,6 +960,3 @@ class ValueReader(BodyReader):
         if self._live:
             self._flush()
             self.out.append(text)
-
-    def _fault(self, code: str, expected: str, start: int, end: int) -> None:
-        self.faults.append(Fault(code, expected, Span(start, end)))
