@@ -30,9 +30,9 @@ from callmark.reading.lookahead import (
 )
 from callmark.reading.matching import Pattern
 from callmark.reading.plain import pair_in_word
-from callmark.reading.status import FIRST_KEY, NEXT, VALUE, Terms
+from callmark.reading.status import FIRST_KEY, VALUE, Terms
 from callmark.reading.strings import CURLY, PREFIXES
-from callmark.reading.values import IN_STRING, IN_STRUCTURE, KEY_LIMIT, ValueReader
+from callmark.reading.values import IN_STRING, KEY_LIMIT, ValueReader
 from callmark.reading.words import scalar
 from callmark.toolshapes import DIGITS_LIMIT, Types
 
@@ -357,10 +357,7 @@ class ArgumentsReader(ValueReader):
             at = end
             if at == len(buffer) or at == limit:
                 return at
-        self._mode = IN_STRUCTURE
-        self._state = NEXT
-        self._gap = False
-        self.stops = None
+        self._end_token()
         word = "".join(self._word).rstrip(" \t")
         if not word:
             return self._die("unexpected-text", "a value", at)

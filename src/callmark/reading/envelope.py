@@ -466,8 +466,8 @@ class EnvelopeReader(ValueReader):
             self.repairs[n] = Repair("markdown-escape", self.repairs[n].span)
         return text.replace("\\", "")
 
-    def _end_key_word(self, word: str, at: int, base: int) -> None:
-        super()._end_key_word(word, at, base)
+    def _take_key(self, word: str, at: int, base: int) -> None:
+        super()._take_key(word, at, base)
         if self._stack[-1] in "EF":
             self._key = word
 

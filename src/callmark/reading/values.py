@@ -65,7 +65,7 @@ from callmark.reading.status import (
     Terms,
 )
 from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader
-from callmark.reading.words import NUMBER, OPENING, PYTHON_LITERALS, holdable, loose_word
+from callmark.reading.words import OPENING, meaning
 
 IN_STRUCTURE: Final = 0  # mode
 IN_STRING: Final = 1
@@ -96,8 +96,7 @@ _BRACKETS: Final = {
 _BLANK_RUN: Final = Pattern(r"[ \t\r\n]++")
 _JSON_WORD: Final = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
-_KEY_WORD: Final = Pattern(r"[\w.\-$@]++")
-_MARKED_WORD: Final = Pattern(r"(?:[\w.\-$@]++|\\_)++")
+_KEY_WORD: Final = Pattern(r"(?:[\w.\-$@]++|\\_)++")
 _BRACES_KEY: Final = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
 _WORTH_IT: Final = 32  # characters of a container from which on an attempt to decode it at once is worth its cost
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
@@ -491,8 +490,7 @@ class ValueReader(BodyReader):
                 return self._read_bare_text(found["text"], at, base)
             if bare_text.may_match(buffer, at):
                 return at
-        words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
-        if not words.match(char):
+        if not self._words(is_key=False).match(char):
             if self._tolerant and (char == "," or (char == _CLOSER[frame] and self._state == VALUE)):
                 return self._pass_by(at, base)
             return self._die("unexpected-text", "a value", at)
@@ -615,8 +613,7 @@ class ValueReader(BodyReader):
             self._repair("doubled-braces", base + at, base + at + 1)
             self._stack.insert(-1, "D")
             return at + 1
-        braces = self._flavour == "braces"
-        if (braces or self._tolerant) and (_BRACES_KEY if braces else _KEY_WORD).match(buffer[at]):
+        if (self._tolerant or self._flavour == "braces") and self._words(is_key=True).match(buffer[at]):
             self._begin_word(at, base, is_key=True)
             return at
         closer = f' or "{_CLOSER[self._stack[-1]]}"' if self._state == FIRST_KEY else ""
@@ -812,10 +809,7 @@ class ValueReader(BodyReader):
         """Write a piece of a string to another place than `out`."""
 
     def _end_string(self, at: int, base: int) -> int:
-        self._mode = IN_STRUCTURE
-        self._state = COLON if self._is_key else NEXT
-        self.stops = None
-        self._gap = False
+        self._end_token()
         if self._nested is not None:
             if not (self._nested.begun or self._nested_wrong):
                 self.out.append("{}")
@@ -837,6 +831,13 @@ class ValueReader(BodyReader):
         """A string that was written elsewhere ends before index `at`."""
         raise AssertionError("only arguments are read here")
 
+    def _end_token(self) -> None:
+        """A string or a word is over: a colon is due if it is a key, else what stands behind a value."""
+        self._mode = IN_STRUCTURE
+        self._state = COLON if self._is_key else NEXT
+        self._gap = False
+        self.stops = None
+
     # Words: numbers, literals, bare keys and values.
 
     def _begin_word(self, at: int, base: int, *, is_key: bool) -> None:
@@ -856,9 +857,7 @@ class ValueReader(BodyReader):
         return HELD
 
     def _read_word(self, buffer: str, at: int, base: int) -> int:
-        keys = _BRACES_KEY if self._flavour == "braces" else _MARKED_WORD if self._tolerant else _KEY_WORD
-        words = _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
-        match = (keys if self._is_key else words).match(buffer, at)
+        match = self._words(is_key=self._is_key).match(buffer, at)
         if match:
             end = match.end()
             self._word.append(buffer[at:end])
@@ -870,15 +869,47 @@ class ValueReader(BodyReader):
             at = end
             if at == len(buffer):
                 return at
-        if self._is_key and keys is _MARKED_WORD and buffer[at:] == "\\":
-            return at
-        if self._is_key and keys is _MARKED_WORD and buffer[at] in "\"'":
-            half_quoted = follows(QUOTE_AND_COLON, buffer, at)
-            if half_quoted is None:
-                return at
-            at += half_quoted
+        return self._end_key_word(buffer, at, base) if self._is_key else self._end_value_word(buffer, at, base)
+
+    def _words(self, *, is_key: bool) -> Pattern:
+        """Return what a word consists of that is a key, or a value."""
+        if is_key:
+            return _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
+        return _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
+
+    def _end_key_word(self, buffer: str, at: int, base: int) -> int:
+        """End a word that is a key; return index `at` where more text must tell."""
         word = "".join(self._word)
-        text, code = ("", "") if self._is_key else self._meaning(word)
+        if self._flavour == "braces":
+            self._end_token()
+            plain = word.rstrip(" ")
+            if self._tolerant and plain.endswith("=") and buffer[at] in (self._delimiter[0], '"', "'"):
+                self._take_key(plain[:-1], at, base)
+                sign = self._word_start + len(plain) - 1
+                self._repair("equals-for-colon", sign, sign + 1)
+                self.out.append(":")
+                self._equals = True
+                self._state = VALUE
+            else:
+                self._take_key(word, at, base)
+        else:
+            if buffer[at:] == "\\":
+                return at
+            if buffer[at] in "\"'":
+                half_quoted = follows(QUOTE_AND_COLON, buffer, at)
+                if half_quoted is None:
+                    return at
+                at += half_quoted
+            self._end_token()
+            self._take_key(word.replace("\\", ""), at, base)
+            self._unmark(word)
+        self.sound = self._word_start
+        return at
+
+    def _end_value_word(self, buffer: str, at: int, base: int) -> int:
+        """End a word that is a value; return index `at` where more text must tell."""
+        word = "".join(self._word)
+        text, code = meaning(word, python=self._flavour == "python", tolerant=self._tolerant)
         if code in _UNSURE and self._tolerant:
             behind = BEHIND_BARE if code == "bare-value" else BEHIND_FAULT
             ends = word.lower() not in OPENING and (len(word) > KEY_LIMIT or follows(behind, buffer, at))
@@ -887,25 +918,16 @@ class ValueReader(BodyReader):
             if not ends:
                 self.error = self._word_start
                 return self._die("unexpected-text", "a value", at)
-        self._mode = IN_STRUCTURE
-        self._state = COLON if self._is_key else NEXT
-        self._gap = False
-        self.stops = None
-        if self._is_key:
-            sign = self._tolerant and keys is _BRACES_KEY and word.rstrip(" ").endswith("=")
-            if sign and buffer[at] in (self._delimiter[0], '"', "'"):
-                word = word.rstrip(" ")[:-1]
-                self._end_key_word(word, at, base)
-                self._repair("equals-for-colon", self._word_start + len(word), self._word_start + len(word) + 1)
-                self.out.append(":")
-                self._equals = True
-                self._state = VALUE
-            else:
-                self._end_key_word(word if keys is _BRACES_KEY else word.replace("\\", ""), at, base)
-                if keys is _MARKED_WORD:
-                    self._unmark(word)
-        else:
-            self._end_json_word(word, text, code, at, base)
+        self._end_token()
+        wanted = _WRONG_WORDS.get(code, "")
+        if wanted and not self._tolerant:
+            self.error = self._word_start
+            return self._die(code, wanted, at)
+        if wanted:
+            self._fault(code, wanted, self._word_start, base + at)
+        elif code:
+            self._repair(code, self._word_start, base + at)
+        self._take_literal(word, text, at, base)
         if self.status == OPEN:
             self.sound = self._word_start
         return at
@@ -916,7 +938,7 @@ class ValueReader(BodyReader):
             if char == "\\":
                 self._repair("markdown-escape", self._word_start + n, self._word_start + n + 1)
 
-    def _end_key_word(self, word: str, at: int, base: int) -> None:
+    def _take_key(self, word: str, at: int, base: int) -> None:
         if self._flavour == "braces":
             word = word.rstrip(" ")
         else:
@@ -924,36 +946,6 @@ class ValueReader(BodyReader):
         if self._live and self._stack[-1] not in "EF":
             self._flush()
             self.out.append(quoted(word))
-
-    def _meaning(self, word: str) -> tuple[str, str]:
-        """Return the JSON of a word in the place of a value, and the code of its repair or fault, "" for none.
-
-        What is a fault is shown as a string.
-        """
-        if NUMBER.fullmatch(word):
-            return (word, "") if holdable(word) else (quoted(word), "bad-number")
-        if word in ("true", "false", "null"):
-            return word, ""
-        python = self._flavour == "python"
-        if python and word in PYTHON_LITERALS:
-            return PYTHON_LITERALS[word], ""
-        text, code = loose_word(word) if self._tolerant else ("", "")
-        if not text or (python and code == "bare-value"):
-            return quoted(word), "unexpected-text"
-        return text, code
-
-    def _end_json_word(self, word: str, text: str, code: str, at: int, base: int) -> None:
-        """A word ends before index `at`, with its JSON and its code as `_meaning` says."""
-        wanted = _WRONG_WORDS.get(code, "")
-        if wanted and self._tolerant:
-            self._fault(code, wanted, self._word_start, base + at)
-        elif wanted:
-            self.error = self._word_start
-            self._die(code, wanted, at)
-        elif code:
-            self._repair(code, self._word_start, base + at)
-        if self.status == OPEN:
-            self._take_literal(word, text, at, base)
 
     def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
         """A word ends before index `at`, whose JSON is `text`."""

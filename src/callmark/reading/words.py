@@ -136,3 +136,20 @@ def loose_word(word: str) -> tuple[str, str]:
     if text:
         return text, "python-literal"
     return (quoted(word), "bare-value") if _is_bare_value(word) else ("", "")
+
+
+def meaning(word: str, *, python: bool, tolerant: bool) -> tuple[str, str]:
+    """Return the JSON text of a word where a value is due, and the code of its repair or fault, "" for none.
+
+    `python`: in a value of an argument list. What is a fault is shown as a string.
+    """
+    if NUMBER.fullmatch(word):
+        return (word, "") if holdable(word) else (quoted(word), "bad-number")
+    if word in ("true", "false", "null"):
+        return word, ""
+    if python and word in PYTHON_LITERALS:
+        return PYTHON_LITERALS[word], ""
+    text, code = loose_word(word) if tolerant else ("", "")
+    if not text or (python and code == "bare-value"):
+        return quoted(word), "unexpected-text"
+    return text, code
