@@ -389,16 +389,10 @@ class StringReader(Mending):
                 return at
             self._put('\\"' if char == '"' else char)
             return at + 1
-        closes = follows(self._follows, buffer, at + 1) if self._follows is not None else True
-        if closes is False and not self._inner and not self._bracket and self._around is not None:
-            closes = follows(self._around.shut, buffer, at + 1) if self._around.shut is not None else False
+        odd = self._inner % 2 == 1 and not self._marks
+        closes = self._closes(buffer, at + 1, odd=odd)
         if closes is None:
             return at
-        odd = self._inner % 2 == 1 and not self._marks
-        if closes and odd:
-            closes = self._is_over(buffer, at + 1)
-            if closes is None:
-                return at
         if closes:
             if odd:
                 return self._die("", "", at)
@@ -415,23 +409,11 @@ class StringReader(Mending):
             self._triple = True
             self._pass_plain()
             return at + 2
-        refused = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at + 1))
-        if refused is False and not self._inner and char in ANOTHER:
-            refused = follows(ANOTHER[char], buffer, at + 1)
-        if refused is False and not self._inner % 2:
-            refused = follows(APART[char], buffer, at + 1)
+        refused = self._has_ended(char, buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:
-            blanks = _BLANK_RUN.match(buffer, at + 1)
-            behind = at + 1 if blanks is None else blanks.end()
-            self.comma = buffer[behind : behind + 1] in _COMMAS
-            if self.comma and self._around is not None and self._follows is not self._around.key:
-                # What ends a value was asked for behind the comma too, so it is there; not what ends a key.
-                blanks = _BLANK_RUN.match(buffer, behind + 1)
-                behind = behind + 1 if blanks is None else blanks.end()
-            self.doubt = base + behind
-            self.stops = None
+            self._doubt(buffer, at + 1, base)
         if refused:
             return self._die("", "", at)
         if not self._inner:
@@ -441,12 +423,41 @@ class StringReader(Mending):
         self._put('\\"' if char == '"' else char)
         return at + 1
 
-    def _is_over(self, buffer: str, at: int) -> bool | None:
-        """Whether a value ends before index `at`, and not only a pair of quotes in it: `f(code='print('a') # …')`."""
-        around = self._around
-        if around is None or around.over is None or self._follows not in (around.pair, around.positional):
-            return True
-        return follows(around.over, buffer, at)
+    def _closes(self, buffer: str, at: int, *, odd: bool) -> bool | None:
+        """Whether the string ends with the quote before index `at`; `odd`: or one in it that has no second one did.
+
+        A value must end there then, and not only a pair of quotes in it: `f(code='print('a') # …')`.
+        """
+        around, ends = self._around, self._follows
+        closes = follows(ends, buffer, at) if ends is not None else True
+        if around is None:
+            return closes
+        if closes is False and not self._inner and not self._bracket and around.shut is not None:
+            closes = follows(around.shut, buffer, at)
+        if closes and odd and around.over is not None and ends in (around.pair, around.positional):
+            closes = follows(around.over, buffer, at)
+        return closes
+
+    def _has_ended(self, char: str, buffer: str, at: int) -> bool | None:
+        """Whether what stands behind a quote, at index `at`, shows that it ended the string, and is wrong there."""
+        ended = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at))
+        if ended is False and not self._inner and char in ANOTHER:
+            ended = follows(ANOTHER[char], buffer, at)
+        if ended is False and not self._inner % 2:
+            ended = follows(APART[char], buffer, at)
+        return ended
+
+    def _doubt(self, buffer: str, at: int, base: int) -> None:
+        """The first quote that may be a character stands before index `at`: keep in mind what is behind it."""
+        blanks = _BLANK_RUN.match(buffer, at)
+        behind = at if blanks is None else blanks.end()
+        self.comma = buffer[behind : behind + 1] in _COMMAS
+        if self.comma and self._around is not None and self._follows is not self._around.key:
+            # What ends a value was asked for behind the comma too, so it is there; not what ends a key.
+            blanks = _BLANK_RUN.match(buffer, behind + 1)
+            behind = behind + 1 if blanks is None else blanks.end()
+        self.doubt = base + behind
+        self.stops = None
 
     def _read_backslash(self, buffer: str, at: int, base: int) -> int:
         """Read a backslash that begins no escape of JSON. Returns index `at` where more text must tell."""
