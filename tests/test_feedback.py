@@ -342,7 +342,7 @@ def test_all_words_of_the_readers_are_translated():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("_die", "_break", "_fault"):
                 told += phrases(node.args[1])
-            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "_pass_surrogate":
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "_read_half":
                 told += phrases(node.args[0])
             elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("wanted", "expected"):
                 told += phrases(node.value)

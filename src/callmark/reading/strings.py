@@ -305,25 +305,14 @@ class StringReader(Mending):
             char = buffer[at]
             if char in ends:
                 stop = self._read_quote(char, buffer[at - 1] if at > begin else self._before, buffer, at, base)
-                if stop == at or self.status != OPEN:
-                    return stop
             elif char == "\\":
                 stop = self._read_backslash(buffer, at, base)
-                if stop == at or self.status != OPEN:
-                    return stop
             elif char < " ":
-                if around is None:
-                    return self._die("control-character", "an escape, such as \\n", at)
-                if self._key and self.doubt >= 0:
-                    return self._die("", "", at)  # a key with a quote too many ends with its line: it was cut
-                if not self._triple:
-                    self._repair("raw-control-character", base + at, base + at + 1)
-                self._put(quoted(char)[1:-1])
-                stop = at + 1
-            elif around is None:
-                return self._die("lone-surrogate", "a character", at)
+                stop = self._read_control(char, at, base)
             else:
-                stop = self._pass_surrogate("a character", base + at, at + 1)
+                stop = self._read_half("a character", at, at + 1, base)
+            if stop == at or self.status != OPEN:
+                return stop
             at = stop
 
     def _pass_mended(self, around: Lookahead, buffer: str, at: int, base: int) -> int:
@@ -464,11 +453,9 @@ class StringReader(Mending):
         if _ESCAPE_PREFIX.match(buffer, at):
             return at
         half = _SURROGATE_ESCAPE.match(buffer, at)
-        if half is not None and self._around is not None:
-            return self._pass_surrogate("both halves of a surrogate pair", base + at, half.end())
+        if half is not None:
+            return self._read_half("both halves of a surrogate pair", at, half.end(), base)
         if self._around is None:
-            if half is not None:
-                return self._die("lone-surrogate", "both halves of a surrogate pair", at)
             return self._die("bad-escape", _NO_ESCAPE, at)
         if self._python and buffer.startswith("\\x", at):
             if _HEX_PREFIX.match(buffer, at):
@@ -522,7 +509,7 @@ class StringReader(Mending):
             if rest[0] in "\r\n":
                 return self._die("control-character", "the end of the string", end)
             lone = end + (rest[0] == "\\")
-            at = self._pass_surrogate("a character", base + lone, lone + 1)
+            at = self._read_half("a character", lone, lone + 1, base)
 
     def _read_path(self, opened: str, buffer: str, at: int, base: int) -> int:
         """Read a string that begins like a Windows path as a whole; return -1 where more text must tell.
@@ -570,8 +557,21 @@ class StringReader(Mending):
         self._literal = "both" if refutes else self._literal or kind
         return refutes
 
-    def _pass_surrogate(self, expected: str, place: int, behind: int) -> int:
-        """Pass by half of a surrogate pair at a position, before the index `behind`."""
-        self._fault("lone-surrogate", expected, place, place + 1)
+    def _read_control(self, char: str, at: int, base: int) -> int:
+        """Read a raw control character."""
+        if self._around is None:
+            return self._die("control-character", "an escape, such as \\n", at)
+        if self._key and self.doubt >= 0:
+            return self._die("", "", at)  # a key with a quote too many ends with its line: it was cut
+        if not self._triple:
+            self._repair("raw-control-character", base + at, base + at + 1)
+        self._put(quoted(char)[1:-1])
+        return at + 1
+
+    def _read_half(self, expected: str, at: int, end: int, base: int) -> int:
+        """Read half of a surrogate pair, which stands between two indexes: it is a fault."""
+        if self._around is None:
+            return self._die("lone-surrogate", expected, at)
+        self._fault("lone-surrogate", expected, base + at, base + at + 1)
         self._put(_NO_CHARACTER)
-        return behind
+        return end
