@@ -32,7 +32,7 @@ from callmark.reading.matching import Pattern
 from callmark.reading.plain import pair_in_word
 from callmark.reading.status import FIRST_KEY, VALUE, Terms
 from callmark.reading.strings import CURLY, PREFIXES
-from callmark.reading.values import IN_STRING, KEY_LIMIT, ValueReader
+from callmark.reading.values import KEY_LIMIT, ValueReader
 from callmark.reading.words import scalar
 from callmark.toolshapes import DIGITS_LIMIT, Types
 
@@ -81,13 +81,12 @@ class ArgumentsReader(ValueReader):
 
     @classmethod
     def behind_key(
-        cls, form: Form, start: int, terms: Terms, keys: Sequence[str], frames: Sequence[str], state: int, *,
-        sound: int, quote: str, is_key: bool, opened: str,
+        cls, form: Form, start: int, terms: Terms, frames: Sequence[str], state: int, *, sound: int, quote: str,
+        opened: str, keys: Sequence[str],
     ) -> Self:
         """Go on where a `pairs.PairsReader` has read an argument list so far: in the value of the last of `keys`.
 
-        `frames` are the brackets of the value that are open, `state` is what is expected there. In a string, `quote`
-        began it, and `opened` is what was read of it.
+        The rest as in `behind`, but `frames` are the open brackets of the value.
         """
         reader = cls(form, start, terms)
         reader._flavour = "python"
@@ -96,13 +95,7 @@ class ArgumentsReader(ValueReader):
         reader._key = keys[-1]
         reader._given.update(keys)
         reader._stack += frames
-        reader._state = state
-        reader.sound = sound
-        if quote:
-            reader._mode = IN_STRING
-            reader._is_key = is_key
-            reader._sink = reader.out
-            reader._watch(quote, *reader._closing(quote), opened)
+        reader._go_on(state, sound, quote, opened)
         return reader
 
     @property

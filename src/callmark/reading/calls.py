@@ -220,10 +220,10 @@ class CallReading:
             self._terms(),
             reader.frames,
             state,
-            in_string=in_string,
             sound=reader.start + last,
-            name=self._name,
+            quote='"' if in_string else "",
             opened=json[last + 1 :] if in_string else "",
+            name=self._name,
         )
         self._mode = IN_CALL
 
@@ -235,13 +235,12 @@ class CallReading:
             self._entry.form,
             reader.start,
             self._terms(),
-            reader.keys,
             reader.frames,
             reader.state,
             sound=reader.sound,
             quote=reader.quote,
-            is_key=reader.is_key,
             opened=self._so_far()[reader.opened - self._start :] if reader.quote else "",
+            keys=reader.keys,
         )
 
     def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:

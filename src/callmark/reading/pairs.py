@@ -70,7 +70,7 @@ class PairsReader:
     """
 
     __slots__ = (
-        "_closers", "_depth_limit", "_parameters", "_waits", "end", "id", "is_key", "keys", "name", "opened", "out",
+        "_closers", "_depth_limit", "_is_key", "_parameters", "_waits", "end", "id", "keys", "name", "opened", "out",
         "quote", "repairs", "sound", "start", "state", "status",
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ class PairsReader:
         self.keys: list[str] = []  # the last is that of the value that is read
         self.state = VALUE  # what is expected, in terms of `values`
         self.quote = ""  # of the string that is read, "" outside of one
-        self.is_key = False  # whether that is a key, of an object in a value
+        self._is_key = False  # whether that is a key, of an object in a value
         self.opened = start  # position of its first character
         self._closers: list[str] = []  # of the brackets of the value that are open
         self._depth_limit = depth_limit
@@ -134,7 +134,7 @@ class PairsReader:
                 if char != self.quote:
                     self.status = OPEN if holds_escape_prefix(buffer, at) else STUCK
                     return at
-                pattern = _BEHIND_KEY if self.is_key else _BEHIND_ITEM[closers[-1]] if closers else _BEHIND_VALUE
+                pattern = _BEHIND_KEY if self._is_key else _BEHIND_ITEM[closers[-1]] if closers else _BEHIND_VALUE
             elif not self.keys:
                 pattern = _FIRST_KEY
             elif char in BLANKS:
@@ -163,7 +163,7 @@ class PairsReader:
                     return at
                 out.append('"')
                 self.quote = char
-                self.is_key = self.state == KEY or self.state == FIRST_KEY
+                self._is_key = self.state == KEY or self.state == FIRST_KEY
                 self.sound = base + at
                 at += 1
                 self.opened = base + at

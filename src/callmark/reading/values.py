@@ -67,8 +67,8 @@ from callmark.reading.status import (
 from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader
 from callmark.reading.words import OPENING, meaning
 
-IN_STRUCTURE: Final = 0  # mode
-IN_STRING: Final = 1
+_IN_STRUCTURE: Final = 0  # mode
+_IN_STRING: Final = 1
 _IN_WORD: Final = 2
 _IN_ESCAPED: Final = 3
 
@@ -133,7 +133,7 @@ class ValueReader(BodyReader):
         self._stack: list[str] = []
         self._outside = 0  # how many frames of the stack are no brackets of the arguments
         self._state = VALUE
-        self._mode = IN_STRUCTURE
+        self._mode = _IN_STRUCTURE
         self._live = True  # whether pieces go out
         self._withheld = False  # whether they may turn out to be no arguments
         self._pending: list[str] = []  # a comma and the white space behind it: dropped where it is one too many
@@ -156,27 +156,31 @@ class ValueReader(BodyReader):
 
     @classmethod
     def behind(
-        cls, form: Form, start: int, terms: Terms, frames: Sequence[str], state: int, *, in_string: bool, sound: int,
-        name: str | None, opened: str,
+        cls, form: Form, start: int, terms: Terms, frames: Sequence[str], state: int, *, sound: int, quote: str,
+        opened: str, name: str | None,
     ) -> Self:
         """Go on where an `objects.ObjectReader` has read the arguments, which begin at position `start`, so far.
 
-        `frames` are the open brackets of the arguments, `state` and `in_string` what is expected there, `sound` is the
-        position of the last token; `name` is that of an envelope; `opened` is what was read of an open string.
+        `frames` are the open brackets of the arguments, `state` is what is expected there, `sound` the position of the
+        last token; in a string, `quote` began it, and `opened` is what was read of it; `name` is that of an envelope.
         """
         reader = cls(form, start, terms)
         reader._enter(name, bool(frames))
         reader._stack += ("O" if frame == "{" else "A" for frame in frames)
-        reader._state = state
-        reader.sound = sound
-        if in_string:
-            reader._mode = IN_STRING
-            reader._is_key = state in (KEY, FIRST_KEY)
-            reader._sink = reader.out
-            reader._watch('"', *reader._closing('"'), opened)
+        reader._go_on(state, sound, quote, opened)
         if not frames:
             reader.end = sound + 1
         return reader
+
+    def _go_on(self, state: int, sound: int, quote: str, opened: str) -> None:
+        """Go on within the arguments, as `behind` has it."""
+        self._state = state
+        self.sound = sound
+        if quote:
+            self._mode = _IN_STRING
+            self._is_key = state in (KEY, FIRST_KEY)
+            self._sink = self.out
+            self._watch(quote, *self._closing(quote), opened)
 
     def _enter(self, name: str | None, inside: bool) -> None:
         """Put what stands around the arguments on the stack; `inside`: they are not over."""
@@ -189,7 +193,7 @@ class ValueReader(BodyReader):
         size = len(buffer)
         while at < size and self.status == OPEN:
             mode, state, before = self._mode, self._state, at
-            if mode == IN_STRING:
+            if mode == _IN_STRING:
                 at = self._read_string(buffer, at, base)
             elif mode == _IN_WORD:
                 at = self._read_word(buffer, at, base)
@@ -252,11 +256,11 @@ class ValueReader(BodyReader):
                         char = plain
             stop = self._read_token(char, state, frame, buffer, at, base)
             if stop == at:  # a mode has begun, more text must tell, or it is DEAD
-                if self.status == OPEN and self._mode == IN_STRUCTURE and self._state == state:
+                if self.status == OPEN and self._mode == _IN_STRUCTURE and self._state == state:
                     del self.repairs[known:]
                 return at
             at = stop
-            if self.status != OPEN or self._mode != IN_STRUCTURE:
+            if self.status != OPEN or self._mode != _IN_STRUCTURE:
                 break
         return at
 
@@ -438,7 +442,7 @@ class ValueReader(BodyReader):
     @property
     def in_string(self) -> bool:
         """Whether a string is read, which begins at `sound`."""
-        return self._mode == IN_STRING
+        return self._mode == _IN_STRING
 
     @property
     def died_in_string(self) -> bool:
@@ -661,7 +665,7 @@ class ValueReader(BodyReader):
             return self._die(reader.code, reader.expected, at)
         if reader.status == DONE:
             self._escaped = None
-            self._mode = IN_STRUCTURE
+            self._mode = _IN_STRUCTURE
             self._close(frame, at - 1, base, written=True)
             if not self._stack or self._stack[-1] in "EF":
                 self.end = reader.end
@@ -691,7 +695,7 @@ class ValueReader(BodyReader):
             self._repair("curly-quotes", base + at, base + at + 1)
         self.sound = base + at
         self._is_key = is_key
-        self._mode = IN_STRING
+        self._mode = _IN_STRING
         self._size = 0
         mended = self._choose_sink(at, base)
         if self.status == DEAD:
@@ -717,7 +721,7 @@ class ValueReader(BodyReader):
         self._repair("string-arguments", base + at, base + at + 1)
         self._nested = Embedded(type(self)(self._form, 0, Terms(self._depth_limit), tolerant=False))
         self.sound = self.start = base + at
-        self._mode = IN_STRING
+        self._mode = _IN_STRING
         self._watch('"', None, None)
         return at + 1
 
@@ -833,7 +837,7 @@ class ValueReader(BodyReader):
 
     def _end_token(self) -> None:
         """A string or a word is over: a colon is due if it is a key, else what stands behind a value."""
-        self._mode = IN_STRUCTURE
+        self._mode = _IN_STRUCTURE
         self._state = COLON if self._is_key else NEXT
         self._gap = False
         self.stops = None
