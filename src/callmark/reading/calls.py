@@ -21,6 +21,7 @@ from callmark.events import (
     CallStart,
     Channel,
     Event,
+    JsonValue,
     Malformed,
     Markup,
     Notice,
@@ -472,16 +473,20 @@ class CallReading:
             return True
         self._complete(reader, ending.stop, ending.repairs)
         if ending.more:
-            if self._calls >= self._limits.calls:
-                place = base + ending.stop
-                self._events.append(Notice(Span(place, place + 1), *self._told_limit()))
-                return True
-            entry = further(self._entry)
-            found = entry.pattern.match(buffer, ending.stop)
-            if found is None:
-                raise AssertionError("the brace of another call is there")
-            self._begin(entry, found)
+            self._begin_further(ending.stop)
         return True
+
+    def _begin_further(self, at: int) -> None:
+        """Another call of the marker stands at index `at`."""
+        if self._calls >= self._limits.calls:
+            place = self._base + at
+            self._events.append(Notice(Span(place, place + 1), *self._told_limit()))
+            return
+        entry = further(self._entry)
+        found = entry.pattern.match(self._buffer, at)
+        if found is None:
+            raise AssertionError("the brace of another call is there")
+        self._begin(entry, found)
 
     def _goes_on(self, reader: Reader, at: int) -> bool:
         """Whether another call stands at index `at` of a marker; where it has but its name, salvage tells."""
@@ -515,38 +520,16 @@ class CallReading:
     def _end_call(self, end: int, raw: str, begin: int, behind: int, beside: Sequence[str] = ()) -> None:
         """The marker `raw` is complete: decode its arguments, whose text stands between two of its indexes, or nowhere.
 
-        `beside`: keys of members beside them, of which none may be a parameter that the tool requires and they lack.
-        A long call takes memory for little more than what it leaves behind: no text is copied before it is needed.
-        A call with a fault is refused. Strict reading has read it as lenient reading does, so as to know where it ends,
-        and refuses what was mended, too.
+        `beside` is as in `_decoded`. A long call takes memory for little more than what it leaves behind: no text is
+        copied before it is needed.
         """
-        if self._faults() or (self._repairs and not self._tolerant):
-            self._malformed(end, "unexpected-text", "", "", raw)
-            self._leave(end)
-            return
         source = raw[begin:behind] if self._json is None else ""
-        try:
-            value = decode(
-                source or "{}" if self._json is None else self._json.take(), self._limits.nesting, spares_memory=True
-            )
-        except Undecodable as error:
-            expected = MALFORMED_CODES[error.code]
-            if error.key is not None:
-                expected = f"expected each key once, found {quoted(error.key[:80])} twice"
-            self._malformed(end, error.code, expected, "", raw)
-            self._leave(end)
-            return
-        if has_longer(value, self._limits.digits):
-            self._malformed(end, "bad-number", f"expected integers of at most {self._limits.digits} digits", "", raw)
+        code, expected, value = self._decoded(source, beside)
+        if code:
+            self._malformed(end, code, expected, "", raw)
             self._leave(end)
             return
         name = self._name or ""
-        parameters = self._parameters()
-        refusal = parameters.refusal(value, beside) if parameters is not None else ""
-        if refusal:
-            self._malformed(end, "bad-arguments", refusal, "", raw)
-            self._leave(end)
-            return
         source = source or raw[begin:behind]
         span = Span(self._start, self._base + end)
         self._events.append(
@@ -560,6 +543,29 @@ class CallReading:
         self._leave(end)
         if self._mode == IN_TEXT:
             self._look_behind(self._entry)
+
+    def _decoded(self, source: str, beside: Sequence[str]) -> tuple[str, str, JsonValue]:
+        """Return the arguments, behind the code and the words that the call is refused with, "" twice where it is not.
+
+        `source` is their text, where that is JSON; `beside` are the keys of members beside them, of which none may be a
+        parameter that the tool requires and they lack. A call with a fault is refused. Strict reading has read it as
+        lenient reading does, so as to know where it ends, and refuses what was mended, too.
+        """
+        if self._faults() or (self._repairs and not self._tolerant):
+            return "unexpected-text", "", None
+        try:
+            value = decode(
+                source or "{}" if self._json is None else self._json.take(), self._limits.nesting, spares_memory=True
+            )
+        except Undecodable as error:
+            if error.key is not None:
+                return error.code, f"expected each key once, found {quoted(error.key[:80])} twice", None
+            return error.code, MALFORMED_CODES[error.code], None
+        if has_longer(value, self._limits.digits):
+            return "bad-number", f"expected integers of at most {self._limits.digits} digits", None
+        parameters = self._parameters()
+        refusal = parameters.refusal(value, beside) if parameters is not None else ""
+        return "bad-arguments" if refusal else "", refusal, value
 
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""
