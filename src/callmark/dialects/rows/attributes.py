@@ -199,7 +199,7 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
                 rf"/{sign}parameter>",
                 rf"/{sign}invoke>",
                 rf"/{sign}{_DSML_CALLS}>|{sign}invoke name=",
-                "｜",
+                sign.lstrip("\\")[0],
             ),
             **section,
         ),
