@@ -7,7 +7,6 @@ from typing import Any
 from callmark.dialects.idioms import (
     ANY_QUOTED_KEY,
     COMMAND_TAGS,
-    EMPTY,
     KEY,
     KEY_BEHIND,
     MARKED_NAME,
@@ -125,7 +124,11 @@ QWEN_XML = Dialect(
             ),
         ),
     ),
-    tags=(r"<(?:(?P<closes>/)|(?P<opens>))seed:think>", EMPTY, twice(f"<{_OUTER}>", "<function=")),
+    tags=(
+        r"<(?:(?P<closes>/)|(?P<opens>))seed:think>",
+        rf"<{_OUTER}>[ \t]{{0,16}}+\r?\n{{ws}}</{_OUTER}>",
+        twice(f"<{_OUTER}>", "<function="),
+    ),
     writing=Writing(
         form=1,
         opener="<tool_call>\n",
