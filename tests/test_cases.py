@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -62,6 +62,96 @@ GOOD = {
 }
 
 
+class OtherTags(NamedTuple):
+    """Tags in which other models write as a dialect's cases have it, or the same model at times."""
+
+    dialect: str
+    ours: str  # pattern of what they have in another way
+    theirs: str
+    repairs: tuple[str, ...] = ()  # what all their calls are recorded with
+    not_theirs: tuple[str, ...] = ()  # names of cases with what they have no part in
+
+
+_OF_GLM = ("longcat-closer-without-its-prefix", "glm-cut-in-a-value-before-hunyuan", "glm-closing-tag-of-the-key")
+_THREE = "(?<!`)```(?!`)"
+_OF_THREE = (
+    *("four-backticks-and-three", "three-backticks-in-a-broken-call-in-four"),
+    *("under-a-heading", "json-of-an-agent", "fence-of-an-agent-without-a-tag"),
+)
+OTHER_TAGS = {
+    "longcat": OtherTags(
+        "glm", r"(?i)(?<=[</ ])(?=arg[ _-]|tool_call)", "longcat_",
+        not_theirs=(
+            *(*_OF_GLM, "the-tags-of-xing", "the-tags-of-xing-strict", "glm-json-body-salvaged"),
+            *("a-cut-value-before-tags-of-another-dialect", "tags-with-nothing-in-them"),
+        ),
+    ),
+    "xing": OtherTags(
+        "glm", r"(?i)(?<=[</ ])arg(?=[ _-])", "param",
+        not_theirs=(*_OF_GLM, "closed-as-hunyuan-does"),
+    ),
+    "gigachat": OtherTags("dsml", "DSML(?=｜)", "GCML"),
+    "dsml-in-ascii": OtherTags(
+        "dsml", "｜DSML｜", "|DSML|", repairs=("opener-spelling",),
+        not_theirs=("another-prefix", "no-calls", "head-with-more-blanks", "head-on-two-lines"),
+    ),
+    "seed": OtherTags("qwen_xml", r"(?<=[</])(?=tool_call[ >])", "seed:"),
+    "zyphra": OtherTags(
+        "qwen_xml", r"(?<=[</])(?=tool_call[ >])", "zyphra_",
+        not_theirs=("fence-in-a-value-that-holds-a-call", "opener-inside-value", "qwen-unclosed-value-then-good"),
+    ),
+    "minimax": OtherTags("invoke", "(?<=[</])function_calls>", "minimax:tool_call>", not_theirs=("shared-opener",)),
+    "dots": OtherTags("invoke", "(?<=[</])function_calls>", "dots_function_call>", not_theirs=("shared-opener",)),
+    "codes-behind-names": OtherTags(
+        "hunyuan", "(?<=[</])(tool_calls?|tool_sep|arg_key|arg_value|end_of_tool_call)>", r"\1:6124c78e>"
+    ),
+    "iquest": OtherTags(
+        "hunyuan", "(?<=[</])tool_call>", "iquest_tool_call>", not_theirs=("no-arguments-with-the-closer-of-json",)
+    ),
+    "k2-horizon": OtherTags(
+        "hunyuan", "(?<=[</])(tool_calls?|arg_key|arg_value)>", r"ifm|\1>",
+        not_theirs=("no-arguments-with-the-closer-of-json", "json-and-a-stray-value-tag"),
+    ),
+    "nemotron": OtherTags("listed", "(?<=[</])tool_calls>", "TOOLCALL>"),
+    "granite": OtherTags("wrapped", "<function_call>", "<|function_call|>"),
+    "tildes": OtherTags(
+        "fenced", _THREE, "~~~", not_theirs=(*_OF_THREE, "tildes-and-backticks", "cut-before-closer")
+    ),
+    "four-backticks": OtherTags("fenced", _THREE, "````", not_theirs=_OF_THREE),
+}  # fmt: skip
+
+
+def in_other_tags(tags: OtherTags) -> dict[str, dict[str, Any]]:
+    """Return the cases of a dialect as they are in other tags."""
+
+    def is_theirs(case: dict[str, Any]) -> bool:
+        if case["name"] in tags.not_theirs or not re.search(tags.ours, case["input"]):
+            return False
+        dialects = case["options"].get("dialects")
+        if tags.repairs and case["options"].get("tolerance") == "strict":
+            return False
+        return tags.dialect in dialects if dialects else case["name"].startswith(f"{tags.dialect}-")
+
+    def rewritten(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: rewritten(inner, key) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [rewritten(inner, key) for inner in value]
+        return value if key in ("name", "code") else re.sub(tags.ours, tags.theirs, value)
+
+    found = {}
+    for key, case in CASES.items():
+        if is_theirs(case):
+            calls = [{**call, "repairs": [*tags.repairs, *call.get("repairs", [])]} for call in case.get("calls", [])]
+            found[key] = {**rewritten({**case, "options": {}, "calls": calls}), "options": case["options"]}
+    return found
+
+
+IN_OTHER_TAGS = {
+    f"{name}-{key}": case for name, tags in OTHER_TAGS.items() for key, case in in_other_tags(tags).items()
+}
+
+
 def same_json(value: Any) -> str:
     """Return a text that is equal for equal JSON values only: 1 and 1.0 differ, and so do two orders of keys."""
     return json.dumps(value)
@@ -71,6 +161,9 @@ def test_there_are_cases():
     assert len(CASES) >= 300
     assert len({key.partition(":")[0] for key in CASES}) >= 17
     assert len(GOOD) >= 900
+    assert len(IN_OTHER_TAGS) >= 450
+    for tags in OTHER_TAGS.values():
+        assert {*tags.not_theirs} <= {case["name"] for case in CASES.values()}
 
 
 @each_case
@@ -117,6 +210,14 @@ def test_whole_text_gives_what_the_case_says(case):
     assert "".join(event.text for event in texts if event.channel == "content") == case["text"]
     assert "".join(event.text for event in texts if event.channel == "reasoning") == case.get("reasoning", "")
     assert [event.code for event in events if isinstance(event, Notice)] == case.get("notices", [])
+
+
+@pytest.mark.again
+@pytest.mark.parametrize("case", IN_OTHER_TAGS.values(), ids=IN_OTHER_TAGS.keys())
+def test_tags_of_other_models_are_read_alike(case):
+    """A case says what comes out for all tags of its kind, so that none of them has cases of its own for that."""
+    test_whole_text_gives_what_the_case_says(case)
+    assert joined(by_characters(case["input"], **case["options"])) == joined(whole(case["input"], **case["options"]))
 
 
 @pytest.mark.again
