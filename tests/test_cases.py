@@ -72,7 +72,10 @@ class OtherTags(NamedTuple):
     not_theirs: tuple[str, ...] = ()  # names of cases with what they have no part in
 
 
-_OF_GLM = ("longcat-closer-without-its-prefix", "glm-cut-in-a-value-before-hunyuan", "glm-closing-tag-of-the-key")
+_OF_GLM = (
+    *("longcat-closer-without-its-prefix", "glm-cut-in-a-value-before-hunyuan", "glm-closing-tag-of-the-key"),
+    "closed-as-hunyuan-does",
+)
 _THREE = "(?<!`)```(?!`)"
 _OF_THREE = (
     *("four-backticks-and-three", "three-backticks-in-a-broken-call-in-four"),
@@ -88,7 +91,7 @@ OTHER_TAGS = {
     ),
     "xing": OtherTags(
         "glm", r"(?i)(?<=[</ ])arg(?=[ _-])", "param",
-        not_theirs=(*_OF_GLM, "closed-as-hunyuan-does"),
+        not_theirs=_OF_GLM,
     ),
     "gigachat": OtherTags("dsml", "DSML(?=｜)", "GCML"),
     "dsml-in-ascii": OtherTags(

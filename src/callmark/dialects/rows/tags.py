@@ -44,7 +44,8 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
         # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
         nested=rf"<{call}{{ws}}{ANY_NAME}(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
-        loose_tail=rf"{{ws}}(?P<wrong>{respelled(f'</{call}')}|<end_of_tool_call>)" if empty else "",  # Hunyuan's, too
+        # Hunyuan's, too, whose opener is the same.
+        loose_tail=rf"{{ws}}(?P<wrong>{respelled('</tool_call>')}|<end_of_tool_call>)" if empty and not prefix else "",
     )
 
 
