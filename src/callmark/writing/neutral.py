@@ -159,8 +159,8 @@ class Openers:
             # a text may begin. Behind a tag that ends otherwise such an opener is one with the tag.
             spaces = (indent or 0) + 1
             places = [rf"(?<=(?<![^\r\n>\]\ufeff])[ ]{{{size}}})" for size in range(spaces)]
-            # A call may end where the text begins.
-            places += [rf"(?<=(?<!(?s:.))[ ]{{{size}}})" for size in range(spaces, BEHIND_CALL + 1)]
+            # A call may end where the text begins, and U+FEFF may stand there.
+            places += [rf"(?<=(?<![^\ufeff])[ ]{{{size}}})" for size in range(spaces, BEHIND_CALL + 1)]
             candidates.append(f"(?={_any_of(some)})(?:{'|'.join(places)})(?s:.)")
         self._candidates = re.compile("|".join(candidates)).finditer
         self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
