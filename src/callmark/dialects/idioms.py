@@ -43,7 +43,7 @@ IN_ANY_WORDS: Final = _in_any_words("", "{ws}", "(?:tool|action)_input")
 MEANT_IN_ANY_WORDS: Final = _in_any_words(f"(?:{META}){{0,2}}+", FEW, "(?:(?:tool|action)_)?input")
 """The same where it names a tool that was given, or stands behind `Action:`. Else what begins so may be a record."""
 
-MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,32}+(?:\\_[\w.:/\-]{0,32}+){1,6}+)(?P<escaped>)"
+MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,63}+\\_(?:[\w.:/\-]|\\(?=_)){0,127}+)(?P<escaped>)"
 """A name as Markdown escapes it."""
 
 KEY: Final = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"
