@@ -262,7 +262,7 @@ class ArgumentsReader(ValueReader):
         """What was held is followed by `=`: it is a key."""
         held = "".join(self._held or ())
         quote = self._held_kind
-        is_key = quote[0] not in PREFIXES if quote else self._keys.fullmatch(held) is not None
+        is_key = quote[0] not in PREFIXES if quote else self._is_key_word(held)
         if not is_key:
             return self._die("unexpected-text", '"," or ")"', at)
         if quote == "'":
@@ -387,15 +387,15 @@ class ArgumentsReader(ValueReader):
             end = colon.start() if pairs else end
         return end, True
 
-    @property
-    def _keys(self) -> Pattern:
-        """What a key looks like: as Markdown escapes it only where it could be no positional value."""
-        return _MARKED_KEY if self._bound >= len(self._bind) else _KEY
+    def _is_key_word(self, word: str) -> bool:
+        """Whether a word is a key: as Markdown escapes it only where it could be no positional value, or names one."""
+        marked = self._bound >= len(self._bind) or word.replace("\\_", "_") in self._names
+        return (_MARKED_KEY if marked else _KEY).fullmatch(word) is not None
 
     def _names_one(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, up to index `end`, is the name of a parameter."""
-        return "".join([*self._word, buffer[at:end]]).rstrip(" \t") in self._names
+        return "".join([*self._word, buffer[at:end]]).rstrip(" \t").replace("\\_", "_") in self._names
 
     def _is_key_up_to(self, buffer: str, at: int, end: int) -> bool:
         """Whether what was read of the word, and what stands from index `at` to `end`, is a key."""
-        return self._keys.fullmatch("".join([*self._word, buffer[at:end]]).rstrip(" \t")) is not None
+        return self._is_key_word("".join([*self._word, buffer[at:end]]).rstrip(" \t"))
