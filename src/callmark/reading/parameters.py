@@ -289,7 +289,7 @@ class ParametersReader(BodyReader):
     def _unmark(self, found: re.Match[str], parameters: Parameters, base: int) -> None:
         """The key has a backslash: drop those that Markdown wants before underscores, if the tool means that."""
         name = parameters.unmarked(self._key)
-        if name != self._key:
+        if name != self._key and "\\_" in found["key"]:  # else an entity was one of the two
             self._key = name
             for place in re.finditer(r"\\(?=_)", found["key"]):
                 start = base + found.start("key") + place.start()
