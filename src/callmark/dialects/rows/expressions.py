@@ -8,6 +8,7 @@ from callmark.dialects.idioms import (
     BARE,
     BARE_CALLS,
     BUILT_IN,
+    ESCAPED_NAME,
     MARKED_NAME,
     SOURCE,
     calls_of,
@@ -21,6 +22,7 @@ from callmark.dialects.notation import ANY_NAME
 _BEFORE_CALL = rf"(?={ANY_NAME}{{ws}}\()"  # as Python has it
 
 
+_BEFORE_NAME = r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}"
 CALL_WORD = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
 CALL = Dialect(
     name="call",
@@ -29,10 +31,12 @@ CALL = Dialect(
     source="callmark, README",
     forms=(
         Form(
-            head=r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}(?:\(|(?P<empty>\]))",
+            head=_BEFORE_NAME + r"{name}{ws}(?:\(|(?P<empty>\]))",
             loose_heads=(
                 r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
                 r"\[" + CALL_WORD + ":{ws}" + MARKED_NAME + r"{ws}\(",
+                _BEFORE_NAME + MARKED_NAME + r"{ws}(?P<empty>\])",
+                _BEFORE_NAME + rf"(?P<name>{ESCAPED_NAME}){{ws}}(?P<empty>\\\])",
                 r"\[{ws}[Cc]alling[ \t]{1,8}+tools?{ws}:{ws}{name}{ws}\(",  # as hosts show calls of the past
                 r"\[" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
                 "【" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
