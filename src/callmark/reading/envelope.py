@@ -256,7 +256,7 @@ class EnvelopeReader(ValueReader):
             new = "E"
         if self._role == "other":
             self._others += 1
-            if char == "{" and self._others == 1:
+            if char == "{" and self._others == 1 and "arguments" not in self._roles:
                 written: list[str] = []
                 self._other = written, self._key_span, Span(base + at, base + at)
                 self._put_aside(written)
