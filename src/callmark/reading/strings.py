@@ -413,9 +413,10 @@ class StringReader(Mending):
         return at + 1
 
     def _closes(self, buffer: str, at: int, *, odd: bool) -> bool | None:
-        """Whether the string ends with the quote before index `at`; `odd`: or one in it that has no second one did.
+        """Whether the string ends with the quote before index `at`.
 
-        A value must end there then, and not only a pair of quotes in it: `f(code='print('a') # …')`.
+        `odd`: a quote in it has no second one, which this may be. A value must end there then, and not only a pair of
+        quotes in it: `f(code='print('a') # …')`.
         """
         around, ends = self._around, self._follows
         closes = follows(ends, buffer, at) if ends is not None else True
@@ -495,7 +496,7 @@ class StringReader(Mending):
         return end + len(quote)
 
     def _read_raw(self, buffer: str, at: int, base: int) -> int:
-        """Read a raw string of Python."""
+        """Read a raw string of Python, which there is only where what is wrong is mended."""
         while True:
             end = _RAW[self._raw].match(buffer, at).end()  # type: ignore[union-attr]  # nothing matches too
             if end > at:
@@ -569,7 +570,7 @@ class StringReader(Mending):
         return at + 1
 
     def _read_half(self, expected: str, at: int, end: int, base: int) -> int:
-        """Read half of a surrogate pair, which stands between two indexes: it is a fault."""
+        """Read half of a surrogate pair, between two indexes: a fault, or the end where nothing is mended."""
         if self._around is None:
             return self._die("lone-surrogate", expected, at)
         self._fault("lone-surrogate", expected, base + at, base + at + 1)

@@ -876,7 +876,7 @@ class ValueReader(BodyReader):
         return self._end_key_word(buffer, at, base) if self._is_key else self._end_value_word(buffer, at, base)
 
     def _words(self, *, is_key: bool) -> Pattern:
-        """Return what a word consists of that is a key, or a value."""
+        """Return what a word consists of that is a key, which it is only where something mends, or a value."""
         if is_key:
             return _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
         return _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
