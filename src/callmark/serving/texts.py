@@ -41,11 +41,12 @@ def decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
     except (ValueError, RecursionError) as error:
         value = _with_halves(bytes(data), error)
     try:
-        return msgspec.convert(value, decoder.type)
+        converted: T = msgspec.convert(value, decoder.type)
     except UnicodeEncodeError as error:  # it stands where another kind of value, or one of some words, is expected
         raise ServingError("invalid-params", "expected whole characters, found half of a surrogate pair") from error
     except (msgspec.ValidationError, CallmarkError) as error:
         raise ServingError("invalid-params", refusal(error, decoder.type)) from error
+    return converted
 
 
 def _with_halves(data: bytes, error: Exception) -> Any:
