@@ -391,6 +391,31 @@ def test_no_calls_at_all_can_be_asked_for():
     assert codes_of(whole("[CALL: f()]", limits=Limits(calls=0))) == ["too-many-calls"]
 
 
+def test_a_line_break_before_a_value_may_be_its_end_but_not_its_second_half():
+    """What is trimmed as one line break is not taken apart, whether a text comes at once or not."""
+    form = Form(
+        head="=>{name}!", body="parameters", parameter=r"\[(?P<key>\w{1,32}+)\]", value_end=r"\n", tail="{ws}#",
+        trim=True, begins="=",
+    )  # fmt: skip
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    assert [call.arguments for call in parse("=>f![a]\n#", dialects=own).calls] == [{"a": ""}]
+    assert codes_of(whole("=>f![a]\r\n#", dialects=own)) == ["unclosed-marker"]
+    assert codes_of(by_characters("=>f![a]\r\n#", dialects=own)) == ["unclosed-marker"]
+
+
+def test_the_limit_of_calls_is_told_once_where_a_marker_of_a_section_holds_more():
+    form = Form(
+        opener="<<", head=r"(?=\{)", body="envelope", tail="!", loose_tail=r"(?P<more>,)(?=\{)", separator=";",
+        closer=">>", begins="<{",
+    )  # fmt: skip
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    call = '{"name": "f", "arguments": {}}'
+    text = f"<<{call},{call}!;{call}!>>"
+    assert len(parse(text, dialects=own).calls) == 3
+    assert codes_of(whole(text, dialects=own, limits=Limits(calls=1))) == ["too-many-calls"]
+    check_chunking(text, dialects=own, limits=Limits(calls=1))
+
+
 @pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
 def test_the_limit_of_calls_is_told_once_wherever_it_is_reached(dialect):
     text = render_calls([WrittenCall("f", {"a": n}) for n in range(4)], dialect) + "\n" + render_call("g", {}, dialect)
