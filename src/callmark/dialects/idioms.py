@@ -70,9 +70,6 @@ KEY_BEHIND: Final = (
 TYPE: Final = "(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
 """Of what kind a value is, as a tag says it."""
 
-EMPTY: Final = r"<tool_call>[ \t]{0,16}+\r?\n{ws}</tool_call>"
-"""Tags with nothing in them; on one line they are spoken of."""
-
 COMMAND_TAGS: Final = (
     r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
     r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
@@ -150,6 +147,11 @@ def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: 
     value = rf"(?:{char}{{300}}|{char}{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
     found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
     return rf"\r?\n(?=<{found})|<(?={found})"
+
+
+def empty(tag: str) -> str:
+    """Return the pattern of tags of a name with nothing but a line break in them: on one line they are spoken of."""
+    return rf"<{tag}>[ \t]{{0,16}}+\r?\n{{ws}}</{tag}>"
 
 
 def twice(opener: str, begin: str) -> str:

@@ -16,6 +16,7 @@ from callmark.dialects.idioms import (
     SOURCE,
     TYPE,
     attributed,
+    empty,
     twice,
     unclosed,
 )
@@ -126,7 +127,7 @@ QWEN_XML = Dialect(
     ),
     tags=(
         r"<(?:(?P<closes>/)|(?P<opens>))seed:think>",
-        rf"<{_OUTER}>[ \t]{{0,16}}+\r?\n{{ws}}</{_OUTER}>",
+        empty(_OUTER),
         twice(f"<{_OUTER}>", "<function="),
     ),
     writing=Writing(
@@ -217,7 +218,7 @@ DSML = Dialect(
     results=(rf"</?{_DSML}(?:tool|function)_(?:result|output)s?>",),
     forms=_dsml(_DSML),
     variants=_dsml(r"\|DSML\|[ ]?", repairs=("opener-spelling",)),
-    tags=(rf"<{_DSML}{_DSML_CALLS}>[ \t]{{0,16}}+\r?\n{{ws}}</{_DSML}{_DSML_CALLS}>",),
+    tags=(empty(_DSML + _DSML_CALLS),),
     writing=Writing(
         form=1,
         opener="<｜DSML｜tool_calls>\n",
@@ -306,7 +307,7 @@ INVOKE = Dialect(
         ),
     ),
     tags=(
-        rf"<{_INVOKES}>[ \t]{{0,16}}+\r?\n{{ws}}</{_INVOKES}>",
+        empty(_INVOKES),
         twice(f"<{_INVOKES}>", "<invoke name="),
         r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
         r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",

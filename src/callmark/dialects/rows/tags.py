@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import EMPTY, KEY, MARKED_NAME, SOURCE, TYPE, fenced, list_of, twice, unclosed
+from callmark.dialects.idioms import KEY, MARKED_NAME, SOURCE, TYPE, empty, fenced, list_of, twice, unclosed
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
@@ -22,12 +22,12 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
         rf"<[ \t]{{0,4}}+(?i:{prefix}{argument}[ _\-]?(?:{name}))[ \t]{{0,4}}+>" for name in names
     )
     loose_key_end = respelled(f"</(?:{key[:-1]}|{value[:-1]})s?>")
-    empty = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
+    bare = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
     # The end of the call, and the next one.
     again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
     return Form(
-        head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{empty})",
-        loose_heads=(rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})",) if empty else (),
+        head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{bare})",
+        loose_heads=(rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})",) if bare else (),
         body="parameters",
         parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
         loose_parameters=(
@@ -45,7 +45,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
         nested=rf"<{call}{{ws}}{ANY_NAME}(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
         # Hunyuan's, too, whose opener is the same.
-        loose_tail=rf"{{ws}}(?P<wrong>{respelled('</tool_call>')}|<end_of_tool_call>)" if empty and not prefix else "",
+        loose_tail=rf"{{ws}}(?P<wrong>{respelled('</tool_call>')}|<end_of_tool_call>)" if bare and not prefix else "",
     )
 
 
@@ -71,7 +71,7 @@ GLM = Dialect(
     tags=(
         r"<\|(?:begin|end)_of_box\|>",
         r"<\|role_end\|>",
-        EMPTY,
+        empty("tool_call"),
         twice("<tool_call>", ANY_NAME + r"(?:{ws}<(?:arg|param)_key>|[\r\n]{0,2}+</tool_call>)"),
     ),
     writing=Writing(
