@@ -20,10 +20,9 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 
 _BEFORE_CALL = rf"(?={ANY_NAME}{{ws}}\()"  # as Python has it
-
-
-_BEFORE_NAME = r"\[{ws}CALL(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}"
-CALL_WORD = r"{ws}(?:CALL|Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"  # what begins a marker, in any spelling
+_NONCE = r"(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}"
+_BEFORE_NAME = r"\[{ws}CALL" + _NONCE + ":{ws}"
+CALL_WORD = r"{ws}(?:CALL|Call|call)" + _NONCE  # what begins a marker, in any spelling
 CALL = Dialect(
     name="call",
     title='[CALL: name({"key": "value"})] or [CALL: name(key=value)]',
@@ -33,7 +32,7 @@ CALL = Dialect(
         Form(
             head=_BEFORE_NAME + r"{name}{ws}(?:\(|(?P<empty>\]))",
             loose_heads=(
-                r"\[{ws}(?:Call|call)(?:#(?P<nonce>[0-9A-Za-z_\-]{1,64}+))?{ws}:{ws}{name}{ws}\(",
+                r"\[{ws}(?:Call|call)" + _NONCE + r":{ws}{name}{ws}\(",
                 r"\[" + CALL_WORD + ":{ws}" + MARKED_NAME + r"{ws}\(",
                 _BEFORE_NAME + MARKED_NAME + r"{ws}(?P<empty>\])",
                 _BEFORE_NAME + rf"(?P<name>{ESCAPED_NAME}){{ws}}(?P<empty>\\\])",
