@@ -55,21 +55,28 @@ def limited(seconds: float = LONGEST_SECONDS) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def whole(run: Callable[[], object]) -> Contestant:
-    """Time `run`, as often in a turn as it takes to fill `SHORTEST_SECONDS`."""
+def whole(*runs: Callable[[], object]) -> Contestant:
+    """Time `runs`, as often in a turn as it takes to fill `SHORTEST_SECONDS`; return what one of them takes."""
 
     def once() -> float:
         start = thread_time()
-        run()
+        for run in runs:
+            run()
         return thread_time() - start
 
-    return _filled(once)
+    return _filled(once, len(runs))
 
 
-def stream(make: Callable[[], Feeder], pieces: Sequence[str]) -> Contestant:
-    """Time feeding all `pieces` and finishing; making the parser is not timed, its events are dropped."""
+def stream(make: Callable[[], Feeder], *texts: Sequence[str]) -> Contestant:
+    """Time feeding all pieces of each text and finishing; making the parser is not timed, its events are dropped.
+
+    Like `whole`, what it returns is the time of one text.
+    """
 
     def once() -> float:
+        return sum(streamed(pieces) for pieces in texts)
+
+    def streamed(pieces: Sequence[str]) -> float:
         feeder = make()
         feed = feeder.feed
         start = thread_time()
@@ -78,10 +85,10 @@ def stream(make: Callable[[], Feeder], pieces: Sequence[str]) -> Contestant:
         feeder.finish()
         return thread_time() - start
 
-    return _filled(once)
+    return _filled(once, len(texts))
 
 
-def _filled(once: Contestant) -> Contestant:
+def _filled(once: Contestant, reads: int) -> Contestant:
     repeats = 0
 
     def turn() -> float:
@@ -92,8 +99,8 @@ def _filled(once: Contestant) -> Contestant:
                 seconds = once()
             repeats = max(1, math.ceil(SHORTEST_SECONDS / max(seconds, 1e-7)))
             if seconds > LONG_SECONDS:
-                return seconds
-        return sum(once() for _ in range(repeats)) / repeats
+                return seconds / reads
+        return sum(once() for _ in range(repeats)) / repeats / reads
 
     return turn
 

@@ -69,8 +69,11 @@ SHOWN_LOSSES = 40
 PROSE_KB = 16  # "some kilobytes": what may be held of prose, a chunk of 1000 characters included
 
 
-_Written: TypeAlias = Callable[[int], tuple[str, tuple[str, ...]]]
-"""Makes a text of some length, and the JSON that the floor decodes for it."""
+UNLEARNT = 1 << 14
+"""Characters of a size's texts: one of a kilobyte alone takes half the time, as the processor learns its branches."""
+
+_Written: TypeAlias = Callable[[int, int], tuple[str, tuple[str, ...]]]
+"""Makes a text of some length from a seed, and the JSON that the floor decodes for it."""
 
 
 class Scale(NamedTuple):
@@ -210,9 +213,9 @@ class Parts:
         call = SPELLINGS["call"]
         rows: list[Row] = []
         texts: tuple[tuple[str, _Written], ...] = (
-            ("prose", lambda size: (prose(size, scale.seed), ())),
-            ("prose with calls", partial(_text_of, sparse, call, scale.seed)),
-            *((f"dense, {s.name}", partial(_text_of, dense, s, scale.seed)) for s in SPELLINGS.values()),
+            ("prose", lambda size, seed: (prose(size, seed), ())),
+            ("prose with calls", partial(_text_of, sparse, call)),
+            *((f"dense, {s.name}", partial(_text_of, dense, s)) for s in SPELLINGS.values()),
         )
         for name, written in texts:
             lengths = [size for size in scale.text_lengths if size <= LONG_TEXT or name in _LONGEST]
@@ -220,11 +223,11 @@ class Parts:
         for spelling in SPELLINGS.values():
             for make in (huge, wide):
                 name = title(make(spelling, 64))
-                written = partial(_marker, make, spelling, scale.seed)
+                written = partial(_marker, make, spelling)
                 rows += self._grown("marker", name, scale.marker_lengths, written)
-        big: tuple[str, _Written] = ("one big call", partial(_marker, huge, call, scale.seed))
+        big: tuple[str, _Written] = ("one big call", partial(_marker, huge, call))
         for name, written in (*texts[:3], big):
-            text, _ = written(min(scale.chunked_characters, BIGGEST_MARKER))
+            text, _ = written(min(scale.chunked_characters, BIGGEST_MARKER), scale.seed)
             rows.append(self._chunked(name, text))
         self._report(
             "growth",
@@ -235,18 +238,20 @@ class Parts:
         )
 
     def _grown(self, of: str, name: str, sizes: tuple[int, ...], written: _Written) -> Iterator[Row]:
-        texts = [written(size) for size in sizes]
-        _warm(texts[0][0], OPTIONS)
+        seed = self.scale.seed
+        texts = {size: [written(size, seed + more) for more in range(max(1, UNLEARNT // size))] for size in sizes}
+        _warm(texts[sizes[0]][0][0], OPTIONS)
         for read in ("whole", "stream"):
             contestants: dict[int, dict[str, Contestant]] = {}
-            for one, jsons in texts:
+            for made in texts.values():
                 if read == "stream":
-                    pieces = chunks(one)
-                    pair = stream(_parser(OPTIONS), pieces), stream(Emitting, pieces)
+                    pieces = [chunks(text) for text, _ in made]
+                    pair = stream(_parser(OPTIONS), *pieces), stream(Emitting, *pieces)
                 else:
-                    floor = partial(find_and_decode, one, "\0[CALL:", None, jsons)
-                    pair = whole(partial(parse, one, **OPTIONS)), whole(floor)
-                contestants[len(one)] = dict(zip(("ours", "floor"), pair, strict=True))
+                    floors = [partial(find_and_decode, text, "\0[CALL:", None, jsons) for text, jsons in made]
+                    pair = whole(*(partial(parse, text, **OPTIONS) for text, _ in made)), whole(*floors)
+                length = sum(len(text) for text, _ in made) // len(made)
+                contestants[length] = dict(zip(("ours", "floor"), pair, strict=True))
             best = best_by_size(contestants, self.scale.growth_seconds)
             yield _growth_row(of, name, read, best, complete=len(best["ours"]) == len(contestants))
 
@@ -464,12 +469,12 @@ def _parser(options: dict[str, Any]) -> Callable[[], Feeder]:
     return partial(Parser, **options)
 
 
-def _text_of(make: Callable[..., Workload], spelling: Any, seed: int, size: int) -> tuple[str, tuple[str, ...]]:
-    text, jsons = _marker(make, spelling, seed, size)
+def _text_of(make: Callable[..., Workload], spelling: Any, size: int, seed: int) -> tuple[str, tuple[str, ...]]:
+    text, jsons = _marker(make, spelling, size, seed)
     return text[:size], jsons
 
 
-def _marker(make: Callable[..., Workload], spelling: Any, seed: int, size: int) -> tuple[str, tuple[str, ...]]:
+def _marker(make: Callable[..., Workload], spelling: Any, size: int, seed: int) -> tuple[str, tuple[str, ...]]:
     workload = make(spelling, size, seed)
     return workload.text, workload.json_texts
 

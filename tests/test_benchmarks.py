@@ -1328,6 +1328,7 @@ def test_a_turn_lasts_as_long_as_one_read_of_those_that_fill_it(monkeypatch):
         assert answer == {"seconds": pytest.approx(0.0005), "repeats": 4}
     monkeypatch.setattr(measure, "thread_time", lambda: Clock.now)
     assert timed(Clock())() == measure.stream(Clock, ["a"])() == pytest.approx(0.0005)
+    assert timed(Clock(), Clock())() == measure.stream(Clock, ["a"], ["b"], ["c"])() == pytest.approx(0.0005)
 
 
 def test_of_turns_at_a_size_the_best_counts_and_late_growth_is_that_of_the_last_sizes():
