@@ -55,7 +55,7 @@ class EnvelopeReader(ValueReader):
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
         "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_others", "_own", "_role",
-        "_roles", "_tools", "_visible", "final", "keys_beside",
+        "_roles", "_tools", "_unread", "_visible", "final", "keys_beside",
     )  # fmt: skip
 
     def __init__(self, form: Form, start: int, terms: Terms, *, tolerant: bool = True) -> None:
@@ -73,6 +73,7 @@ class EnvelopeReader(ValueReader):
         self._roles: set[str] = set()
         self.keys_beside: list[str] = []  # of members that may be arguments of a given tool
         self._beside = False  # there are members that belong to arguments, or are them under an unknown key
+        self._unread = False  # and one of them is not the index that APIs write beside an object that holds the name
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
         self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
@@ -191,6 +192,7 @@ class EnvelopeReader(ValueReader):
                 role = "id" if key in ID_KEYS else "type"
             else:
                 self._beside = True
+                self._unread = self._unread or key not in KEYS_ASIDE_OF_OBJECT
                 role = "beside"
                 if self._tolerant and self._may_hold_arguments(key.lower()):
                     role = "other"
@@ -252,7 +254,7 @@ class EnvelopeReader(ValueReader):
             self._insert("key-spelling", self._key_span)  # what it holds is the envelope
             self._stack[-1] = "F"
             self._roles.clear()
-            self._beside = False
+            self._beside = self._unread
             new = "E"
         if self._role == "other":
             self._others += 1
