@@ -655,6 +655,15 @@ def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_pa
     check_grammar(dialect, '<own>{"tool_call_id": {}, "fn": "f"}</own>')
 
 
+def test_what_is_overridden_may_have_a_priority_or_a_mark_on_either_side(tmp_path):
+    parts = "NAME.3: /[a-z]/\n  | /[A-Z]/\n?body : root \";\"\nBEGIN: \"<\""  # no line break at the end
+    tmp_path.joinpath("parts.lark").write_text(parts, "utf-8")
+    text = """%import .parts (NAME, BEGIN, body)\n%import .json (root)\nmarker: call\ncall: BEGIN NAME ">" body
+%override BEGIN: "<call "\n%override NAME.2 : /[x-z]/\n%override ?body: root | root "."\n"""
+    markers = ["<call x>{}", "<call y>{}.", "<call a>{}", "<call x>{};", "<x>{}"]
+    assert [*filter(load(own(tmp_path, text)).accepts, markers)] == markers[:2]
+
+
 def test_raw_values_of_ones_own_are_as_the_readme_has_them(tmp_path):
     page = Path(__file__).parent.parent.joinpath("README.md").read_text("utf-8")
     (parameters,) = re.findall(r"^  (parameter: .*?)\n  ```", page, re.MULTILINE | re.DOTALL)

@@ -43,7 +43,7 @@ Place: TypeAlias = tuple[str | int, ...]
 """Where in arguments something stands: the keys, and numbers in lists, that lead there."""
 
 _IMPORT: Final = re.compile(r"^%import \.(\w+) \(([^)]*)\)[ \t]*(?:\n|\Z)", re.MULTILINE)
-_OVERRIDE: Final = re.compile(r"^%override (\w+):", re.MULTILINE)
+_OVERRIDE: Final = re.compile(r"^%override ([?!]*(\w+)[.0-9]*[ \t]*:)", re.MULTILINE)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<real>(?:\.[0-9]++)?+(?:[eE][+\-]?+[0-9]++)?+)")
 _ESCAPE: Final = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([0-9a-fA-F]{4})"  # a surrogate pair
@@ -505,9 +505,9 @@ def flatten(dialect: Dialect) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise DialectError(f"{grammar_place(dialect, path)}: {error}") from error
     flat = "\n".join(_IMPORT.sub("", text) for text in texts.values())
-    for overridden in _OVERRIDE.findall(flat):
-        flat = re.sub(rf"^{overridden}: .*\n(?:[ \t]+\S.*\n)*", "", flat, flags=re.MULTILINE)
-    flat = _OVERRIDE.sub(r"\1:", flat)
+    for _, overridden in _OVERRIDE.findall(flat):
+        flat = re.sub(rf"^[?!]*{overridden}[.0-9]*[ \t]*:.*(?:\n[ \t]+\S.*)*", "", flat, flags=re.MULTILINE)
+    flat = _OVERRIDE.sub(r"\1", flat)
     if re.search(r"^%import \.", flat, re.MULTILINE):
         raise DialectError(f"{grammar_place(dialect)}: expected imports of the form `%import .json (object)`")
     for word, imported, path in wanted:
