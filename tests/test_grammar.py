@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from lark import Lark, logger
 from lark.exceptions import UnexpectedInput
 
-from callmark import parse
+from callmark import load_dialect, parse
 from callmark.dialects import Dialect, Form, dialects, select
 from callmark.dialects.notation import expand
 from callmark.errors import DialectError
 from callmark.reading.grammar import _WORDS, Grammar, Mismatch, _begins, _kind, flatten, load
-from callmark.testing import check_dialect, check_grammar
+from callmark.testing import check_all, check_dialect, check_grammar
 from strategies import NASTY, calls, members, texts
 
 FOLDER = Path(str(files("callmark.grammars")))
@@ -679,6 +679,23 @@ def test_raw_values_of_ones_own_are_as_the_readme_has_them(tmp_path):
     @given(st.lists(st.sampled_from([*tags, "</set", "</parameter>", "<", '"', "x", " ", "\n"]), max_size=9))
     def agree(pieces):
         check_grammar(dialect, '<do task="f"><set key="a">' + "".join(pieces) + "</set></do>")
+
+    agree()
+
+
+def test_tags_named_after_tools_are_read_as_the_readme_has_them(tmp_path):
+    page = Path(__file__).parent.parent.joinpath("README.md").read_text("utf-8")
+    for name, text in re.findall(r"^```\w+ (cline\.\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        tmp_path.joinpath(name).write_text(text, "utf-8")
+    dialect = load_dialect(tmp_path / "cline.toml")
+    names = ["<read_file>", "</read_file>", "<write_to_file>", "</ write_to_file>", "<path>", "<content>"]
+    other = ["</path>", "</ path >", "</content>", "</content", "</parameter>", "<p>", "<", "x", " ", "\n"]
+
+    @given(st.lists(st.sampled_from(names + other), max_size=9))
+    def agree(pieces):
+        marker = "<write_to_file>\n<content>" + "".join(pieces) + "</content></write_to_file>"
+        check_grammar(dialect, marker)
+        check_all(marker, dialects=[dialect])
 
     agree()
 
