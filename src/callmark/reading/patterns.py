@@ -148,7 +148,12 @@ class Patterns:
         self.refused = tuple(Pattern(expand(text)) for text in derived.refused_heads(form))
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
+        first, *tags = form.tail.split("{ws}")
+        self.tail_tags = tuple(map(literal, tags)) if len(tags) > 1 and not first and all(map(literal, tags)) else ()
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
+        if self.tail_tags:  # of a broken marker, the last alone is its end
+            blanks = expand("{ws}")
+            recovery = ["".join(f"(?:{blanks}{tag})?" for tag in tags[:-1]) + blanks + tags[-1]]
         self.margin = 0
         self.other_fence: Pattern | None = None
         if recovery and re.search(r"\\[)}\]]\Z", tail):
@@ -170,8 +175,6 @@ class Patterns:
         self.guess = literal(plain_tail)
         if form.body == "arguments" and self.guess:
             self.guess = ")" + self.guess
-        first, *tags = map(literal, form.tail.split("{ws}"))
-        self.tail_tags = tuple(tags) if len(tags) > 1 and all(tags) and not first else ()
         self.begin = _BEGIN.get(form.body)
         if form.body == "envelope" and not {*form.name_keys, *form.arguments_keys} >= _ENVELOPE_KEYS:
             self.begin = None
