@@ -46,7 +46,15 @@ from callmark.dialects.fences import QUOTING_TAG
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.notation import expand
 from callmark.dialects.parsed import tree, with_look_aheads
-from callmark.dialects.prefixes import apart, literals, merged, unfinished
+from callmark.dialects.prefixes import (
+    UnsupportedPatternError,
+    apart,
+    behind_line_breaks,
+    first_characters,
+    literals,
+    merged,
+    unfinished,
+)
 from callmark.dialects.rendering import fill
 from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, ArgumentsDelta
@@ -1414,7 +1422,8 @@ def test_merged_patterns_match_where_one_of_them_does(together, data):
 ODD_PATTERNS = (
     "", "a?", "ab", "a(?:b|cd)?e", "(?>ab|a)b", "(?i:Toy)a", "(?i:sun)b", "[^a]b", "[a-c]\\d", "(?!ab)a", "(?=ab)a",
     ".b", "a{0,2}b", "(?:a|b){0,2}c", "a*?b", "a*+b", "(?:|a)b", r"\r?\n<", "(?:(?:ab)?)c",
-    "(?:a|[ab]e)*d", "(?:[ab]e|a)*+d", "(?:a|[ab]e){2}d", "(?!a(?!b))ab", "(?:(?:a|b)+|d)*+e",
+    "(?:a|[ab]e)*d", "(?:[ab]e|a)*+d", "(?:a|[ab]e){2}d", "(?!a(?!b))ab", "(?:(?:a|b)+|d)*+e", "(t)o", "(?P<g>ab|c)d",
+    "a{0}b",
 )  # fmt: skip
 
 
@@ -1424,17 +1433,60 @@ def test_merged_patterns_of_every_kind_match_where_one_of_them_does(together, te
     assert (re.match(merged(together), text) is not None) == any(re.match(one, text) for one in together)
 
 
-@given(
-    st.sampled_from([pattern for pattern in ODD_PATTERNS if "*?" not in pattern]),  # `regex` errs there: a*?b on "a1"
-    st.text("abcdetToysSuUn1<\r\n", max_size=5),
+@pytest.mark.parametrize("pattern", [text for text in ODD_PATTERNS if "*?" not in text])  # where `regex` errs: "a1"
+def test_a_derived_pattern_of_every_kind_knows_every_unfinished_beginning(pattern):
+    one = Pattern(pattern)
+    signs = dict.fromkeys(re.sub(r"\W|P<g>", "", pattern.replace(r"\r?\n", "")) + "T1<\n")
+    for text in map("".join, (it for size in range(4) for it in itertools.product(signs, repeat=size))):
+        matches = re.match(pattern, text) is not None
+        found = regex.match(pattern, text, partial=True)
+        expected = not matches and found is not None and found.partial
+        assert matches or one.may_match(text, 0) == expected, text
+        assert (one.waits(text) is not None) == expected, text
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"a\b", "^a", "a$", "a(?<=a)", "b(?<!a)b", r"(ab)\1", "(a)?(?(1)b|c)", "(?i:a(?-i:b)c)"]
 )
-@settings(max_examples=settings.default.max_examples * 10)
-def test_a_derived_pattern_of_every_kind_knows_every_unfinished_beginning(pattern, text):
-    matches = re.match(pattern, text) is not None
-    found = regex.match(pattern, text, partial=True)
-    expected = not matches and found is not None and found.partial
-    assert matches or Pattern(pattern).may_match(text, 0) == expected
-    assert (Pattern(pattern).waits(text) is not None) == expected
+def test_no_unfinished_beginning_is_derived_from_what_it_may_depend_on(pattern):
+    with pytest.raises(UnsupportedPatternError):
+        unfinished(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "first"),
+    [
+        ("ab", "a"), ("a?b", "ab"), ("a{0,2}b", "ab"), ("a{1,2}b", "a"), ("[ab]c", "ab"), ("(?:a|b)c", "ab"),
+        ("(?P<g>a)b", "a"), ("(?>ab|c)", "ac"), ("(?:ab|c)?+d", "acd"), ("(?=<a)[<b]", "<"), ("(?!a)b", "b"),
+        ("(?i:t)o", "tT"), (r"\r?\n", "\r\n"), (r"[\]\^]", "]^"),
+        ("", None), ("a?", None), (".", None), ("[^a]", None), ("[a-c]", None), (r"\w", None), ("(?!a)", None),
+        ("(?i:s)", None), ("(?i:k)", None), ("(?i:é)", None), ("(?i:[a-c])", None), ("(?:ab|.)", None),
+    ],
+)  # fmt: skip
+def test_the_first_characters_of_a_match_are_told_where_they_are_certain(pattern, first):
+    assert first_characters(pattern) == (None if first is None else {*first})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        (r"<[ \t]*+ab", ["< ab"]), ("<[ ]?a", ["< a", "<a"]), (r"<[ \t]{1,9}+a", ["<"]), ("<[ x]*+a", ["<"]),
+        ("<[ -/]*+a", ["<"]), (r"<(?:[ \t]x)*+a", ["<"]), ("<(?P<g>ab|c)d", ["<abd", "<cd"]), ("<(?i:a)", ["<"]),
+    ],
+)  # fmt: skip
+def test_a_gap_stands_for_blanks_that_may_be_missing_and_for_nothing_else(pattern, texts):
+    assert literals(pattern, gap=" ") == texts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "behind"),
+    [
+        (r"\n<", "<"), (r"\r?\n<|\r>", "\n<>"), ("(?:\n)?a", "a"), ("a", ""), (r"[\n;]a", None), (r"\sa", None),
+        (r"\n[^a]", None), ("", None),
+    ],
+)  # fmt: skip
+def test_what_follows_a_line_break_is_told_where_it_is_certain(pattern, behind):
+    assert behind_line_breaks([pattern]) == (None if behind is None else {*behind})
 
 
 @given(st.lists(st.sampled_from(ODD_PATTERNS), min_size=1), st.text("abcdetToysSuUn1<\r\n\u017f", max_size=5))

@@ -44,6 +44,9 @@ def unfinished(pattern: str) -> str:
     r"""Return a pattern that matches, up to `\Z`, what more text could make a match of `pattern`.
 
     Raises UnsupportedPatternError for back references, look-behind, conditions and anchors.
+
+    >>> unfinished("<a(?:bc|d)"), unfinished("a[bc]?"), unfinished("(?:ab){2,9}")
+    ('(?:<(?:a(?:b\\Z|\\Z)|\\Z)|\\Z)', '(?:a\\Z|\\Z)', '(?:ab){0,8}(?:a\\Z|\\Z)')
     """
     return _inside_all(list(tree(pattern))).source()
 
@@ -61,7 +64,7 @@ def merged(patterns: Sequence[str]) -> str:
     >>> merged(["x[ab]*+", "xc"])
     'x(?:(?:[ab]){0,}+|c)'
     """
-    return _merged(_ways(patterns), guarded=False)
+    return merged_ways([list(tree(pattern)) for pattern in patterns])
 
 
 def merged_ways(ways: Sequence[list[Any]]) -> str:
@@ -157,7 +160,7 @@ def _literals(items: list[Any], gap: str) -> list[str]:
 def _are_blanks(item: Any) -> bool:
     """Whether `item` stands for blanks, or for nothing."""
     op, value = item
-    if op not in _SUFFIX or value[0] > 0:
+    if op not in _SUFFIX or value[0] > 0 or len(value[2]) != 1:
         return False
     kind, members = value[2][0]
     return kind is sre.IN and all(member[0] is sre.LITERAL and chr(member[1]).isspace() for member in members)
@@ -272,13 +275,15 @@ def _inside(item: Any) -> _Inside:
     if op is sre.BRANCH:
         insides = [_inside_all(list(branch)) for branch in value[1]]
         return _Inside(any(it.ended for it in insides), [way for it in insides for way in it.ways])
-    if op is sre.ASSERT:
+    if op is sre.ASSERT and value[0] > 0:
         return _inside_all(list(value[1]))
-    if op is sre.ASSERT_NOT:
+    if op is sre.ASSERT_NOT and value[0] > 0:
         if "(?!" in _source(value[1]):
             raise UnsupportedPatternError("a negative look-ahead in another one: more text may make both match")
         return _NOWHERE
-    return _Inside(True, [])
+    if one_character(op, value) is not None:
+        return _Inside(True, [])
+    raise UnsupportedPatternError(f"no rule for {op}")
 
 
 def _whole(item: Any) -> str:
