@@ -45,7 +45,15 @@ from callmark.dialects import Dialect, Form, derived, dialects, rendering, selec
 from callmark.dialects.fences import QUOTING_TAG
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.notation import expand
-from callmark.dialects.parsed import tree, with_look_aheads
+from callmark.dialects.parsed import (
+    last_characters,
+    least_held,
+    looks_outside,
+    may_hold,
+    one_character,
+    tree,
+    with_look_aheads,
+)
 from callmark.dialects.prefixes import (
     UnsupportedPatternError,
     apart,
@@ -1494,6 +1502,56 @@ def test_what_follows_a_line_break_is_told_where_it_is_certain(pattern, behind):
 def test_patterns_kept_apart_match_where_one_of_them_does(together, text):
     found = any(re.match(one, text) for one in apart(together))
     assert found == any(re.match(one, text) for one in together)
+
+
+def test_what_stands_for_one_character_is_the_same_in_source():
+    signs = [*map(chr, range(0x180)), *"Qſ｜\ud7ff\ud800\udabc\udfff\ue000\U0001f600"]
+    for pattern in (
+        r"[^>\ud800-\udfff]", r"[\ud7ff-\udabc]", r"\udabc", "[^a]", "[^ab]", r"[\^\]\-a]", r"[^\W\d]", r"[\D]",
+        r"[\s_]", r"\S", ".", r"\|", "\n",
+    ):  # fmt: skip
+        (piece,) = tree(pattern)
+        found = [re.match(one_character(*piece), sign) is not None for sign in signs]
+        assert found == [re.match(pattern, sign) is not None for sign in signs]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "last"),
+    [
+        ("x(?:ab|cd)", "bd"), ("x(?:a(?=b)|c)", "c"), ("x(?:ab){1,2}", "b"), ("x(?:ab){0,2}", "xb"), ("x(?:a|)", "xa"),
+        (r"a\b", "a"), ("[ab](?<=a)", "ab"), ("a(?!b)", "a"), ("x(?>ab)", "b"), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_last_characters_of_a_match_are_told(pattern, last):
+    assert last_characters(pattern) == {*last}
+
+
+def test_a_pattern_that_looks_back_to_before_it_is_told():
+    assert [looks_outside(text) for text in ("(?<=a)b", "(?:a|)(?<=a)b", "(?:a|(?<!a)b)", "(?=a|^)", "a(?<!a)b")] == [
+        *(True, True, True, True, False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least"),
+    [
+        ("(?:(?P<g>ab)){2}", 2), ("(?:(?P<g>a)){0,2}", -1), ("(?!(?P<g>a))b", -1), ("(x)?(?(1)(?P<g>a)|b)", -1),
+        ("(?i:ab)", -1), ("(?i:(?P<g>ab))", 2),
+    ],
+)  # fmt: skip
+def test_how_much_a_group_holds_at_least_is_told(pattern, least):
+    assert least_held(pattern, "g") == least
+
+
+@pytest.mark.parametrize(
+    ("pattern", "may"),
+    [
+        ("(?P<g>a(?=<))", False), ("(?P<g>a(?!<))", False), ("(?P<g>a(?:b|[^c]))", True), ("(<)(?P<h>a)", False),
+        ("<(?P<g>a)<", False), ("(?P<g>.)", True), ("(?P<g>(?>[;-=]))", True),
+    ],
+)  # fmt: skip
+def test_whether_a_group_may_hold_a_sign_is_told(pattern, may):
+    assert may_hold(pattern, "g", "<") == may
 
 
 ENDS = ("</p>(?=<p>)", "<f>", r"\r?\n<f>", "(?P<entity>&[a-z]{1,4}+;)", "</p>")

@@ -46,7 +46,7 @@ def with_look_aheads(pieces: Any) -> None:
 def one_character(op: Any, value: Any) -> str | None:
     """Return the source of a piece that stands for one character, None where it is something else."""
     if op is sre.LITERAL:
-        return re.escape(chr(value))
+        return _escaped(value)
     if op is sre.NOT_LITERAL:
         return f"[^{_escaped(value)}]"
     if op is sre.ANY:
@@ -185,4 +185,4 @@ def _last_characters(items: Any) -> tuple[set[str], bool]:
 
 
 def _escaped(code: int) -> str:
-    return re.escape(chr(code)) if code < 0xD800 or code > 0xDFFF else f"\\u{code:04x}"
+    return re.escape(chr(code))
