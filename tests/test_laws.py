@@ -42,6 +42,7 @@ from callmark import (
 )
 from callmark import testing as laws
 from callmark.dialects import Dialect, Form, derived, dialects, rendering, select
+from callmark.dialects.backtracking import has_many_ways
 from callmark.dialects.fences import QUOTING_TAG
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.notation import expand
@@ -2205,6 +2206,41 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
 def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, message):
     with pytest.raises(DialectError, match=message):
         Parser(dialects=row(**fields))
+
+
+MANY_WAYS = (
+    # What must be there so often may be empty each time:
+    "(?:a?){28}b", "(?:a?){9999}b", "(?:a?b?){20}c", "(?:(?:a|bc?)?){9}(?:[ab]?){12}c",
+    "(?s:(?:.|\n){1,40})x", "(?i:(?:ab|AB){1,40})x", "(?i:(?:ab|(?-i:AB)){1,40})x", "(?:a|a){1,40}?b",
+    "(x)?(?(1)(?:a|a){1,40}|b)", "(?:(?:a|a){1,40}b)++", "(?>(?:a|a){1,40}b)(?:c|d){10}", "x{64}(?:a|a){1,40}b",
+    "(?:(?>a?)b|b){1,40}c", "(?:(?>a{0,2})b|b){1,40}c", "(?:(?>(?:a?){2})b|b){1,40}c", "(?:(?>ax|c?)b|b){1,40}c",
+    "(?:(?>(?>a?))b|b){1,40}c", "(?:(?>(?>a?)(?>c?))b|b){1,40}d",
+)  # fmt: skip
+FEW_WAYS = (
+    "(?:.|\n){1,40}x", "(?:ab|AB){1,40}x", "(?i:(?:b|(?-i:ac)|(?-i:AC)){1,40})", "(?:(?:ab)++|ab){1,40}c",
+    "(?:ab|cd){10}e", "(?:a|a)?b", "(?:ab|cd){20}(?:ab|cd){20}(?:ab|cd){20}e", "(?:(?:a|a){0}(?:bc|de)){10}",
+    "(?:(?>a)b|b){1,40}c", "(?:(?>a{1,2})b|b){1,40}c", "(?:(?>ax|cy)b|b){1,40}c", "(?:(?>(?>a))b|b){1,40}c",
+    "(?:(?>a+)b|b){1,40}c", "(?:(?>a?c)b|b){1,40}c", "(?:a?){9}b", "(?:ab?){40}c", "(?:a?){9999}+b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", [*MANY_WAYS, *FEW_WAYS])
+def test_a_pattern_that_may_take_forever_is_told_from_one_that_does_not(pattern):
+    assert has_many_ways(pattern) == (pattern in MANY_WAYS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "followed"),
+    [
+        ("[a-z]{1,30}+:", False), ("a{0,9}b{0,9}c{0,9}", False), ("a{0,9}b{0,9}c{0,10}", True), ("(?:ab|cd){9}", False),
+        ("(?:ab|cd){10}", True), ("(?:ab|cd){7,13}", True), ("(?:a{0,999}+b)?", False), ("a*b*", True),
+    ],
+)  # fmt: skip
+def test_no_text_is_made_for_a_pattern_that_has_few_ways_whatever_the_text(monkeypatch, pattern, followed):
+    units = []
+    monkeypatch.setitem(has_many_ways.__wrapped__.__globals__, "_search", lambda unit, kinds: units.append(unit))
+    assert not has_many_ways.__wrapped__(pattern)
+    assert bool(units) == followed
 
 
 def test_as_many_spaces_as_there_may_be_stand_before_a_marker():

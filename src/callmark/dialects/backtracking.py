@@ -94,8 +94,8 @@ def _nodes(items: Any, flags: int, sources: dict[str, None], units: dict[_Rest, 
         within = (flags | value[1]) & ~value[2] if op is sre.SUBPATTERN else flags
         inside = [_nodes(it, within, sources, units) for it in inner(op, value)]
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            most = min(int(value[1]), int(value[0]) + _LENGTH)
-            nodes.append(_Node(("times", int(value[0]), most, inside[0])))
+            least = min(int(value[0]), _LENGTH)
+            nodes.append(_Node(("times", least, min(int(value[1]), least + _LENGTH), inside[0])))
             units[(nodes[-1],)] = None
         elif op is sre.SUBPATTERN:
             nodes += inside[0]
@@ -170,9 +170,13 @@ def _steps(rest: _Rest) -> Iterator[_Step]:
             yield from _steps(way + behind)
     elif kind == "times":
         least, most, inside = node
-        more = (_Node(("times", max(least - 1, 0), most - 1, inside)),) if most > 1 else ()
-        for step in _steps(inside) if most else ():
-            yield step._replace(rest=step.rest + more + behind)
+        while most:
+            more = (_Node(("times", max(least - 1, 0), most - 1, inside)),) if most > 1 else ()
+            for step in _steps(inside):
+                yield step._replace(rest=step.rest + more + behind)
+            if not least or not _may_be_empty(inside):
+                break
+            least, most = least - 1, most - 1  # one that must be there is empty, and the next may be as well
         if not least or _may_be_empty(inside):
             yield from _steps(behind)
     else:
