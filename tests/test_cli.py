@@ -29,6 +29,7 @@ from callmark import Parser
 from callmark.cli import main
 from callmark.dialects import dialects
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Event, Malformed, Text
+from callmark.reading.codes import explained
 
 SAMPLE = Path(str(files("callmark") / "samples" / "transcript.txt"))
 COMMAND = [sys.executable, "-m", "callmark"]
@@ -272,7 +273,7 @@ def test_misuse_is_exit_code_two_and_a_message(arguments: list[str], told: str) 
     ("content", "found"),
     [
         (b"{nonsense", "(byte 1)"),
-        (b'"\xff"', "found"),
+        (b'"\xff"', "found: Invalid UTF-8"),
         (b"[" * 100_000, "found"),
         (b"", "found nothing"),
         (b'[{"name": "f",', "found that it ends too soon"),
@@ -464,6 +465,41 @@ def test_a_pipe_that_is_empty_for_now_is_looked_at_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event))
     monkeypatch.setattr(module, "open_named", lambda *_, **__: os.fdopen(reading_end, "rb", 0))
     assert list(module.chunks("-")) == ["one", ""]
+
+
+def test_a_named_pipe_that_is_empty_for_now_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writing_end = os.open(path, os.O_RDWR)  # which waits for no reader
+    os.write(writing_end, b"one")
+
+    class Event(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if pieces:
+                path.write_text(pieces.pop())
+            else:
+                self.set()
+            return True
+
+    module = importlib.import_module("callmark.cli.files")
+    monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event))
+    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
+    pieces = ["two"]
+    followed = module.chunks(str(path), follow=True)
+    assert next(followed) == "one"
+    os.close(writing_end)
+    assert list(followed) == ["two", ""]
+
+
+def test_only_the_first_interrupt_ends_what_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "growing.txt"
+    path.write_text("one")
+    pieces = importlib.import_module("callmark.cli.files").chunks(str(path), follow=True)
+    assert next(pieces) == "one"
+    signal.raise_signal(signal.SIGINT)
+    assert list(pieces) == [""]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_follow_fails_where_a_file_is_cut_short(tmp_path: Path) -> None:
@@ -716,7 +752,7 @@ def test_explain_says_why_there_is_no_call() -> None:
         "  expected  a name\n"
         "  done      left as text; the dialect call looks like [CALL: name("
     )
-    assert b"More:" not in result.stdout
+    assert result.stdout.endswith(b")]\n\n")  # there is no code of which more could be told
 
 
 def test_explain_says_where_there_is_nothing_to_say() -> None:
@@ -773,8 +809,8 @@ def test_every_code_is_explained_with_its_example() -> None:
     for name in (*MALFORMED_CODES, *NOTICE_CODES, *REPAIR_CODES):
         result = run("explain", "--code", name)
         assert (result.returncode, result.stderr) == (0, "")
-        assert result.stdout.decode().startswith(f"{name} (")
-        assert "\n  │ " in result.stdout.decode()
+        code = explained(name)
+        assert result.stdout.decode().startswith(f"{name} ({code.kind})\n  {code.meaning}\n  {code.advice}\n\n  │ ")
     shown = run("explain", "--code", "single-quotes").stdout.decode().split("\n")
     assert shown[-3:] == ["  │ [CALL: look({'at': 1})]", '  read as a call of look with {"at": 1}', ""]
     shown = run("explain", "--code", "marker-in-quote").stdout.decode().split("\n")
@@ -860,7 +896,7 @@ def test_values_are_shown_by_their_kind(tmp_path: Path) -> None:
         "s": "天",
         "n": None,
         "b": True,
-        "o": {"a": [1]},
+        "o": {"天": [1]},
         "long": long,
         "many": long["numbers"],
         "lines": "a\n\tb\r\n",
@@ -872,12 +908,21 @@ def test_values_are_shown_by_their_kind(tmp_path: Path) -> None:
     )
     _, output = run_on_terminal("parse", path, columns=60)
     bare = plain(output)
-    assert '    s      "天"\n    n      null\n    b      true\n    o      {"a": [1]}\n' in bare
+    assert '    s      "天"\n    n      null\n    b      true\n    o      {"天": [1]}\n' in bare
+    assert "    lines  a\n                   b\n    end" in bare
     assert '"few": [\n' in bare
     assert "many   [0, 1, 2, 3, " in bare
     assert '    end    "one line\\n"\n' in bare
-    assert "▶ one  call 1:" in bare
+    assert re.search(r"^▶ one  call 1:[0-9]+\n▶ fix  hermes 2:1\n    a  1\n    repaired: ", bare, re.MULTILINE)
     assert bare.endswith("\nbye\n\n3 calls · 1 repaired\n")
+
+
+def test_a_long_key_is_cut_and_a_long_value_goes_on_in_the_next_row(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("[CALL: f({})]".format(json.dumps({"k" * 30: 1, "w": "x" * 50})))
+    _, output = run_on_terminal("parse", path, columns=60)
+    rows = plain(output).splitlines()
+    assert rows[1:4] == [f"    {'k' * 19}…  1", f'    {"w":<20}  "{"x" * 33}', f'{"":<26}{"x" * 17}"']
 
 
 def test_repairs_are_told(tmp_path: Path) -> None:
@@ -948,6 +993,7 @@ def test_a_terminal_that_knows_no_unicode_is_no_error(tmp_path: Path) -> None:
 def test_the_dialects_are_a_table_on_a_terminal() -> None:
     code, output = run_on_terminal("dialects")
     assert code == 0
+    assert re.match(r"name +listens +looks like and is written by\n", plain(output))
     assert re.search(r"^hermes +by default  <tool_call>\{", plain(output), re.MULTILINE)
     assert re.search(r"^react +by name ", plain(output), re.MULTILINE)
 

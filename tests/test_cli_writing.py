@@ -68,6 +68,7 @@ def test_prompt_takes_a_language_of_ones_own(tools, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "zh-Hans").touch()
     assert run("prompt", tools, "--language", "zh-Hans").returncode == 0
+    assert "language: expected one of en, zh-Hans, " in run("prompt", tools, "--language", "klingon").stderr
 
 
 def test_prompt_counts_with_a_tokenizer(tools, tmp_path, monkeypatch):
@@ -212,6 +213,7 @@ def test_convert_writes_another_dialect(tools):
         'Hi! [CALL: get_weather({"town": "Oslo", "days": 2})] Bye.'
     )
     assert run("convert", text=text).returncode == 2
+    assert run("convert", "--to", "call", text=b"\xef\xbb\xbfHi!").stdout == b"Hi!"  # the mark is of the file
 
 
 def test_grammar_is_for_tools_where_they_are_given(tools):

@@ -83,6 +83,7 @@ class Transcript:
                     self._text(event)
                 case Malformed() if self._shown is None:
                     self._counts["malformed"] += 1
+                    self._begin_block()
                     self._problem(event, event.name, "bold red", "✗")
                 case Notice() if self._shown is None:
                     self._notices.append(event)
@@ -168,8 +169,6 @@ class Transcript:
             self._console.print(Padding(Line(f"repaired: {told}", "yellow"), (0, 0, 0, 4)))
 
     def _problem(self, event: Malformed | Notice, name: str | None, style: str, sign: str) -> None:
-        if isinstance(event, Malformed):
-            self._begin_block()
         line, column = self._place(event.span.start)
         self._console.print(
             Line.assemble(
