@@ -682,6 +682,27 @@ def test_half_a_mark_or_half_a_character_is_no_error(data: bytes) -> None:
     assert "\ufffd" in result.stdout.decode()
 
 
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("Grüße 👋".encode("utf-16"), "Grüße 👋"),
+        ("\ufeffGrüße 👋".encode("utf-16-be"), "Grüße 👋"),
+        ("\ufeffa\ufeffb".encode(), "a\ufeffb"),
+        (b"\xff\xfe", ""),
+        (b"\xffa", "\ufffda"),
+        (b"\xff", "\ufffd"),
+        (b"a\xc3", "a\ufffd"),
+        (b"", ""),
+    ],
+)
+def test_bytes_that_arrive_one_by_one_are_the_same_text(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, text: str
+) -> None:
+    module = importlib.import_module("callmark.cli.files")
+    monkeypatch.setattr(module, "_arriving", lambda path, follow: (bytes([byte]) for byte in data))
+    assert "".join(module.chunks("-")) == text
+
+
 @pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
 def test_grammar_prints_a_grammar_that_stands_alone(dialect: callmark.dialects.Dialect) -> None:
     result = run("grammar", dialect.name)

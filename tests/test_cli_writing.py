@@ -80,8 +80,9 @@ def test_prompt_counts_with_a_tokenizer(tools, tmp_path, monkeypatch):
     tokenizer.save(str(path))
     words = sum(len(message["content"].split()) for message in protocol_prompt(TOOLS).messages())
     assert run("prompt", tools, "--count", "--tokenizer", path).stdout.decode().endswith(f"\t{words}\n")
-    path.write_text("{}", encoding="utf-8")
-    assert "found JSON without a model" in run("prompt", tools, "--tokenizer", path).stderr
+    for other in ("{}", '["model"]', "7"):
+        path.write_text(other, encoding="utf-8")
+        assert "found JSON without a model" in run("prompt", tools, "--tokenizer", path).stderr
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert "pip install callmark[tokens]" in run("prompt", tools, "--tokenizer", path).stderr
 
@@ -102,6 +103,7 @@ def test_render_takes_what_parse_prints(tools):
     own = run("render", "--nonce", "7f3a", "--tools", tools, text='\n{"name": "f", "arguments": {"a": 1}}\n')
     assert own.stdout == b'[CALL#7f3a: f({"a": 1})]\n'
     assert run("render", text="").stdout == b""
+    assert run("render", text='{"name": "f"}\n \t\n{"name": "g"}\n').stdout == b"[CALL: f({})]\n[CALL: g({})]\n"
     for line, expected in (
         ("{", "line 1: expected a call as JSON"),
         ("7", "line 1: expected an object"),
