@@ -1937,6 +1937,10 @@ def test_a_sound_row_is_found_sound(fields):
             {"body": "parameters", "parameter": "{ws}<{key}>", "value_end": "</>", "tail": "{ws}<"},
             "parameter: expected what the tail does not match, as either would be read, found '<a>'",
         ),
+        (
+            VALUES | {"tail": "</args></f>"},
+            "tail: expected what begins with no parameter, .* before the rest has come, found '</args></f>'",
+        ),
         ({"tail": r"\r?\n"}, r"tail: expected a pattern that holds a sign, found .* '\\n' alone, .*; leave it out"),
         ({"tail": r";|\n\n"}, r"tail: expected a pattern that holds a sign, found one that matches '\\n\\n' alone"),
         ({"tail": r"(?=\n)"}, r"tail: expected a pattern that holds a sign, found one that matches '\\n' alone"),

@@ -371,12 +371,21 @@ def _check_begins(where: str, form: Form) -> None:
 
 
 def _check_parameter(where: str, form: Form) -> None:
-    tail = re.compile(expand(form.tail))
-    ambiguous = next(filter(tail.match, _matches(form.parameter) if form.body == "parameters" else ()), None)
+    if form.body != "parameters":
+        return
+    tail, parameter = re.compile(expand(form.tail)), re.compile(expand(form.parameter))
+    ambiguous = next(filter(tail.match, _matches(form.parameter)), None)
     if ambiguous is not None:
         raise AssertionError(
             f"{where}.parameter: expected what the tail does not match, as either would be read, found {ambiguous!r}"
         )
+    for text in _matches(form.tail):
+        begun = parameter.match(text)
+        if begun is not None and begun.end() < len(text):
+            raise AssertionError(
+                f"{where}.tail: expected what begins with no parameter, which would be read before the rest has come, "
+                f"found {text!r}"
+            )
 
 
 def _check_blanks(where: str, form: Form) -> None:
