@@ -493,6 +493,30 @@ def test_what_an_async_tool_leaves_running_is_cancelled():
     wait_for(lambda: len(LEFT) == 2)
 
 
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+def test_what_an_async_tool_leaves_open_is_closed(seconds, monkeypatch):
+    """A generator that somebody still holds gives back what it has; whoever takes long about it is left, as a task."""
+    monkeypatch.setattr(workers, "_WIND_UP_SECONDS", LIMIT)
+    LEFT.clear()
+
+    async def rows():
+        try:
+            yield 1
+        finally:
+            LEFT.append("closing")
+            await asyncio.sleep(seconds)
+            LEFT.append("closed")
+
+    async def first_row(arguments, context):
+        LEFT.append(rows())
+        return await anext(LEFT[0])
+
+    executor = Executor(Registry([body("first", first_row)]))
+    assert executor.run_sync([call("first")])[0].data == 1
+    wait_for(lambda: LEFT[1:] == ["closing", "closed"][: 1 if seconds else 2])
+    wait_for(lambda: not [each for each in threading.enumerate() if each.name == "callmark-tool"])
+
+
 def test_tool_errors_reach_the_model_as_data_and_other_texts_only_when_asked():
     def fails(arguments, context):
         raise ToolError("no-such-city", "there is no city " + "x" * 5000, "try another one")

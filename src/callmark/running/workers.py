@@ -194,7 +194,11 @@ def _goes_on(value: Any) -> bool:
 
 
 def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float, threads: Threads | None = None) -> T:
-    """Run a coroutine in an event loop of its own. What it leaves running is cancelled, and forgotten after a while."""
+    """Run a coroutine in an event loop of its own.
+
+    What it leaves running is cancelled, async generators that it leaves open are closed, and all is forgotten after a
+    while.
+    """
     loop = asyncio.new_event_loop()
     loop.set_default_executor(threads or Threads())
     loop.set_exception_handler(lambda *_: None)  # it would log what a tool's tasks raise, secrets and all
@@ -204,9 +208,15 @@ def complete(work: Coroutine[Any, Any, T], wind_up_seconds: float, threads: Thre
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        if left:
-            attempt(loop.run_until_complete, asyncio.wait(left, timeout=wind_up_seconds))
+        end = loop.create_task(_end_of(left))
+        attempt(loop.run_until_complete, asyncio.wait((end,), timeout=wind_up_seconds))
         loop.close()
+
+
+async def _end_of(left: set[asyncio.Task[Any]]) -> None:
+    if left:
+        await asyncio.wait(left)
+    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 async def off_loop(body: Callable[[], Any]) -> Any:
