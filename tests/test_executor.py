@@ -1976,6 +1976,29 @@ def test_in_a_loop_of_its_own_too():
     assert executor.run_sync([call("outer")])[0].data == ["ok"]
 
 
+def test_tools_that_call_tools_never_wait_for_each_other_in_a_circle():
+    """Reads that want to write wait for the write; it must not wait for their places to read."""
+    both = threading.Barrier(2, timeout=5.0)
+
+    def calling(name):
+        def outer(arguments, context):
+            both.wait()
+            return executor.run_sync([call(name)])[0].outcome
+
+        return outer
+
+    tools = [
+        *(body("reads", calling("write")), body("read", lambda *_: 1)),
+        *(body("writes", calling("read"), mode="write"), body("write", lambda *_: 1, mode="write")),
+    ]
+    executor = Executor(
+        Registry(tools), approve=lambda approval: True, timeout_seconds=2.0, bulkhead=Bulkhead(reads=1, writes=1)
+    )
+    with ThreadPoolExecutor(2) as threads:
+        found = [threads.submit(executor.run_sync, [call(name)]) for name in ("reads", "writes")]
+    assert [each.result()[0].data for each in found] == ["ok", "ok"]
+
+
 def test_what_a_tool_calls_has_no_more_time_than_it_has_itself():
     deadlines = []
 

@@ -75,7 +75,7 @@ class Executor:
     (3, "arguments: expected the key 'b', found only 'a'")
 
     An executor may be shared by threads and event loops. Tools may run calls themselves: these end with the call that
-    makes them, and never wait for the place that it holds.
+    makes them; those that read wait for no place, and those that write never for one that it holds.
     """
 
     def __init__(

@@ -95,7 +95,8 @@ class Gates:
             if isinstance(room, Failure):
                 return room
             place = (id(self._bulkhead), found.mode)
-            held = outer is not None and place in outer.held
+            # A read within a body waits for none: bodies that hold the places may wait for this one's, to write.
+            held = outer is not None and (found.mode == "read" or place in outer.held)
             if not room.inside and not held:
                 cancel.listen(bell.ring)
                 await bell.wait(context.remaining_seconds())
