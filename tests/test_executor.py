@@ -1999,6 +1999,19 @@ def test_tools_that_call_tools_never_wait_for_each_other_in_a_circle():
     assert [each.result()[0].data for each in found] == ["ok", "ok"]
 
 
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_what_waits_for_no_place_is_not_refused_because_others_wait(mode):
+    executor = None
+    tools = [
+        body("outer", lambda *_: executor.run_sync([call("inner")])[0].outcome, mode=mode),
+        body("inner", lambda *_: 1, mode=mode),
+    ]
+    executor = Executor(
+        Registry(tools), approve=lambda approval: True, bulkhead=Bulkhead(reads=1, writes=1, waiting=0)
+    )
+    assert executor.run_sync([call("outer")])[0].data == "ok"
+
+
 def test_what_a_tool_calls_has_no_more_time_than_it_has_itself():
     deadlines = []
 

@@ -92,14 +92,15 @@ class Gates:
         bell = Bell()
         room = self._bulkhead.enter(found.mode, bell.ring)
         try:
-            if isinstance(room, Failure):
-                return room
             place = (id(self._bulkhead), found.mode)
             # A read within a body waits for none: bodies that hold the places may wait for this one's, to write.
             held = outer is not None and (found.mode == "read" or place in outer.held)
-            if not room.inside and not held:
-                cancel.listen(bell.ring)
-                await bell.wait(context.remaining_seconds())
+            if not held:
+                if isinstance(room, Failure):
+                    return room
+                if not room.inside:
+                    cancel.listen(bell.ring)
+                    await bell.wait(context.remaining_seconds())
             stopped = words.stopped(context)
             if stopped is None and not self._registry.holds(found):
                 stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
