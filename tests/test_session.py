@@ -1428,6 +1428,50 @@ def test_a_model_that_will_not_be_cancelled_is_left_behind():
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("when_told", ["ends", "goes on", "is cancelled"])
+def test_a_model_that_takes_long_to_end_is_left_behind_too(when_told):
+    """Who wants no more of what it writes does not wait for what it does about that, nor does their loop's end."""
+    told = False
+
+    async def lingers(request: Request) -> Any:
+        nonlocal told
+        try:
+            yield "One."
+            yield "Two."
+        finally:
+            while not (told and when_told == "ends"):
+                try:
+                    await asyncio.sleep(3600)
+                except asyncio.CancelledError:
+                    told = True
+                    if when_told == "is cancelled":
+                        raise
+
+    async def run() -> None:
+        async with aclosing(chunks_of(lingers, Request(messages=[]), Cancel())) as chunks:
+            assert await anext(chunks) == "One."
+
+    begun = time.monotonic()
+    asyncio.run(run())
+    assert told
+    assert time.monotonic() - begun < 10
+
+
+def test_what_a_model_raises_when_nobody_wants_more_of_it_comes_out():
+    async def fails(request: Request) -> Any:
+        try:
+            yield "One."
+        finally:
+            raise ValueError("the server is gone")
+
+    async def run() -> None:
+        async with aclosing(chunks_of(fails, Request(messages=[]), Cancel())) as chunks:
+            await anext(chunks)
+
+    with pytest.raises(ValueError, match=r"^the server is gone$"):
+        asyncio.run(run())
+
+
 @pytest.mark.parametrize("answer", [None, 5, b"a", ["a", None], [5]])
 def test_what_is_no_answer_of_a_model_is_misuse(answer):
     async def chunks():

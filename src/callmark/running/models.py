@@ -27,6 +27,7 @@ _FIELDS: Final = (b":", b"event:", b"id:", b"retry:")  # of server-sent events, 
 _CUT: Final = {"choices": [{"index": 0, "delta": {}, "finish_reason": "cut"}]}  # says what a lost connection does not
 _END: Final = object()  # behind the last chunk
 _QUEUE_LIMIT: Final = 64  # chunks that a model may be ahead of who reads them
+_END_SECONDS: Final = 1.0  # for a model to end: one that was told to, and will not, is left behind
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -97,12 +98,18 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
         own.leave()
         own.set()
         stop.cancel()
-        over = step is None or step.done()
-        if step is not None:
-            leave_behind(step)
-            await asyncio.wait((step,), timeout=1.0)  # a model that will not be cancelled is left behind
-        if over and hasattr(iterator, "aclose"):
-            await iterator.aclose()
+        closing = None
+        if step is None or step.done():
+            step = closing = leavable_task(attempt_here(_close, iterator), own.is_set)
+            await asyncio.wait((step,), timeout=_END_SECONDS)
+        leave_behind(step)
+        await asyncio.wait((step,), timeout=_END_SECONDS)
+        if closing is not None and closing.done() and not closing.cancelled():
+            _given(closing.result())
+
+
+def _close(iterator: Any) -> Any:
+    return iterator.aclose() if hasattr(iterator, "aclose") else None
 
 
 def _given(outcome: Outcome) -> Any:
