@@ -2070,6 +2070,12 @@ def test_a_url_that_is_none_is_misuse():
         list(OpenAIModel("https://127.0.0.1:1/v1", "tiny")(Request(messages=[])))
 
 
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_that_no_socket_takes_is_refused_when_it_is_given(seconds):
+    with pytest.raises(UsageError, match=r"^OpenAIModel, timeout_seconds: expected more than 0 and at most"):
+        OpenAIModel("http://127.0.0.1:1/v1", "tiny", timeout_seconds=seconds)
+
+
 def test_the_place_of_a_message_is_what_was_said_before_it():
     """A host may trim a conversation, and what was called in it is called anew; one that goes back gets what it got."""
     ran = []

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
+from callmark.running.loop_guard import LONGEST_SECONDS
 from callmark.running.signals import Bell, Cancel, attempt_here, leavable_task, leave_behind, unless
 from callmark.running.workers import is_async, off_loop
 from callmark.tools.foreign import Outcome, attempt
@@ -185,6 +186,9 @@ class OpenAIModel:
     ) -> None:
         require("OpenAIModel", str, "a text", url=url, model=model, key=key)
         require("OpenAIModel", (int, float), "a number of seconds", timeout_seconds=timeout_seconds)
+        if not 0 < timeout_seconds <= LONGEST_SECONDS:
+            expected = f"more than 0 and at most {LONGEST_SECONDS:,} seconds"
+            raise UsageError(f"OpenAIModel, timeout_seconds: expected {expected}, found {timeout_seconds}")
         parts = attempt(urlsplit, url).value or urlsplit("")
         if parts.username or parts.password:  # said without the URL, which holds them
             raise UsageError("OpenAIModel: expected a URL without a name and a password; hand a key over as `key`")
