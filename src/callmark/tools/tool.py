@@ -124,11 +124,9 @@ def place_of(made: Tool) -> tuple[str, str, bool]:
 
     Raises ToolsError for a function that none could find.
     """
-    body = made.function
-    function: Any = body
+    body: Any = made.function
     decorated = isinstance(body, partial) and body.func is _call
-    if isinstance(body, partial) and decorated:
-        function = body.args[0]
+    function = body.args[0] if decorated else body
     module, name = (getattr(function, attribute, "<") for attribute in ("__module__", "__qualname__"))
     if "<" in f"{module}{name}" or not isinstance(getattr(function, "__self__", None), type | NoneType):
         raise ToolsError(f"tool {made.name}: expected a function of a module, found one that is nowhere: {name}")
@@ -189,13 +187,15 @@ def tool(
 
     Raises ToolsError for a function that cannot be a tool.
     """
-    if function is None:
-        return lambda decorated: _make(decorated, name, description, parameters, simulate, tags, fields)
-    return _make(function, name, description, parameters, simulate, tags, fields)
+    make = partial(
+        _make, name=name, description=description, parameters=parameters, simulate=simulate, tags=tags, fields=fields
+    )
+    return make if function is None else make(function)
 
 
 def _make(
     function: Callable[..., Any],
+    *,
     name: str,
     description: str,
     parameters: Mapping[str, Any] | None,
