@@ -12,7 +12,7 @@ from callmark.dialects.values import as_json
 from callmark.errors import ToolError, ToolsError, check_flags
 from callmark.tools.context import Invocation
 from callmark.tools.tool import NAME_LIMIT, Tool
-from callmark.toolshapes import field, pointed
+from callmark.toolshapes import field, pointed, type_of
 
 Host = Literal["openai", "openai-responses", "anthropic", "gemini"]
 _HOSTS: Final = ("openai", "openai-responses", "anthropic", "gemini")
@@ -21,8 +21,6 @@ ALIAS_LIMIT: Final = 64  # characters: what the narrowest host takes
 _NARROW = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST: Final = 8  # hexadecimal digits that tell names apart which look alike once they are narrowed
 _REFERENCES_LIMIT: Final = 1000  # that are written out; where each has two more, 30 would make a gigabyte
-
-_NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array"}
 
 # What Gemini's Schema has, and what it calls differently; the rest it refuses.
 _GEMINI_KEYS: Final = {
@@ -143,7 +141,7 @@ def _gemini(schema: Any, root: Mapping[str, Any], seen: tuple[str, ...], room: I
     branches = [branch for branch in branches if branch != {"type": "null"}]
     values = [] if members is None else [member for member in members if member is not None]
     if members is not None and not listed:
-        listed = sorted({_NAMES.get(type(value), "object") for value in values})
+        listed = sorted(set(map(type_of, values)))
     if members is not None and listed == ["string"]:
         made["type"] = "STRING"
         made["enum"] = values  # of texts only: what is written as a text comes back as one
