@@ -221,8 +221,7 @@ class Executor:
         before it, and what follows waits for the write. `offered`: the only tools that may be called. `context.cancel`
         must be a `Cancel`. Raises UsageError for misuse; what goes wrong with a call is in its Result.
         """
-        options: dict[str, Any] = {"session": session, "message": message, "guard": guard, "offered": offered}
-        return await self._run(calls, context, **options)
+        return await self._run(calls, context, session=session, message=message, guard=guard, offered=offered)
 
     async def _run(
         self,

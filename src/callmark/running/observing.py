@@ -10,6 +10,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from os import PathLike
 from typing import Any, Final
 
@@ -117,7 +118,7 @@ class Watch(Forking):
     def tools(self) -> dict[str, ToolStats]:
         """Return a copy of the counts, by tool."""
         with self._lock:
-            return msgspec.convert(msgspec.to_builtins(self._tools), dict[str, ToolStats])
+            return deepcopy(self._tools)
 
 
 class AuditLog:
