@@ -156,7 +156,7 @@ async def _pumped(chunks: Iterable[Chunk], cancel: Cancel) -> AsyncGenerator[Chu
             yield chunk
     finally:
         over.set()
-        room.release()
+        room.release()  # to whoever waits for it, who sees then that it is over
 
 
 class OpenAIModel:

@@ -205,10 +205,10 @@ class Assembler:
     def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
         """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one.
 
-        Some servers give all calls one id: at another index a name begins another one where the last is all there, or
-        has another name.
-        Where both have an id, or no index, another name is another call. Without a name, it is an id for each fragment,
-        unless the arguments are all there: then a name will come. Without ids, see `_Pending.is_followed`.
+        Some servers give all calls one id: a name at another index begins another call where the last one is all there
+        or has another name. Others give each fragment an id of its own: without a name it is more of the same call,
+        unless that is all there. Where there is no index, a name begins another call. Without ids, see
+        `_Pending.is_followed`.
         """
         slot, own_id, name = _key(piece.get("index")), piece.get("id"), function.get("name")
         newest = list(reversed(self._pending.items()))
