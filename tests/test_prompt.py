@@ -720,10 +720,30 @@ def test_broken_tools_are_refused_by_name(tools, expected):
         protocol_prompt(tools)
 
 
-@pytest.mark.parametrize("schema", [{"not": {}}, {"$ref": "#/$defs/no", "$defs": {"no": False}}])
+@pytest.mark.parametrize(
+    "schema", [{"not": {}}, {"$ref": "#/$defs/no", "$defs": {"no": False}}, {"allOf": [False], "title": "No"}]
+)
 def test_tools_that_take_no_arguments_at_all_are_refused(schema):
     with pytest.raises(ToolsError, match="tool 'f': parameters: expected a schema that some arguments satisfy"):
         protocol_prompt({"f": schema})
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"allOf": [True], "title": "Any"}, "f({})"),
+        ({"anyOf": [False, {"properties": {"a": {"type": "string"}}}, {"required": []}]}, 'f({"a"?: string}) | f({})'),
+        ({"properties": {"a": {"allOf": [True], "default": 1}}}, 'f({"a"?: any = 1})'),
+        ({"properties": {"a": {"allOf": [{}], "default": 1}}}, 'f({"a"?: any = 1})'),
+    ],
+)
+def test_of_some_parts_a_schema_says_that_anything_will_do_or_nothing(schema, expected):
+    (spec,) = tool_specs({"f": schema})
+    assert signature(spec) == expected
+    for style in STYLES:
+        assert protocol_prompt({"f": schema}, style=style).calls
+    assert callmark.export_grammar({"f": schema}).text
+    assert "contradiction" not in [finding.code for finding in lint({"f": schema})]
 
 
 def test_few_lines_that_stand_for_millions_of_branches_hold_nothing_up():

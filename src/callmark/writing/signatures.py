@@ -123,7 +123,8 @@ def _properties(spec: ToolSpec) -> dict[str, Any]:
 
 def _ways(spec: ToolSpec) -> list[Schema]:
     """Return the objects of which the arguments are one."""
-    return branches(spec.arguments, spec.schema)[:_MEMBERS] or [spec.arguments]
+    ways = [way for way in branches(spec.arguments, spec.schema) if way is not False]
+    return ways[:_MEMBERS] or [spec.arguments]
 
 
 def _notes(schema: Any, root: Schema) -> str:

@@ -183,7 +183,8 @@ def _referring(schema: Mapping[str, Any], where: str) -> Schema:
 
     What stands elsewhere, or in a place that has another name here, gets a definition of its own.
     """
-    result: Schema = normalized(schema, where, schema)
+    found = normalized(schema, where, schema)
+    result: Schema = {"not": {}} if found is False else found  # of a tool it is an object always
     names: dict[str, str] = {}
     waiting = [result]
     for part in waiting:  # which grows: what is referred to may refer to more
@@ -330,7 +331,7 @@ def _modern(schema: Schema, where: str) -> Any:
         schema["items"] = schema.pop("additionalItems")
     if len(schema.get("allOf", ())) == 1 and schema.keys() - {"allOf"} <= ANNOTATIONS:
         (branch,) = schema.pop("allOf")  # as older drafts wrote a reference with a description beside it
-        return {**branch, **schema} if isinstance(branch, dict) else branch
+        return False if branch is False else {**({} if branch is True else branch), **schema}
     if isinstance(schema.get("required"), bool):  # draft-03, and templates that took it for one
         del schema["required"]
     needs = schema.get("dependentRequired", {})
