@@ -23,9 +23,9 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from callmark.serving.configuration import make_config
 from callmark.serving.methods import METHODS
 from callmark.serving.schema import openrpc
-from callmark.serving.upstreams import make_config
 from clients.scenarios import SCENARIOS, TOOLS
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 

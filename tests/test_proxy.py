@@ -30,6 +30,7 @@ from callmark.cli import main
 from callmark.serving import proxy as proxies
 from callmark.serving import relay as relays
 from callmark.serving.chat import taught
+from callmark.serving.configuration import Upstream, make_config
 from callmark.serving.relay import Relay
 from callmark.serving.upstream import (
     EVENT_LIMIT,
@@ -41,7 +42,6 @@ from callmark.serving.upstream import (
     failure,
     pieces_of,
 )
-from callmark.serving.upstreams import Upstream, make_config
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 
 CALLMARK = [sys.executable, "-m", "callmark"]

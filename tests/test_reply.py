@@ -14,9 +14,9 @@ from callmark import Call, Registry, Session, Text, Tool
 from callmark.errors import CallmarkError
 from callmark.running.invented import HEADER_LIMIT
 from callmark.serving.chat import handed, taught
+from callmark.serving.configuration import ModelSettings
 from callmark.serving.deltas import StreamWriter, event, whole
 from callmark.serving.reply import BLANKS_LIMIT, Begun
-from callmark.serving.upstreams import ModelSettings
 from upstreams import joined, wire
 
 TOOLS = [

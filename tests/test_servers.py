@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from callmark.serving.upstreams import make_config
+from callmark.serving.configuration import make_config
 from test_proxy import CALL, STREAM, TOOLS, raw_upstream
 from upstreams import joined, served_config, wire
 

@@ -20,10 +20,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from callmark.serving.configuration import ProxyConfig, make_config
 from callmark.serving.gate import Gate
 from callmark.serving.http import app
 from callmark.serving.proxy import Proxy
-from callmark.serving.upstreams import ProxyConfig, make_config
 
 
 class Server(uvicorn.Server):

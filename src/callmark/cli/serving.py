@@ -13,7 +13,7 @@ from callmark.cli.files import Failure, open_named, standard_output
 
 if TYPE_CHECKING:
     from callmark.serving.bounds import Bounds
-    from callmark.serving.upstreams import ProxyConfig
+    from callmark.serving.configuration import ProxyConfig
 
 _SIZES = (
     click.option("--message-bytes", type=click.IntRange(1), metavar="N", help="Most bytes of a message. [16 MiB]"),
@@ -135,7 +135,7 @@ def _proxying(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError("expected --upstream with the options of the proxy")
         others["proxied"] = None
         if upstream is not None or config is not None:
-            from callmark.serving.upstreams import load_config, make_config
+            from callmark.serving.configuration import load_config, make_config
 
             key = {"api_key": upstream_key} if upstream_key else {}
             table = {"upstreams": [{"url": upstream, **key, **given}]}

@@ -17,8 +17,8 @@ import msgspec
 from callmark.dialects import Dialect
 from callmark.errors import UsageError
 from callmark.languages import language_of
+from callmark.serving.configuration import ModelSettings
 from callmark.serving.reply import ChoiceReader
-from callmark.serving.upstreams import ModelSettings
 from callmark.writing.export import export_grammar
 from callmark.writing.history import render_history
 from callmark.writing.messages import merge_into_messages

@@ -31,6 +31,7 @@ from callmark.dialects import unregistered
 from callmark.nonces import new_nonce
 from callmark.running.preparing import prepared
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
+from callmark.serving.configuration import ProxyConfig, Upstream
 from callmark.serving.deltas import NO_JSON, StreamWriter, error_body, error_in, json_of, whole
 from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
@@ -47,7 +48,6 @@ from callmark.serving.upstream import (
     together,
     told,
 )
-from callmark.serving.upstreams import ProxyConfig, Upstream
 
 ERROR_LIMIT: Final = 1 << 20
 """Bytes of an upstream's error that are passed on."""
@@ -71,7 +71,7 @@ class Proxy:
     Who may ask, and how much, is the gate's affair, which stands before all paths. Raises UsageError where the
     environment has not the key that an upstream is to get.
 
-    >>> from callmark.serving.upstreams import make_config
+    >>> from callmark.serving.configuration import make_config
     >>> proxy = Proxy(make_config({"upstreams": [{"url": "http://127.0.0.1:5001/v1"}]}))
     >>> [route.path for route in proxy.routes()]
     ['/v1/chat/completions', '/chat/completions', '/v1/models', '/{path:path}']

@@ -25,8 +25,8 @@ from callmark.reading.parser import Parser
 from callmark.running.halves import Halves
 from callmark.running.invented import Invented
 from callmark.running.native import WHOLE, Assembler
+from callmark.serving.configuration import ModelSettings
 from callmark.serving.texts import encoded
-from callmark.serving.upstreams import ModelSettings
 
 BLANKS_LIMIT: Final = 4096
 """White space that is held back, since it goes where a call follows: far more than stands between two paragraphs."""

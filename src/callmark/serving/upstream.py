@@ -22,8 +22,8 @@ import anyio.lowlevel
 import httpx
 import msgspec
 
+from callmark.serving.configuration import Upstream
 from callmark.serving.deltas import error_body
-from callmark.serving.upstreams import Upstream
 
 EVENT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of one event of a stream: a whole answer fits; more is no event but a stream that forgot to end one."""
