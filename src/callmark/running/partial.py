@@ -33,11 +33,20 @@ class PartialArguments:
     """
 
     def __init__(self) -> None:
-        self.value: dict[str, Any] | None = {}
+        self._value: dict[str, Any] | None = {}
         self._open = ""  # the path of a text that goes on
+        self._place: Any = None  # what holds that text, and where in it: it is joined once, however many pieces it has
+        self._step: Any = None
+        self._pieces: list[str] = []
+
+    @property
+    def value(self) -> dict[str, Any] | None:
+        """The object, as far as it has come; None where some piece had no place, or no value."""
+        self._join()
+        return self._value
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Take the next piece; one that has no place, or no value, leaves `value` None."""
+        """Take the next piece."""
         path = piece.get("jsonPath", piece.get("json_path"))
         steps = _steps(path) if isinstance(path, str) else []
         value = next((piece[name] for name in _VALUES if piece.get(name) is not None), _NOTHING)
@@ -46,12 +55,12 @@ class PartialArguments:
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # the protocol has doubles only
         if not (steps and value is not _NOTHING and self._put(steps, value, path)):
-            self.value = None
+            self._value = None
         self._open = path if isinstance(path, str) and (piece.get("willContinue") or piece.get("will_continue")) else ""
 
     def _put(self, steps: list[Any], value: Any, path: Any) -> bool:
         """Put a value at its place and return whether there is such a place."""
-        inside: Any = self.value
+        inside: Any = self._value
         for at, step in enumerate(steps):
             kind: Any = list if isinstance(step, int) else dict
             if not isinstance(inside, kind):
@@ -62,8 +71,11 @@ class PartialArguments:
             if at < len(steps) - 1:
                 new: Any = [] if isinstance(steps[at + 1], int) else {}
             elif not is_new and path == self._open and isinstance(inside[step], str) and isinstance(value, str):
-                new = inside[step] + value
+                self._pieces.append(value)
+                return True
             else:
+                self._join()
+                self._place, self._step, self._pieces = inside, step, [value]
                 new = value
             if is_new and isinstance(step, int):
                 inside.append(new)
@@ -71,6 +83,12 @@ class PartialArguments:
                 inside[step] = new
             inside = inside[step]
         return True
+
+    def _join(self) -> None:
+        """Put a text into its place whose further pieces have come."""
+        if len(self._pieces) > 1:
+            self._place[self._step] = "".join(self._pieces)
+            self._pieces = [self._place[self._step]]
 
 
 def _steps(path: str) -> list[Any]:
