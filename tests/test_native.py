@@ -384,6 +384,15 @@ def test_values_of_a_call_may_come_one_by_one(parts, expected):
     assert assembled([at_once])[0][-1].arguments == expected
 
 
+def test_arguments_that_are_all_there_are_decoded_once_to_see_it(monkeypatch):
+    """Of calls that are all at one index, each fragment asks all before it whether they are."""
+    decoded = []
+    monkeypatch.setattr(native, "decode", lambda text, nesting: decoded.append(text) or decode(text, nesting))
+    events, _ = assembled([openai(piece(0, None, "f", f'{{"n": {number}}}')) for number in range(50)])
+    assert [event.arguments["n"] for event in events if isinstance(event, Call)] == list(range(50))
+    assert len(decoded) <= 2 * 50
+
+
 def test_a_text_that_comes_in_many_pieces_takes_linear_time():
     """Of four times as many pieces each would be copied four times as often: sixteen times as much, and more."""
 

@@ -55,6 +55,7 @@ class _Pending:
         self.pieces: list[str] = []
         self.halves = Halves()
         self._size = 0  # of these
+        self._full = False  # what was found when the last of them were read
         self._read = 0  # so many of them were read by:
         self._object = Embedded(ValueReader(JSON, 0, Terms(Limits().nesting), tolerant=False))
         self.null = ""  # or the beginning of it, before any other: how Python's servers write that there are none
@@ -93,11 +94,14 @@ class _Pending:
         """Return whether its arguments are an object already. Each is read once, however often this is asked."""
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
-        for piece in self.pieces[self._read :]:
-            self._object.take(piece, 0, [])
-        self._read = len(self.pieces)
-        if not self._object.whole:
-            return False
+        if self._read < len(self.pieces):
+            for piece in self.pieces[self._read :]:
+                self._object.take(piece, 0, [])
+            self._read = len(self.pieces)
+            self._full = self._object.whole and self._is_object()
+        return self._full
+
+    def _is_object(self) -> bool:
         try:
             return isinstance(decode("".join(self.pieces), Limits().nesting), dict)
         except Undecodable:
