@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -53,6 +54,24 @@ def test_a_call_is_claimed_started_and_finished_once(ledger):
     assert repr(ledger) == f"{type(ledger).__name__}(1 calls)"
     ledger.forget("k")
     assert ledger.claim("k", "f") == MINE
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer takes memory of its own")
+def test_results_are_not_read_where_only_rows_are_looked_at(tmp_path):
+    """A file that is kept for long has gigabytes of them."""
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    keys = [call_key("s", "m", number, "f", {}) for number in range(50)]
+    for key in keys:
+        ledger.claim(key, "f")
+        ledger.start(key)
+        ledger.finish(key, b"r" * 100_000)
+    tracemalloc.start()
+    assert (repr(ledger), ledger.unfinished()) == ("SqliteLedger(50 calls)", [])
+    ledger.forget_session("s")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+    assert repr(ledger) == "SqliteLedger(0 calls)"
+    ledger.close()
 
 
 def test_what_was_released_may_run_and_what_was_never_claimed_may_not(ledger):

@@ -269,7 +269,7 @@ class Ledger(Forking):
         self._rows.pop(key, None)
 
     def _all(self, begins: str = "") -> list[tuple[str, Row]]:
-        """Return the rows whose keys begin so."""
+        """Return the rows whose keys begin so; their results, which may be many, may be left out."""
         return [(key, row) for key, row in list(self._rows.items()) if key.startswith(begins)]
 
 
@@ -394,7 +394,7 @@ class SqliteLedger(Ledger):
         self._open().execute("DELETE FROM calls WHERE key = ?", (key,))
 
     def _all(self, begins: str = "") -> list[tuple[str, Row]]:
-        query = "SELECT key, state, token, name, result FROM calls WHERE key GLOB ? ORDER BY rowid"
+        query = "SELECT key, state, token, name FROM calls WHERE key GLOB ? ORDER BY rowid"
         with self._lock, self._explained():
             rows = self._open().execute(query, (f"{begins}*",))
             return [(key, Row(*rest)) for key, *rest in rows]
