@@ -406,6 +406,15 @@ def test_an_event_is_printed_before_the_input_ends() -> None:
     assert process.returncode == 0
 
 
+def test_text_is_printed_before_the_input_ends() -> None:
+    with start("parse", "--text", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        process.stdin.write(b"Hi!\n")
+        assert next_line(process) == b"Hi!\n"
+        process.stdin.close()
+    assert process.returncode == 1
+
+
 def test_a_pipe_that_does_not_block_is_read_to_its_end() -> None:
     reading_end, writing_end = os.pipe()
     os.set_blocking(reading_end, False)
@@ -1017,6 +1026,9 @@ def test_the_dialects_are_a_table_on_a_terminal() -> None:
     assert re.match(r"name +listens +looks like and is written by\n", plain(output))
     assert re.search(r"^hermes +by default  <tool_call>\{", plain(output), re.MULTILINE)
     assert re.search(r"^react +by name ", plain(output), re.MULTILINE)
+    assert [row["name"] for row in records(run_on_terminal("dialects", "--json")[1].encode())] == [
+        dialect.name for dialect in dialects()
+    ]
 
 
 def test_every_problem_of_the_sample_has_its_line(tmp_path: Path) -> None:

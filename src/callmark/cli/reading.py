@@ -41,10 +41,10 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
 )
 
 
-def _contexts(allowed: Sequence[str]) -> dict[str, str] | None:
+def _contexts(allowed: Sequence[str]) -> dict[str, str]:
     """Return the option `contexts`: all fences are allowed where some are, too."""
     sole = {"fence": "sole"} if "sole-fence" in allowed else {}
-    return sole | {name: "allow" for name in allowed if name != "sole-fence"} or None
+    return sole | {name: "allow" for name in allowed if name != "sole-fence"}
 
 
 def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
