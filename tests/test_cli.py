@@ -956,6 +956,13 @@ def test_a_long_key_is_cut_and_a_long_value_goes_on_in_the_next_row(tmp_path: Pa
     assert rows[1:4] == [f"    {'k' * 19}…  1", f'    {"w":<20}  "{"x" * 33}', f'{"":<26}{"x" * 17}"']
 
 
+def test_white_space_stays_between_texts_and_goes_around_calls(tmp_path: Path) -> None:
+    path = tmp_path / "spaced.txt"
+    path.write_text("Hello <think>hm</think> there.  \n\n\n[CALL: f()]\n\nBye.\n\n")
+    _, output = run_on_terminal("parse", path)
+    assert plain(output) == "Hello hm there.\n\n▶ f  call 4:1\n\nBye.\n\n1 call\n"
+
+
 def test_repairs_are_told(tmp_path: Path) -> None:
     path = tmp_path / "repaired.txt"
     path.write_text("text\n[CALL: f({'a': 1,})]")
