@@ -2312,6 +2312,42 @@ def test_fields_of_another_type_are_told(fields, message):
         replace(row(), **fields)
 
 
+PLAIN = Form(head=r"=> {name} (?=\{)", body="json", begins="=")
+MENDED = replace(PLAIN, repairs=("missing-closer",))
+_REPAIRED = "dialect own: expected `repairs` in each of `variants` and in none of `forms`"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        *(
+            ({"name": name}, "expected a lower-case letter, then more of them, digits and `_`")
+            for name in ("", "Acme", "_a", "9a", "a-b", "aé", "a\n", "a" * 65)
+        ),
+        ({"variants": (PLAIN,)}, _REPAIRED),
+        ({"variants": (MENDED, PLAIN)}, _REPAIRED),
+        ({"forms": (PLAIN, MENDED)}, _REPAIRED),
+        *(
+            ({"writing": Writing(call="{arguments}", form=form)}, f"writing.form: expected .* of a form, found {form}")
+            for form in (-1, 1)
+        ),
+    ],
+)
+def test_what_no_dialect_can_be_is_told(fields, message):
+    with pytest.raises(DialectError, match=message):
+        replace(row(), **fields)
+
+
+@pytest.mark.parametrize("name", ["a", "a_9", "a" * 64])
+def test_a_dialect_is_shown_by_its_name(name):
+    assert repr(replace(row(), name=name)) == f"<Dialect {name}>"
+
+
+def test_a_dialect_is_explicit_where_one_of_its_forms_is():
+    both = PLAIN, replace(PLAIN, explicit=False)
+    assert [replace(row(), forms=forms).explicit for forms in (both, both[:1], both[1:])] == [True, True, False]
+
+
 def test_templates_are_texts():
     with pytest.raises(DialectError, match=r"writing\.call: expected a str, found NoneType"):
         Writing(call=None)
