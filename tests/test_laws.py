@@ -2129,6 +2129,8 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
             for field in ("opener", "value_end", "loose_value_end", "nested", "member", "unclosed", "loose_tail")
         ),
         *((VALUES | {field: ("({key}",)}, f"{field}: no valid pattern") for field in ("broken_by", "loose_parameters")),
+        *(({"opener": "<c>", field: "("}, f"{field}: no valid pattern") for field in ("separator", "closer")),
+        ({"opener": "<c>", "loose_openers": ("(",)}, "loose_openers: no valid pattern"),
         ({"loose_heads": ("-> {name} #(?P<id>.) ",)}, "loose_heads: expected a group `id` without halves"),
         *(
             (
@@ -2139,7 +2141,10 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ),
         (VALUES | {"parameter": "<a(?: k={key})?>"}, "parameter: expected a group `key` that takes"),
         (VALUES | {"loose_parameters": ("<a(?: {key})?>",)}, "loose_parameters: expected a group `key` that takes"),
-        (VALUES | {"loose_parameters": ("<a>",)}, "loose_parameters: expected a group `key`, as `parameter` has"),
+        *(
+            (VALUES | {"parameter": text, "loose_parameters": ("<a>",)}, "loose_parameters: expected a group `key`, as")
+            for text in ("<{key}>", "<(?P<key>[a-z]{1,9}+)>")
+        ),
         *(
             ({field: text}, f"{field}: expected nothing, as the body is `json`, .* is for `parameters`, found '{text}'")
             for field, text in (
@@ -2210,6 +2215,21 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
 def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, message):
     with pytest.raises(DialectError, match=message):
         Parser(dialects=row(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"head": r"=> (?:#(?P<id>[0-9]{1,9}+) )?{name} (?=\{)"},
+        {"head": r"=> {name}\(", "body": "arguments"},
+        {"tags": ("<(?P<opens>)note>", "</(?P<closes>)note>")},
+        {"results": ("<note>",)},
+        VALUES | {"parameter": "<a>", "loose_parameters": ("<b>",)},
+        VALUES | {"writing": {"parameter": "<{key}>{value}</p>"}},
+    ],
+)
+def test_what_a_row_may_say_is_not_refused(fields):
+    assert not parse("Hi", dialects=row(**fields)).problems
 
 
 MANY_WAYS = (

@@ -153,8 +153,7 @@ def _check_writing(dialect: Dialect, where: str) -> None:
             told = _not_of(f"the body of forms[{number}]", other, (body,))
             raise DialectError(f"{where}: writing.{field}: {told}, found {found!r:.80}")
     form, template = dialect.forms[number], dialect.writing.parameter
-    keyed = form.body == "parameters" and "(?P<key>" in expand(form.parameter)
-    if keyed and not ("{key}" in template and "{value}" in template):
+    if "(?P<key>" in expand(form.parameter) and not ("{key}" in template and "{value}" in template):
         expected = f"expected places for {{key}} and {{value}}, as `parameter` of forms[{number}] has a group `key`"
         raise DialectError(f"{where}: writing.parameter: {expected}, found {template!r:.80}")
     if dialect.writing.nonce and "(?P<nonce>" not in form.head:
