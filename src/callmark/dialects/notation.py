@@ -74,7 +74,7 @@ def compile_pattern(where: str, pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        found = pattern[error.pos or 0 :]
+        found = pattern[error.pos :]
         raise DialectError(f"{where}: no valid pattern: {error.msg}, in {found!r:.80}") from error
 
 
