@@ -1445,21 +1445,26 @@ def test_merged_patterns_of_every_kind_match_where_one_of_them_does(together, te
 @pytest.mark.parametrize("pattern", [text for text in ODD_PATTERNS if "*?" not in text])  # where `regex` errs: "a1"
 def test_a_derived_pattern_of_every_kind_knows_every_unfinished_beginning(pattern):
     one = Pattern(pattern)
+    derived = re.compile("never" if one.unfinished is None else one.unfinished)
+    assert (one.unfinished is None) == (pattern == "(?!a(?!b))ab")  # `regex` is asked then
     signs = dict.fromkeys(re.sub(r"\W|P<g>", "", pattern.replace(r"\r?\n", "")) + "T1<\n")
     for text in map("".join, (it for size in range(4) for it in itertools.product(signs, repeat=size))):
         matches = re.match(pattern, text) is not None
         found = regex.match(pattern, text, partial=True)
         expected = not matches and found is not None and found.partial
         assert matches or one.may_match(text, 0) == expected, text
+        assert matches or one.unfinished is None or (derived.match(text) is not None) == expected, text
         assert (one.waits(text) is not None) == expected, text
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"a\b", "^a", "a$", "a(?<=a)", "b(?<!a)b", r"(ab)\1", "(a)?(?(1)b|c)", "(?i:a(?-i:b)c)"]
+    "pattern", [r"a\b", "^a", "a$", "a(?<=a)", "b(?<!a)", r"(ab)\1", "(a)?(?(1)b|c)", "(?i:a(?-i:b)c)"]
 )
 def test_no_unfinished_beginning_is_derived_from_what_it_may_depend_on(pattern):
     with pytest.raises(UnsupportedPatternError):
         unfinished(pattern)
+    with pytest.raises(UnsupportedPatternError):
+        merged([pattern, "c"])
 
 
 @pytest.mark.parametrize(
@@ -1470,6 +1475,7 @@ def test_no_unfinished_beginning_is_derived_from_what_it_may_depend_on(pattern):
         ("(?i:t)o", "tT"), (r"\r?\n", "\r\n"), (r"[\]\^]", "]^"),
         ("", None), ("a?", None), (".", None), ("[^a]", None), ("[a-c]", None), (r"\w", None), ("(?!a)", None),
         ("(?i:s)", None), ("(?i:k)", None), ("(?i:é)", None), ("(?i:[a-c])", None), ("(?:ab|.)", None),
+        ("[xa-c]", None), ("(?i:[ak])", None), ("(?i:.)", None),
     ],
 )  # fmt: skip
 def test_the_first_characters_of_a_match_are_told_where_they_are_certain(pattern, first):
