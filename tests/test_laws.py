@@ -1525,7 +1525,8 @@ def test_what_stands_for_one_character_is_the_same_in_source():
 @pytest.mark.parametrize(
     ("pattern", "last"),
     [
-        ("x(?:ab|cd)", "bd"), ("x(?:a(?=b)|c)", "c"), ("x(?:ab){1,2}", "b"), ("x(?:ab){0,2}", "xb"), ("x(?:a|)", "xa"),
+        ("x(?:ab|cd)", "bd"), ("x(y(?:ab|cd))", "bd"), ("x(?:a(?=b)|c)", "c"), ("x(?:ab){1,2}", "b"),
+        ("x(?:ab){0,2}", "xb"), ("x(?:a|)", "xa"),
         (r"a\b", "a"), ("[ab](?<=a)", "ab"), ("a(?!b)", "a"), ("x(?>ab)", "b"), ("", ""),
     ],
 )  # fmt: skip
