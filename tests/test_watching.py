@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import importlib
+import io
 import json
 import os
 import pty
@@ -268,3 +270,17 @@ def test_nothing_that_a_model_or_a_tool_says_commands_the_terminal():
     assert watched(Text(Span(0, 1), rude), Step("retry", rude), result) == (
         f"model     {safe}\nretry     {safe}\nfailed    {safe}: tool-error: {safe}\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "agreed"),
+    [
+        *((b"y\n", True), (b"YES\n", True), (b" yes \r\n", True), (b"y", True)),
+        *((b"\n", False), (b"", False), (b"yep\n", False), (b"n\ny\n", False), (b"\xff\n", False)),
+    ],
+)
+def test_nothing_but_y_and_yes_is_a_yes(monkeypatch, typed, agreed):
+    module = importlib.import_module("callmark.cli.running")
+    given = io.BytesIO(typed)
+    monkeypatch.setattr(module.os, "read", lambda _, size: given.read(size))
+    assert module._confirmed("pay") == agreed
