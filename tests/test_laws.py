@@ -2124,6 +2124,7 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"head": "=> (?P<name>[a-z]{0,9}+) "}, "head: expected a group `name` that is never empty, found"),
         ({"loose_heads": ("-> (?:{name})? ",), "begins": "=-"}, "loose_heads: expected a group `name` that takes"),
         ({"loose_heads": ("-> ",), "begins": "=-"}, "loose_heads: expected the abbreviation {name} or a group `name`"),
+        ({"body": "envelope"}, r"head: expected no name, as an envelope holds it, found '=> \{name\} "),
         ({"loose_heads": ("-> (?:(?P<missing>)x)?{name} ",)}, "loose_heads: expected a group `missing` that takes"),
         ({"head": "=> {name} #(?P<id>[^> ]{1,9}+) "}, r"head: .* `id` without halves .* `\[\^>\\ud800-\\udfff\]"),
         ({"loose_heads": ("-> (?P<name>(?>.)) ",)}, "loose_heads: expected a group `name` without halves of surrogate"),

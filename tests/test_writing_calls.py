@@ -336,11 +336,14 @@ def test_a_row_with_a_wrong_pattern_is_refused_whatever_it_is_used_for(use, fiel
         use(own)
 
 
-@pytest.mark.parametrize("body", ["json", "envelope"])
-def test_a_nonce_that_the_head_does_not_take_is_told(body):
-    form = Form(head=r"<f {name}(?: n=(?P<nonce>[0-9]{1,4}+))?>(?=\{)", body=body)
-    arguments = "{arguments}" if body == "json" else '{"name": {quoted_name}, "arguments": {arguments}}'
-    writing = Writing(call=f"<f {{name}}{{nonce}}>{arguments}", nonce=" n={nonce}")
+@pytest.mark.parametrize(
+    ("body", "name", "arguments"),
+    [("json", " {name}", "{arguments}"), ("envelope", "", '{"name": {quoted_name}, "arguments": {arguments}}')],
+    ids=["json", "envelope"],
+)
+def test_a_nonce_that_the_head_does_not_take_is_told(body, name, arguments):
+    form = Form(head=rf"<f{name}(?: n=(?P<nonce>[0-9]{{1,4}}+))?>(?=\{{)", body=body)
+    writing = Writing(call=f"<f{name}{{nonce}}>{arguments}", nonce=" n={nonce}")
     own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
     assert parse(render_call("f", {}, own, nonce="12"), dialects=own, nonce="12").calls
     with pytest.raises(UsageError, match=r"nonce: expected one that the head of forms\[0\] takes, found 'abcd'"):

@@ -131,11 +131,17 @@ def _check_keys(form: Form, where: str) -> None:
 
 
 def _check_heads(form: Form, where: str) -> None:
-    """Raise DialectError where a head lacks the tool's name, or wants an object where the body has none."""
+    """Raise DialectError where a head lacks the tool's name, has one beside an envelope's, or wants an object where the
+    body has none.
+    """
     for field, heads in (("head", (form.head,)), ("loose_heads", form.loose_heads)):
-        if form.body != "envelope" and not all("{name}" in head or "(?P<name>" in head for head in heads):
+        named = ["{name}" in head or "(?P<name>" in head for head in heads]
+        if form.body != "envelope" and not all(named):
             expected = "expected the abbreviation {name} or a group `name`"
             raise DialectError(f"{where}.{field}: {expected}, found neither")
+        if form.body == "envelope" and any(named):
+            expected = "expected no name, as an envelope holds it"
+            raise DialectError(f"{where}.{field}: {expected}, found {heads[named.index(True)]!r:.80}")
         if form.body not in ("json", "braces") and any(OBJECT in head for head in heads):
             expected = f"expected {OBJECT} only with the body json or braces"
             raise DialectError(f"{where}.{field}: {expected}, found {form.body}")
