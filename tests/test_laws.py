@@ -1729,6 +1729,20 @@ def test_law_4_is_told_of_text_that_waits(scripted):
         laws.check_little_is_withheld("x" * 522, bound=9)
 
 
+@pytest.mark.parametrize(("name", "counted_from"), [(None, 100), ("f", 0)])
+def test_law_4_wants_what_is_broken_once_it_is_or_once_it_has_begun_if_it_has_a_name(scripted, name, counted_from):
+    late = replace(broken(name), message='expected ":", found "x", 100 characters into the marker')
+    scripted(lambda chunks: [late, text_at(1, "".join(chunks)[1:])])
+    laws.check_little_is_withheld("x" * (counted_from + 521), bound=9)
+    with pytest.raises(AssertionError, match=f"expected what stands at {counted_from} before more than 521 further"):
+        laws.check_little_is_withheld("x" * (counted_from + 522), bound=9)
+
+
+@pytest.mark.parametrize("end", ["", '"}}</tool_call>', '"}, "name": 7}</tool_call>'], ids=["cut", "none", "a number"])
+def test_arguments_may_wait_for_a_name_that_does_not_come(end):
+    laws.check_little_is_withheld('<tool_call>{"arguments": {"a": "' + "x" * 2000 + end)
+
+
 def test_law_4_is_told_of_text_that_waits_behind_a_broken_call(scripted):
     def feed(self: Scripted, chunk: str) -> list[Any]:
         self.chunks.append(chunk)

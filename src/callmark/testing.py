@@ -33,6 +33,7 @@ from callmark.dialects.values import is_json
 from callmark.errors import DialectError, ToolsError, UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, JsonValue, Malformed, Markup, Span, Text
 from callmark.reading.decoder import Undecodable
+from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import GrammarCall, Mismatch, Place, Start, load
 from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.options import EVERYWHERE, Limits
@@ -206,10 +207,10 @@ def check_little_is_withheld(text: str, *, bound: int = HOLD_LIMIT, **options: A
 
     Text and markup are emitted before `bound` further characters have come. A call that has begun is previewed as it
     comes: no delta is longer than what may be held back for its type to be known (4,096 characters, as JSON). What is
-    broken is emitted before `bound` and 512 further characters have come.
+    broken is emitted before `bound` and 512 further characters have come, behind what is wrong where it has no name.
 
     Not checked: a call that may not be alone in its fence (contexts fence="sole") waits for the fence's end, and
-    arguments that stand before their tool's name wait for it.
+    arguments that stand before their tool's name wait for it, also where it does not come.
     """
     contexts = options.get("contexts") or {}
     alone = contexts.get("fence") == "sole"
@@ -239,7 +240,11 @@ def check_little_is_withheld(text: str, *, bound: int = HOLD_LIMIT, **options: A
     starts = sorted(tiles)
     for start, position in pending:
         tile = tiles[max(place for place in starts if place <= start)]
-        allowed = bound + _DETOUR if isinstance(tile, Malformed) else bound
+        allowed = bound
+        if isinstance(tile, Malformed):
+            allowed += _DETOUR
+            said = message_parts(tile.message) if tile.name is None else None
+            start = start if said is None else max(start, tile.span.start + said.at)
         if isinstance(tile, Text | Markup | Malformed) and not alone and position - start > allowed:
             raise AssertionError(
                 f"law 4, little is withheld: expected what stands at {start} before more than {allowed} further "
