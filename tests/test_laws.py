@@ -2360,8 +2360,8 @@ def test_fields_of_another_type_are_told(fields, message):
         replace(row(), **fields)
 
 
-PLAIN = Form(head=r"=> {name} (?=\{)", body="json", begins="=")
-MENDED = replace(PLAIN, repairs=("missing-closer",))
+WHOLE = Form(head=r"=> {name} (?=\{)", body="json", begins="=")
+MENDED = replace(WHOLE, repairs=("missing-closer",))
 _REPAIRED = "dialect own: expected `repairs` in each of `variants` and in none of `forms`"
 
 
@@ -2372,9 +2372,9 @@ _REPAIRED = "dialect own: expected `repairs` in each of `variants` and in none o
             ({"name": name}, "expected a lower-case letter, then more of them, digits and `_`")
             for name in ("", "Acme", "_a", "9a", "a-b", "aé", "a\n", "a" * 65)
         ),
-        ({"variants": (PLAIN,)}, _REPAIRED),
-        ({"variants": (MENDED, PLAIN)}, _REPAIRED),
-        ({"forms": (PLAIN, MENDED)}, _REPAIRED),
+        ({"variants": (WHOLE,)}, _REPAIRED),
+        ({"variants": (MENDED, WHOLE)}, _REPAIRED),
+        ({"forms": (WHOLE, MENDED)}, _REPAIRED),
         *(
             ({"writing": Writing(call="{arguments}", form=form)}, f"writing.form: expected .* of a form, found {form}")
             for form in (-1, 1)
@@ -2392,7 +2392,7 @@ def test_a_dialect_is_shown_by_its_name(name):
 
 
 def test_a_dialect_is_explicit_where_one_of_its_forms_is():
-    both = PLAIN, replace(PLAIN, explicit=False)
+    both = WHOLE, replace(WHOLE, explicit=False)
     assert [replace(row(), forms=forms).explicit for forms in (both, both[:1], both[1:])] == [True, True, False]
 
 
