@@ -2012,6 +2012,33 @@ def test_what_waits_for_no_place_is_not_refused_because_others_wait(mode):
     assert executor.run_sync([call("outer")])[0].data == "ok"
 
 
+@pytest.mark.parametrize("mode", ["read", "write"])
+@pytest.mark.parametrize("by_way_of", [None, "read"])
+@pytest.mark.parametrize("inner", ["read", "write"])
+def test_calls_that_a_tool_makes_have_as_many_places_as_others(mode, by_way_of, inner):
+    """No more of them run at once, nor wait; and two writes never race, however deep below a write they stand."""
+    together = threading.Barrier(2)
+
+    def calling(name):
+        async def several(arguments, context):
+            found = await asyncio.gather(*(executor.run([call(name)]) for _ in range(3)))
+            return [(result.data or result.outcome) for results in found for result in results]
+
+        return several
+
+    tools = [
+        body("outer", calling("way" if by_way_of else "inner"), mode=mode),
+        body("way", calling("inner")),
+        body("inner", lambda *_: together.wait(LIMIT), mode=inner),
+    ]
+    bulkhead = Bulkhead(reads=2 if by_way_of and inner == "write" else 1, waiting=1)
+    executor = Executor(Registry(tools), approve=lambda approval: True, bulkhead=bulkhead)
+    found = str(executor.run_sync([call("outer")])[0].data)
+    assert together.broken, found
+    assert "busy" in found
+    assert (executor.running, executor.waiting) == (0, 0)
+
+
 def test_what_a_tool_calls_has_no_more_time_than_it_has_itself():
     deadlines = []
 

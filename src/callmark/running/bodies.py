@@ -23,7 +23,7 @@ from callmark.tools.context import Invocation, apart
 from callmark.tools.foreign import Outcome
 from callmark.tools.registry import Asked, body_of, copied
 from callmark.tools.results import Failure
-from callmark.tools.tool import Tool
+from callmark.tools.tool import Mode, Tool
 
 ABANDONED_LIMIT: Final = 8  # threads that hang; each keeps its stack and whatever the tool holds
 OFFER_SECONDS: Final = 1.0  # for a tool to say whether it is offered
@@ -32,13 +32,26 @@ MESSAGE_SECONDS: Final = 1.0  # for a tool to say what it is about to do
 
 
 class Body:
-    """A body that runs: what calls that it makes itself belong to. They must not wait for `held`, its own places."""
+    """A body that runs, in a place of `bulkhead`: what calls that it makes itself belong to."""
 
-    def __init__(self, outer: Body | None, place: tuple[int, str], context: Invocation) -> None:
+    def __init__(self, outer: Body | None, bulkhead: Bulkhead, mode: Mode, context: Invocation) -> None:
         self.depth: int = 1 if outer is None else outer.depth + 1
-        self.held: tuple[tuple[int, str], ...] = (place, *(() if outer is None else outer.held))
         self.context = context
         self.over = False
+        self._outer = outer
+        self._place = (bulkhead, mode)
+        self._inner = bulkhead.alike()
+
+    def inner(self, bulkhead: Bulkhead, mode: Mode) -> Bulkhead:
+        """Return the bulkhead in which a call that it makes waits for a place of `bulkhead`.
+
+        None may wait for each other in a circle. So reads wait only for those that the same body makes, and a write
+        within a write for those that stand within that one: what writes waits for nothing outside of it, and ends.
+        """
+        holder: Body | None = self
+        while mode == "write" and holder is not None and holder._place != (bulkhead, mode):
+            holder = holder._outer
+        return bulkhead if holder is None else holder._inner
 
 
 inside: ContextVar[Body | None] = ContextVar("callmark_body", default=None)
@@ -55,12 +68,14 @@ class Bodies:
         result_limit: int,
         error_text: bool,
         abandoned_limit: int,
+        bulkhead: Bulkhead,
         clock: Callable[[], float],
     ) -> None:
         self._timeout_seconds = timeout_seconds
         self._result_limit = result_limit
         self._error_text = error_text
         self._abandoned_limit = abandoned_limit
+        self._bulkhead = bulkhead
         self._clock = clock
         self._workers = Workers()
         self._asides = Workers()  # what tools have beside bodies; where it hangs, bodies still run
@@ -89,9 +104,7 @@ class Bodies:
         body = inside.get() or self._running.get(asked.cancel)
         return None if body is None or (body.over and not body.context.cancelled) else body
 
-    async def run(
-        self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, place: tuple[int, str], alone: bool
-    ) -> Content:
+    async def run(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
         """Run a tool's body within its time and return what it came to. `alone`: the caller has no loop of its own."""
         left = context.remaining_seconds()
         seconds = tool.timeout_seconds or self._timeout_seconds
@@ -115,7 +128,8 @@ class Bodies:
         bell = Bell()
         cancel.listen(bell.ring)
         delivery = Delivery(bell.ring)
-        inner = Body(inside.get(), place, replace(own, cancel=cancel))  # a tool could write into its own one
+        seen = replace(own, cancel=cancel)  # a tool could write into its own one
+        inner = Body(inside.get(), self._bulkhead, tool.mode, seen)
         token = inside.set(inner)
         self._running[handed] = inner
         here = tool.runs_in == "loop" and not alone

@@ -85,6 +85,11 @@ class Bulkhead(Forking):
         if next_one is not None:
             attempt(next_one.wake)
 
+    def alike(self) -> Bulkhead:
+        """Return another one, with the same limits."""
+        reads, writes = self._limits["read"], self._limits["write"]
+        return Bulkhead(reads=reads, writes=writes, waiting=self._waiting_limit)
+
     def running(self, mode: Mode) -> int:
         """Return how many calls of a mode are inside."""
         return self._running[mode]

@@ -75,7 +75,8 @@ class Executor:
     (3, "arguments: expected the key 'b', found only 'a'")
 
     An executor may be shared by threads and event loops. Tools may run calls themselves: these end with the call that
-    makes them; those that read wait for no place, and those that write never for one that it holds.
+    makes them. As many of them run at once as the bulkhead lets, and they wait for each other, not for others: those
+    that read always, those that write where what makes them writes.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Executor:
             result_limit=result_limit,
             error_text=error_text,
             abandoned_limit=abandoned_limit,
+            bulkhead=self._bulkhead,
             clock=clock,
         )
         self._gates = Gates(

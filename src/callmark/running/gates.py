@@ -90,17 +90,17 @@ class Gates:
             return ticket
         cancel = Cancel(cancel_of(context))
         bell = Bell()
-        room = self._bulkhead.enter(found.mode, bell.ring)
+        queue = self._bulkhead if outer is None else outer.inner(self._bulkhead, found.mode)
+        room = queue.enter(found.mode, bell.ring)
+        counted: Place | Failure | None = None
         try:
-            place = (id(self._bulkhead), found.mode)
-            # A read within a body waits for none: bodies that hold the places may wait for this one's, to write.
-            held = outer is not None and (found.mode == "read" or place in outer.held)
-            if not held:
-                if isinstance(room, Failure):
-                    return room
-                if not room.inside:
-                    cancel.listen(bell.ring)
-                    await bell.wait(context.remaining_seconds())
+            if isinstance(room, Failure):
+                return room
+            if not room.inside:
+                cancel.listen(bell.ring)
+                await bell.wait(context.remaining_seconds())
+            if queue is not self._bulkhead:
+                counted = self._bulkhead.enter(found.mode)  # it waits for no place there, and takes one that is free
             stopped = words.stopped(context)
             if stopped is None and not self._registry.holds(found):
                 stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
@@ -114,7 +114,7 @@ class Gates:
                 return stopped
             if self._announce is not None:
                 attempt(self._announce, Approval(found, copied(job.arguments), message, context))
-            content = await self._bodies.run(job, found, context, cancel, place, alone)
+            content = await self._bodies.run(job, found, context, cancel, alone)
             if content.failure is None:
                 job.result = job.succeeded(content.data, content.truncated, self._clock())
             if content.broke:
@@ -125,8 +125,10 @@ class Gates:
         finally:
             cancel.leave()
             breaker.ignored(ticket)  # nothing where it was settled
+            if isinstance(counted, Place):
+                self._bulkhead.leave(counted)
             if isinstance(room, Place):
-                self._bulkhead.leave(room)
+                queue.leave(room)
 
     async def _consent(
         self, tool: Tool, arguments: dict[str, Any], message: str, context: Invocation
