@@ -1457,6 +1457,68 @@ def test_a_model_that_takes_long_to_end_is_left_behind_too(when_told):
     assert time.monotonic() - begun < 10
 
 
+def test_a_model_that_takes_long_to_end_is_told_when_its_host_is_cancelled():
+    async def run() -> None:
+        ending, told = asyncio.Event(), asyncio.Event()
+
+        async def lingers(request: Request) -> Any:
+            try:
+                yield "One."
+            finally:
+                ending.set()
+                try:
+                    await asyncio.sleep(3600)
+                finally:
+                    told.set()
+
+        async def first() -> None:
+            async with aclosing(chunks_of(lingers, Request(messages=[]), Cancel())) as chunks:
+                await anext(chunks)
+
+        host = asyncio.ensure_future(first())
+        await ending.wait()
+        host.cancel()
+        await asyncio.wait_for(told.wait(), 5)
+        assert (await asyncio.gather(host, return_exceptions=True))[0].__class__ is asyncio.CancelledError
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("stops", ["before a step", "within a step", "host"])
+def test_a_stream_that_is_broken_off_is_closed(stops, raises):
+    """An object that iterates is not over because a step of it is; what it raises then is nobody's answer."""
+    closed = []
+
+    class Stream:
+        def __aiter__(self) -> Any:
+            return self
+
+        async def __anext__(self) -> str:
+            if stops == "before a step":
+                cancel.set()
+                return "One."
+            asyncio.get_running_loop().call_soon(host.cancel if stops == "host" else cancel.set)
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+        async def aclose(self) -> None:
+            closed.append(1)
+            if raises:
+                raise ValueError("the server is gone")
+
+    async def run() -> None:
+        nonlocal host
+        host = asyncio.ensure_future(_all(chunks_of(lambda request: Stream(), Request(messages=[]), cancel)))
+        await asyncio.wait((host,))
+
+    host: Any = None
+    cancel = Cancel()
+    asyncio.run(run())
+    assert closed == [1]
+    assert host.cancelled() if stops == "host" else host.result() == ["One."] * (stops == "before a step")
+
+
 def test_what_a_model_raises_when_nobody_wants_more_of_it_comes_out():
     async def fails(request: Request) -> Any:
         try:

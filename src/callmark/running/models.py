@@ -99,18 +99,24 @@ async def chunks_of(model: Model, request: Request, cancel: Cancel) -> AsyncGene
         own.leave()
         own.set()
         stop.cancel()
-        closing = None
-        if step is None or step.done():
-            step = closing = leavable_task(attempt_here(_close, iterator), own.is_set)
-            await asyncio.wait((step,), timeout=_END_SECONDS)
-        leave_behind(step)
-        await asyncio.wait((step,), timeout=_END_SECONDS)
-        if closing is not None and closing.done() and not closing.cancelled():
-            _given(closing.result())
+        broken_off = cancel.is_set() or (step is not None and not step.done())
+        if step is not None:
+            leave_behind(step)
+        end = leavable_task(attempt_here(_close, iterator, step), own.is_set)
+        try:
+            await asyncio.wait((end,), timeout=_END_SECONDS)
+        finally:
+            leave_behind(end)
+        await asyncio.wait((end,), timeout=_END_SECONDS)
+        if end.done() and not end.cancelled() and not broken_off:
+            _given(end.result())
 
 
-def _close(iterator: Any) -> Any:
-    return iterator.aclose() if hasattr(iterator, "aclose") else None
+async def _close(iterator: Any, step: asyncio.Future[Outcome] | None) -> None:
+    if step is not None:
+        await asyncio.wait((step,))
+    if hasattr(iterator, "aclose"):
+        await iterator.aclose()
 
 
 def _given(outcome: Outcome) -> Any:
