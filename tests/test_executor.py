@@ -833,7 +833,7 @@ def test_a_call_that_its_host_cancels_is_no_failure_of_the_tool(function, runs_i
     async def cancelled() -> Result:
         cancel = Cancel()
         running = asyncio.ensure_future(executor.run([call("wait")], Invocation(cancel=cancel)))
-        while not executor._bodies._running and not running.done():
+        while not executor.running and not running.done():
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
         cancel.set()
@@ -1976,6 +1976,21 @@ def test_in_a_loop_of_its_own_too():
     assert executor.run_sync([call("outer")])[0].data == ["ok"]
 
 
+def test_a_thread_that_is_handed_its_context_belongs_to_its_tool_in_other_executors_too():
+    """It would wait in the bulkhead that they share for the place which its own tool holds."""
+    bulkhead = Bulkhead(writes=1)
+    inner = Executor(
+        Registry([body("inner", lambda *_: 1, mode="write", approval=False)]), bulkhead=bulkhead, timeout_seconds=2.0
+    )
+
+    def outer(arguments, context):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(inner.run_sync, [call("inner")], context).result()[0].outcome
+
+    made = body("outer", outer, mode="write", approval=False, timeout_seconds=2.0)
+    assert Executor(Registry([made]), bulkhead=bulkhead).run_sync([call("outer")])[0].data == "ok"
+
+
 def test_tools_that_call_tools_never_wait_for_each_other_in_a_circle():
     """Reads that want to write wait for the write; it must not wait for their places to read."""
     both = threading.Barrier(2, timeout=5.0)
@@ -2096,16 +2111,18 @@ def test_a_thread_of_a_tool_that_is_handed_its_context_belongs_to_it():
     executor = Executor(registry)
 
     def outer(arguments, context):
+        handed.append(context.cancel)
         with ThreadPoolExecutor(1) as pool:  # whose threads know nothing of contextvars
             return [
                 pool.submit(executor.run_sync, [call("inner")], given).result(5)[0].outcome
                 for given in (context, Invocation(deadline=time.monotonic() + 0.05, clock=time.monotonic))
             ]
 
+    handed = []
     registry.register(body("outer", outer, mode="write", approval=False))
     (result,) = executor.run_sync([call("outer")])
     assert result.data == ["ok", "timeout"]  # who hands on nothing waits for the place like anybody else
-    assert executor._bodies._running == {}
+    assert [signal.body for signal in handed] == [None]  # whoever keeps it keeps nothing else
 
 
 def test_a_thread_of_a_tool_under_review_that_is_handed_its_signal_alone_is_under_review_too():

@@ -81,7 +81,6 @@ class Bodies:
         self._asides = Workers()  # what tools have beside bodies; where it hangs, bodies still run
         self._approvers = Workers()
         self._questions = Bulkhead(writes=1, waiting=QUESTIONS_LIMIT)  # a person is asked one thing at a time
-        self._running: dict[Any, Body] = {}  # by the signals which tell them to stop
 
     @property
     def abandoned(self) -> int:
@@ -101,7 +100,7 @@ class Bodies:
 
         A thread that a body starts knows nothing of it, so it is also told by the context that the body hands on.
         """
-        body = inside.get() or self._running.get(asked.cancel)
+        body: Body | None = inside.get() or getattr(asked.cancel, "body", None)
         return None if body is None or (body.over and not body.context.cancelled) else body
 
     async def run(self, job: Job, tool: Tool, context: Invocation, cancel: Cancel, alone: bool) -> Content:
@@ -131,7 +130,7 @@ class Bodies:
         seen = replace(own, cancel=cancel)  # a tool could write into its own one
         inner = Body(inside.get(), self._bulkhead, tool.mode, seen)
         token = inside.set(inner)
-        self._running[handed] = inner
+        handed.body = inner
         here = tool.runs_in == "loop" and not alone
         start = self._workers.in_loop if here else self._workers.in_thread
         body = partial(run, job.arguments, own)
@@ -140,7 +139,7 @@ class Bodies:
         try:
             worker = start(body, lambda did: self._content(did, context), delivery, cancel)
         except RuntimeError:
-            del self._running[handed]
+            handed.body = None
             return Content(failure=Failure(kind="saturated", message="no thread can be started", hint="do without it"))
         finally:
             inside.reset(token)
@@ -149,7 +148,7 @@ class Bodies:
         finally:
             job.late_seconds = max(0.0, self._clock() - until)
             inner.over = True
-            del self._running[handed]
+            handed.body = None
             cancelled = cancel.is_set()
             late = delivery.give_up()
             if late:

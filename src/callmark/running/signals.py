@@ -76,7 +76,12 @@ class Cancel:
 
 
 class Handed(Cancel):
-    """A child for code that somebody else wrote: what listens there may hang, so a thread of its own tells it."""
+    """A child for code that somebody else wrote: what listens there may hang, so a thread of its own tells it.
+
+    body   that it was handed to, while it runs
+    """
+
+    body: Any = None
 
     def set(self) -> None:
         """Cancel, and call the listeners in another thread."""
