@@ -58,7 +58,8 @@ class Executor:
                        thread that a tool starts must be handed its context
     ledger             default: one in memory, which grows until its sessions are forgotten (`forget_session`)
     breaker            makes the breaker of a tool; called once for each
-    bulkhead           default: four reads at once, one write
+    bulkhead           default: four reads at once, one write. Executors whose tools call each other's should share one:
+                       writes that hold places of two may wait for each other until their time is over
     abandoned_limit    tools that were given up and still run; where there are as many, nothing new is started, so there
                        are never more than these and what ran at once
     observers          called with a `Record` of each call, so they are quick; `contents` puts what was said into it
