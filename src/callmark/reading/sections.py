@@ -5,7 +5,7 @@ Between `calls.CallReading`, which reads a call, and `parser.Parser`, which read
 How reading goes on after a broken marker. A marker is broken where no continuation can make it one, and nobody can tell
 how it would go on (else it is read to its end and refused there, see the faults of `values`). `Malformed` then
 reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener;
-where none comes, over the brackets that close what is open, if they stand directly behind the wrong value.
+where none comes, over the brackets that close what is open, if only members stand between the wrong value and them.
 But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
 begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
 tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
@@ -51,16 +51,29 @@ _SUPPLIED: Final = {"joined": "missing-comma", "doubled": "extra-comma", "closed
 """What is repaired before a call, by group of `patterns.Section.loose`."""
 
 
+def _in_pairs(content: str) -> str:
+    """Return the pattern of such content, and of brackets in pairs around it."""
+    return rf"(?:{content}|\{{{content}*+\}}|\[{content}*+\]|\({content}*+\))"
+
+
+_WRONG: Final = r"(?:\"[^\"\\{}\[\]()<>\r\n]{0,64}+\")?[^\"'`{}\[\]()<>\r\n]{0,64}+"  # a value
+_MEMBERS: Final = _in_pairs(_in_pairs(r"(?:[^{}\[\]()<>`\r\n]++|\r?\n[ \t]{0,64}+(?=[\"}\]]))")) + "*+"
+
+
 @lru_cache(maxsize=1024)
 def _value_and(closers: str) -> re.Pattern[str]:
-    """Return the pattern of a wrong value and these closers; one that never matches for none, or too many.
+    """Return the pattern of a wrong value, and members behind it, up to these closers; one that never matches for none
+    of them, or too many.
 
-    Neither a quote nor a bracket may stand before them: else they could be those of something within the value.
+    Of brackets it holds pairs alone: another one could be that of something within the value. Prose has `)`, too, so
+    before one no quote stands, either.
     """
     if not 0 < len(closers) <= DEPTH:
         return _NOTHING
-    behind = "".join(rf"[ \t\r\n]{{0,64}}+{re.escape(closer)}" for closer in closers)
-    return re.compile(rf"(?:\"[^\"\\{{}}\[\]()<>\r\n]{{0,64}}+\")?[^\"'`{{}}\[\]()<>\r\n]{{0,64}}+{behind}")
+    blanks = r"[ \t\r\n]{0,64}+"
+    more = f'(?:{blanks},(?={blanks}"){_MEMBERS})?+'
+    rest = "".join((more if closer in "}]" else "") + blanks + re.escape(closer) for closer in closers[1:])
+    return re.compile((_MEMBERS if closers[0] in "}]" else _WRONG) + blanks + re.escape(closers[0]) + rest)
 
 
 def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
@@ -305,7 +318,7 @@ class SectionReading(CallReading):
     def _closed_by(self) -> re.Pattern[str]:
         """Return the pattern of a value that is wrong, up to the brackets that close what is open around it."""
         reader = self._reader
-        if not isinstance(reader, ValueReader) or reader.died_in_string:
+        if not isinstance(reader, ValueReader) or (reader.died_in_string and reader.closers[:1] == ")"):
             return _NOTHING
         return _value_and(reader.closers[: DEPTH + 1])
 
