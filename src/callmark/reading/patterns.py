@@ -199,6 +199,19 @@ class Patterns:
             return ends is None or begins is None or not ends.isdisjoint(begins)
         return any(it.startswith(begin) or begin.startswith(it) for it in tails for begin in heads)
 
+    @cached_property
+    def other_end(self) -> re.Pattern[str] | None:
+        """What ends a broken marker in place of the tail, where it stands directly behind it: tags of the marker's own
+        that stand before its last, a neighbour's closer that closes no section, or both; None for no such.
+        """
+        form, values = self.form, self.values
+        if not form.tail.startswith("{ws}</") or not (values is None or values.whole):
+            return None
+        tags = [*self.tail_tags[:-1], *([values.closing_tag] if values is not None else [])]
+        own = f"(?:{{ws}}(?:{'|'.join(map(re.escape, tags))}))" if tags else "(?!)"
+        other = f"{{ws}}{f'(?!{anonymous(form.closer)})' if form.closer else ''}(?:{derived.CLOSING_TAG})"
+        return re.compile(expand(f"{own}++(?:{other})?+|{other}"))
+
     def swallowed(self, raw: str) -> int:
         """Return the index in a broken marker without a closer behind which it may hold text that is none of its own:
         behind its head, unless what follows may be a fence of the marker's.

@@ -341,8 +341,7 @@ class SectionReading(CallReading):
             if matched[0].kind == "tag":  # what closes a message closes the call, which is one
                 hit = end
         if not 0 <= end <= hit:
-            found = self._closed_by().match(buffer, broke.error, min(hit, broke.limit))
-            end = found.end() if found is not None else end
+            end = self._end_without_tail(broke.error, min(hit, broke.limit), end)
         closed = 0 <= end <= hit
         if not closed:
             end = hit if hit <= broke.error else broke.sound if broke.blank else broke.error
@@ -362,6 +361,14 @@ class SectionReading(CallReading):
         self._swallowed = None
         self._leave(end)
         return True
+
+    def _end_without_tail(self, error: int, limit: int, end: int) -> int:
+        """Return where brackets, or what stands in place of its tail, end a marker that broke; `end` for nowhere."""
+        found = self._closed_by().match(self._buffer, error, limit)
+        behind = error if found is None else found.end()
+        other = self._entry.patterns.other_end
+        closer = other.match(self._buffer, behind, limit) if other is not None else None
+        return closer.end() if closer is not None else end if found is None else behind
 
     def _where_it_broke(self, place: int, resume: Pattern | None) -> _Broke:
         """Return where the marker broke of which what is at index `place` is wrong."""
