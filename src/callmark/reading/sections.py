@@ -58,6 +58,16 @@ def _in_pairs(content: str) -> str:
 
 _WRONG: Final = r"(?:\"[^\"\\{}\[\]()<>\r\n]{0,64}+\")?[^\"'`{}\[\]()<>\r\n]{0,64}+"  # a value
 _MEMBERS: Final = _in_pairs(_in_pairs(r"(?:[^{}\[\]()<>`\r\n]++|\r?\n[ \t]{0,64}+(?=[\"}\]]))")) + "*+"
+_BLANKS: Final = r"[ \t\r\n]{0,64}+"
+_MORE: Final = f'(?:{_BLANKS},(?={_BLANKS}"){_MEMBERS})?+'
+
+
+@lru_cache(maxsize=1)
+def _unpaired() -> re.Pattern[str]:
+    """Return the pattern of braces behind those that close what is open, and of members before them: where a quote is
+    missing, what opened them stands in a string.
+    """
+    return re.compile(rf"(?:{_MORE}{_BLANKS}\}}){{1,{DEPTH}}}+")
 
 
 @lru_cache(maxsize=1024)
@@ -70,10 +80,8 @@ def _value_and(closers: str) -> re.Pattern[str]:
     """
     if not 0 < len(closers) <= DEPTH:
         return _NOTHING
-    blanks = r"[ \t\r\n]{0,64}+"
-    more = f'(?:{blanks},(?={blanks}"){_MEMBERS})?+'
-    rest = "".join((more if closer in "}]" else "") + blanks + re.escape(closer) for closer in closers[1:])
-    return re.compile((_MEMBERS if closers[0] in "}]" else _WRONG) + blanks + re.escape(closers[0]) + rest)
+    rest = "".join((_MORE if closer in "}]" else "") + _BLANKS + re.escape(closer) for closer in closers[1:])
+    return re.compile((_MEMBERS if closers[0] in "}]" else _WRONG) + _BLANKS + re.escape(closers[0]) + rest)
 
 
 def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
@@ -364,11 +372,16 @@ class SectionReading(CallReading):
 
     def _end_without_tail(self, error: int, limit: int, end: int) -> int:
         """Return where brackets, or what stands in place of its tail, end a marker that broke; `end` for nowhere."""
-        found = self._closed_by().match(self._buffer, error, limit)
-        behind = error if found is None else found.end()
+        buffer = self._buffer
+        found = self._closed_by().match(buffer, error, limit)
+        if found is not None:
+            section = self._opener.section if self._opener is not None else None
+            if found[0][-1] == "}" and (section is None or section.next.match(buffer, found.end(), limit) is None):
+                found = _unpaired().match(buffer, found.end(), limit) or found
+            end = error = found.end()
         other = self._entry.patterns.other_end
-        closer = other.match(self._buffer, behind, limit) if other is not None else None
-        return closer.end() if closer is not None else end if found is None else behind
+        closer = other.match(buffer, error, limit) if other is not None else None
+        return closer.end() if closer is not None else end
 
     def _where_it_broke(self, place: int, resume: Pattern | None) -> _Broke:
         """Return where the marker broke of which what is at index `place` is wrong."""
