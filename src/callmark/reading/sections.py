@@ -56,8 +56,11 @@ def _in_pairs(content: str) -> str:
     return rf"(?:{content}|\{{{content}*+\}}|\[{content}*+\]|\({content}*+\))"
 
 
-_WRONG: Final = r"(?:\"[^\"\\{}\[\]()<>\r\n]{0,64}+\")?[^\"'`{}\[\]()<>\r\n]{0,64}+"  # a value
-_MEMBERS: Final = _in_pairs(_in_pairs(r"(?:[^{}\[\]()<>`\r\n]++|\r?\n[ \t]{0,64}+(?=[\"}\]]))")) + "*+"
+_STRING: Final = r"\"[^\"\\{}\[\]()<>\r\n]{0,64}+\""  # which may hold a backtick
+_WRONG: Final = rf"(?:{_STRING})?[^\"'`{{}}\[\]()<>\r\n]{{0,64}}+"  # a value
+_MEMBERS: Final = (
+    _in_pairs(_in_pairs(rf"(?:{_STRING}|[^{{}}\[\]()<>`\"\r\n]++|\"|\r?\n[ \t]{{0,64}}+(?=[\"}}\]]))")) + "*+"
+)
 _BLANKS: Final = r"[ \t\r\n]{0,64}+"
 _MORE: Final = f'(?:{_BLANKS},(?={_BLANKS}"){_MEMBERS})?+'
 
