@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 from importlib.metadata import version
 from importlib.resources import files
@@ -443,22 +444,30 @@ def test_follow_reads_a_growing_file_until_it_is_interrupted(tmp_path: Path) -> 
     assert process.returncode == 0
 
 
-def test_a_file_that_does_not_grow_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "growing.txt"
-    path.write_text("one")
+def followed(monkeypatch: pytest.MonkeyPatch, path: Path, meanwhile: Callable[[], bool]) -> Iterator[str]:
+    """Follow a file: where it waits for more, `meanwhile` runs, and False from there interrupts it."""
 
     class Event(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
-            if path.read_text() == "one":
-                path.write_text("one two")
-            else:
+            if not meanwhile():
                 self.set()
             return True
 
     module = importlib.import_module("callmark.cli.files")
     monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event))
     monkeypatch.setattr(module.signal, "signal", lambda *_: None)
-    assert list(module.chunks(str(path), follow=True)) == ["one", " two", ""]
+    pieces: Iterator[str] = module.chunks(str(path), follow=True)
+    return pieces
+
+
+def test_a_file_that_does_not_grow_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "growing.txt"
+    path.write_text("one")
+
+    def meanwhile() -> bool:
+        return path.read_text() == "one" and path.write_text("one two") > 0
+
+    assert list(followed(monkeypatch, path, meanwhile)) == ["one", " two", ""]
 
 
 def test_a_pipe_that_is_empty_for_now_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -483,22 +492,11 @@ def test_a_named_pipe_that_is_empty_for_now_is_followed(tmp_path: Path, monkeypa
     writing_end = os.open(path, os.O_RDWR)  # which waits for no reader
     os.write(writing_end, b"one")
 
-    class Event(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            if pieces:
-                path.write_text(pieces.pop())
-            else:
-                self.set()
-            return True
-
-    module = importlib.import_module("callmark.cli.files")
-    monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event))
-    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
-    pieces = ["two"]
-    followed = module.chunks(str(path), follow=True)
-    assert next(followed) == "one"
+    more = ["two"]
+    pieces = followed(monkeypatch, path, lambda: bool(more) and path.write_text(more.pop()) > 0)
+    assert next(pieces) == "one"
     os.close(writing_end)
-    assert list(followed) == ["two", ""]
+    assert list(pieces) == ["two", ""]
 
 
 def test_only_the_first_interrupt_ends_what_is_followed(tmp_path: Path) -> None:
