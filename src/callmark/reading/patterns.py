@@ -149,10 +149,11 @@ class Patterns:
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         first, *tags = form.tail.split("{ws}")
-        self.tail_tags = tuple(map(literal, tags)) if len(tags) > 1 and not first and all(map(literal, tags)) else ()
+        words = tuple(map(literal, tags))
+        self.tail_tags = words if len(words) > 1 and not first and all(words) else ()
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
+        blanks = expand("{ws}")
         if self.tail_tags:  # of a broken marker, the last alone is its end
-            blanks = expand("{ws}")
             recovery = ["".join(f"(?:{blanks}{tag})?" for tag in tags[:-1]) + blanks + tags[-1]]
         self.margin = 0
         self.other_fence: Pattern | None = None
@@ -161,7 +162,6 @@ class Patterns:
             self.margin = _BRACKET_MARGIN
         fence = FENCE_RUN.search(tail)
         if recovery and fence is not None:  # one that is left open would hide what follows
-            blanks = expand("{ws}")
             if tail == blanks + fence[0]:
                 other = rf"{fence[0]}{LANGUAGE}[\r\n]"
                 self.other_fence = Pattern(other)
@@ -200,7 +200,7 @@ class Patterns:
         return any(it.startswith(begin) or begin.startswith(it) for it in tails for begin in heads)
 
     @cached_property
-    def other_end(self) -> re.Pattern[str] | None:
+    def other_end(self) -> Pattern | None:
         """What ends a broken marker in place of the tail, where it stands directly behind it: tags of the marker's own
         that stand before its last, a neighbour's closer that closes no section, or both; None for no such.
         """
@@ -210,7 +210,7 @@ class Patterns:
         tags = [*self.tail_tags[:-1], *([values.closing_tag] if values is not None else [])]
         own = f"(?:{{ws}}(?:{'|'.join(map(re.escape, tags))}))" if tags else "(?!)"
         other = f"{{ws}}{f'(?!{anonymous(form.closer)})' if form.closer else ''}(?:{derived.CLOSING_TAG})"
-        return re.compile(expand(f"{own}++(?:{other})?+|{other}"))
+        return Pattern(expand(f"{own}++(?:{other})?+|{other}"))
 
     def swallowed(self, raw: str) -> int:
         """Return the index in a broken marker without a closer behind which it may hold text that is none of its own:

@@ -65,12 +65,10 @@ _BLANKS: Final = r"[ \t\r\n]{0,64}+"
 _MORE: Final = f'(?:{_BLANKS},(?={_BLANKS}"){_MEMBERS})?+'
 
 
-@lru_cache(maxsize=1)
-def _unpaired() -> re.Pattern[str]:
-    """Return the pattern of braces behind those that close what is open, and of members before them: where a quote is
-    missing, what opened them stands in a string.
-    """
-    return re.compile(rf"(?:{_MORE}{_BLANKS}\}}){{1,{DEPTH}}}+")
+_UNPAIRED: Final = Pattern(rf"(?:{_MORE}{_BLANKS}\}}){{1,{DEPTH}}}+")
+"""Braces behind those that close what is open, and members before them: where a quote is missing, what opened them
+stands in a string.
+"""
 
 
 @lru_cache(maxsize=1024)
@@ -380,7 +378,7 @@ class SectionReading(CallReading):
         if found is not None:
             section = self._opener.section if self._opener is not None else None
             if found[0][-1] == "}" and (section is None or section.next.match(buffer, found.end(), limit) is None):
-                found = _unpaired().match(buffer, found.end(), limit) or found
+                found = _UNPAIRED.match(buffer, found.end(), limit) or found
             end = error = found.end()
         other = self._entry.patterns.other_end
         closer = other.match(buffer, error, limit) if other is not None else None
