@@ -208,9 +208,9 @@ class Patterns:
         if not form.tail.startswith("{ws}</") or not (values is None or values.whole):
             return None
         tags = [*self.tail_tags[:-1], *([values.closing_tag] if values is not None else [])]
-        own = f"(?:{{ws}}(?:{'|'.join(map(re.escape, tags))}))" if tags else "(?!)"
+        own = f"(?:{{ws}}(?:{'|'.join(map(re.escape, tags))})){{1,{len(tags)}}}+" if tags else "(?!)"
         other = f"{{ws}}{f'(?!{anonymous(form.closer)})' if form.closer else ''}(?:{derived.CLOSING_TAG})"
-        return Pattern(expand(f"{own}++(?:{other})?+|{other}"))
+        return Pattern(expand(f"{own}(?:{other})?+|{other}"))
 
     def swallowed(self, raw: str) -> int:
         """Return the index in a broken marker without a closer behind which it may hold text that is none of its own:
@@ -239,7 +239,8 @@ class Patterns:
 
     def parts(self) -> dict[str, object]:
         """Return all of them by their names, those of values included."""
-        return vars(self) | (vars(self.values) if self.values is not None else {})
+        late = {"other_end": self.other_end}  # not there before it is first used
+        return vars(self) | late | (vars(self.values) if self.values is not None else {})
 
 
 class Section:
