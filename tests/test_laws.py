@@ -9,6 +9,7 @@ import copy
 import itertools
 import json
 import re
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -45,7 +46,7 @@ from callmark.dialects import Dialect, Form, derived, dialects, rendering, selec
 from callmark.dialects.backtracking import has_many_ways
 from callmark.dialects.fences import QUOTING_TAG
 from callmark.dialects.limits import PLAIN_LIMIT
-from callmark.dialects.notation import expand
+from callmark.dialects.notation import expand, for_regex
 from callmark.dialects.parsed import (
     last_characters,
     least_held,
@@ -244,7 +245,7 @@ def may_begin(text: str, *, in_section: bool) -> bool:
     wanted += [tag for dialect in select(None) for tag in dialect.tags]
     wanted += [text for form in forms for text in (form.opener, form.head * (form.alone or in_section)) if text]
     wanted += [text for form in forms for text in (*derived.tolerated_heads(form), *form.loose_openers)]
-    found = (regex.match(expand(pattern), text, partial=True) for pattern in wanted)
+    found = (regex.match(for_regex(expand(pattern)), text, partial=True) for pattern in wanted)
     return any(match is not None and match.partial for match in found)
 
 
@@ -254,6 +255,7 @@ def may_begin(text: str, *, in_section: bool) -> bool:
 @example("<|tool_call_start|>[f(")
 @example("<parameter=x> <code lang=x")
 @example("[//")
+@example("[TOOL_CALLS]¼")
 def test_outside_a_marker_only_a_possible_opener_is_withheld(text):
     parser = Parser()
     emitted = 0
@@ -1368,6 +1370,16 @@ def test_what_is_whole_may_be_taken_otherwise_once_more_text_has_come(pattern, t
         assert Pattern(pattern).may_match(text[:cut], 0)
 
 
+@pytest.mark.parametrize(
+    "pattern", ["\\w", "\\W", "\\S", "[^\\W\\d]", "[\\W\\d]", "[]\\w]", "[^\\s<]", "[^\\S\n]", "[^\\W\\S]", "[\\\\W]"]
+)
+def test_regex_matches_what_re_does(pattern):
+    found = regex.compile(for_regex(pattern))
+    for char in map(chr, range(0x10000)):
+        if unicodedata.category(char) != "Cn":  # which the two may know from different versions of Unicode
+            assert (found.match(char) is not None) == (re.match(pattern, char) is not None), char
+
+
 @given(st.sampled_from(every_pattern()), st.data())
 @settings(max_examples=settings.default.max_examples * 3)
 def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
@@ -1375,7 +1387,7 @@ def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
     text = text[: data.draw(st.integers(0, len(text)))]
     text += data.draw(st.sampled_from(["", "", *HOSTILE]))
     assume(re.match(pattern, text) is None and len(text) < HOLD_LIMIT)
-    found = regex.match(pattern, text, partial=True)
+    found = regex.match(for_regex(pattern), text, partial=True)
     expected = found is not None and found.partial
     assert (re.match(unfinished(pattern), text) is not None) == expected
     assert Pattern(pattern).may_match(text, 0) == expected

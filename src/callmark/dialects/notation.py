@@ -43,6 +43,9 @@ PLACE: Final = re.compile(r"\{([a-z_]+)\}")
 """What a template has in the place of a value."""
 
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*+\]|\\.", re.DOTALL)
+_AS_RE_HAS_IT: Final = {"w": r"\p{L}\p{N}_", "s": r"\s\x1c-\x1f"}
+_WITHOUT: Final = {"W": r"\n", "S": "x"}  # what is none of them, in their place
 
 
 def expand(pattern: str) -> str:
@@ -55,6 +58,31 @@ def expand(pattern: str) -> str:
 def anonymous(pattern: str) -> str:
     """Return `pattern` with the abbreviations written out and its groups without names, to put it into others."""
     return _GROUP_NAME.sub("(?:", expand(pattern))
+
+
+def for_regex(pattern: str) -> str:
+    r"""Return the pattern with which the module `regex` matches what `re` does with `pattern`.
+
+    To `re` numbers like `½` are parts of words, to `regex` marks that are put on letters; and four separators are
+    white space to `re` alone.
+
+    >>> for_regex(r"[\w.]+(?=\W)")
+    '[\\p{L}\\p{N}_.]+(?=(?:[\\n]|[^\\p{L}\\p{N}_]))'
+    """
+    return _CLASS.sub(lambda found: _for_regex(found[0]), pattern)
+
+
+def _for_regex(found: str) -> str:
+    """Do so for a set, or an escape."""
+    if found[0] == "\\":
+        return _for_regex(f"[{found}]") if found[1] in "wWsS" else found
+    escapes = set(re.findall(r"\\(.)", found, re.DOTALL))
+    members = re.sub(r"\\(.)", lambda it: {**_AS_RE_HAS_IT, **_WITHOUT}.get(it[1], it[0]), found, flags=re.DOTALL)
+    others = [f"[^{_AS_RE_HAS_IT[letter.lower()]}]" for letter in sorted(escapes & _WITHOUT.keys())]
+    if not others:
+        return members
+    either = "|".join(["[" + members.removeprefix("[").removeprefix("^"), *others])
+    return f"(?:(?!{either})(?s:.))" if found[1] == "^" else f"(?:{either})"
 
 
 def named_tool(groups: Mapping[str, str | None]) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from callmark.dialects.notation import anonymous
+from callmark.dialects.notation import anonymous, for_regex
 from callmark.dialects.prefixes import (
     UnsupportedPatternError,
     apart,
@@ -100,7 +100,7 @@ class Pattern:
     def _partial(self) -> regex.Pattern[str]:
         import regex  # 20 ms, and only patterns of an unusual kind need it
 
-        return regex.compile(self.text, regex.VERSION0)
+        return regex.compile(for_regex(self.text), regex.VERSION0)
 
     @cached_property
     def waits(self) -> Callable[[str], object]:
