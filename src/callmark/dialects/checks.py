@@ -12,7 +12,7 @@ import msgspec
 
 from callmark.dialects.backtracking import has_many_ways
 from callmark.dialects.model import KEYS_ASIDE, Body, Dialect, Form
-from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand
+from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand, outside_brackets
 from callmark.dialects.parsed import ANCHORS, REFERENCES, least_held, looks_outside, may_hold, uses
 from callmark.dialects.thoughts import TAG_GROUPS
 from callmark.errors import DialectError, refusal
@@ -79,6 +79,11 @@ def _check_form(form: Form, where: str) -> None:
             for group in _ASKED.get(field, ()):
                 if group != "name" or form.body != "envelope":  # which has its name in the body
                     _check_group(f"{where}.{field}", pattern, group)
+    for field in ("tail", "separator", "parameter", "value_end"):
+        pattern = getattr(form, field)
+        if "|" in outside_brackets(pattern):
+            expected = "expected alternatives in brackets, as `(?:a|b)`, since other patterns stand beside it"
+            raise DialectError(f"{where}.{field}: {expected}, found {pattern!r:.80}")
 
 
 def _check_fields(form: Form, where: str) -> None:

@@ -60,6 +60,18 @@ def anonymous(pattern: str) -> str:
     return _GROUP_NAME.sub("(?:", expand(pattern))
 
 
+def outside_brackets(pattern: str) -> str:
+    r"""Return what of a pattern stands outside of its brackets and sets, without escapes.
+
+    >>> outside_brackets(r"<(?:a|b)\|c>|[|]")
+    '<c>|'
+    """
+    around = _CLASS.sub("", pattern)
+    while "|" in around and "(" in around and around != (inner := re.sub(r"\([^()]*\)", "", around)):
+        around = inner
+    return around
+
+
 def for_regex(pattern: str) -> str:
     r"""Return the pattern with which the module `regex` matches what `re` does with `pattern`.
 

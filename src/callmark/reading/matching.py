@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from callmark.dialects.notation import anonymous, for_regex
+from callmark.dialects.notation import anonymous, for_regex, outside_brackets
 from callmark.dialects.prefixes import (
     UnsupportedPatternError,
     apart,
@@ -155,10 +155,7 @@ def prefix(pattern: str) -> str:
     rest = pattern[len(plain) :]
     if rest[:1] in ("*", "?", "{", "|"):
         plain = re.sub(r"\\?.\Z", "", plain, flags=re.DOTALL)
-    around = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "", rest, flags=re.DOTALL)
-    while "|" in around and "(" in around and around != (inner := re.sub(r"\([^()]*\)", "", around)):
-        around = inner
-    return "" if "|" in around else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
+    return "" if "|" in outside_brackets(rest) else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
 
 
 def begins(pattern: str) -> set[str]:
