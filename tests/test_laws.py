@@ -1124,12 +1124,20 @@ def test_a_tail_behind_an_envelope_is_told_from_a_brace_too_many(tail, text, arg
 @example("\n]\n#")
 @example("\n</p>x\n</p>#")
 @example("\r\n#")
+@example("\n#\n\n#")
 def test_a_line_break_before_a_value_is_told_from_its_end(end, text):
     """Where a value ends in a line break, one that is trimmed at its beginning is none of its ends."""
     parts = {"parameter": r"\[(?P<key>\w{1,32}+)\]", "value_end": end, "tail": "{ws}#", "trim": True}
     own = row(head="=>{name}!", body="parameters", **parts)
     laws.check_chunking(f"=>f![a]{text}", dialects=own)
     laws.check_chunking(f"=>f![a]{text}", dialects=own, tolerance="strict")
+
+
+@pytest.mark.parametrize("field", ["unclosed", "broken_by"])
+def test_a_line_break_before_a_value_is_told_from_what_breaks_it_off(field):
+    breaks = r"\n#" if field == "unclosed" else (r"\n#",)
+    parts = {"parameter": r"\[(?P<key>\w{1,32}+)\]", "value_end": "</p>", "tail": "{ws}#", "trim": True, field: breaks}
+    laws.check_chunking("=>f![a]\n#x</p>#", dialects=row(head="=>{name}!", body="parameters", **parts))
 
 
 BETWEEN_TAGS = [row for row in dialects() if row.writing is not None and row.writing.parameter]
