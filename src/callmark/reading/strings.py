@@ -403,10 +403,10 @@ class StringReader(Mending):
             return at
         if self.doubt < 0:
             self._doubt(buffer, at + 1, base)
-        if refused:
-            return self._die("", "", at)
         if not self._inner:
             self._marks = before.isalnum() if char in "'’" else before.isdigit()
+        if refused or (self._key and not self._marks):
+            return self._die("", "", at)
         self._inner += 1
         self._repair("inner-quotes", base + at, base + at + 1)
         self._put('\\"' if char == '"' else char)
