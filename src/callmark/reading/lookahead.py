@@ -235,7 +235,8 @@ class Lookahead:
     shut     the bracket of a marker at the end of a line, with text on the next one: brackets before it were forgotten;
              of a list of calls the next one, where what closes the call before it was
     over     what stands behind the quote that ends the last value of a call, or another one than the last; None where
-             a call ends with its bracket, whatever follows
+             a call ends with its bracket, whatever follows. `over_pair`: the same where that quote may be the second
+             of a pair in the value, as in a list of strings: behind a comma the next key must stand
     odd      what shows behind three quotes that they begin no string: another member or pair, or the end of the marker
     doubled  two braces and the tail: one too many for an envelope
     another  the next call of a list of envelopes, None for other forms; `another_behind`: with more beginnings, where
@@ -292,7 +293,9 @@ class Lookahead:
         in_list = form.body == "arguments" and form.opener and not form.tail
         self.shut = Pattern(bracket) if bracketed else Pattern(next_call) if in_list else None
         told = form.body == "arguments" and (form.tail or form.separator)
-        self.over = Pattern(rf"{_ANY_WS}(?:[,，]|{_shut(form)})") if told else None
+        shut = _shut(form) if form.tail else f"{_shut(form)}|{anonymous(form.closer)}"  # its own bracket may be missing
+        self.over = Pattern(rf"{_ANY_WS}(?:[,，]|{shut})") if told else None
+        self.over_pair = Pattern(rf"{_ANY_WS}(?:{COMMA_AND_PAIR.text}|{shut})") if told else None
         more = rf"[,，]{_ANY_WS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}(?:=[^=]|[:：]))"
         last = rf"|(?:[)}}\]]{_FEW}){{1,8}}(?:{anonymous(form.closer)})" if form.closer and not form.tail else ""
         self.odd = Pattern(rf"{_ANY_WS}(?:{more}|{_shut(form)}{last})")
@@ -311,8 +314,8 @@ class Lookahead:
         self._own = [anonymous(begin) for begin in own.values() if begin]
         self._begins = re.compile(f"[{first}]").search
         letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
-        shut = Pattern(tail or "(?!)")
-        self._quick = "" if any(shut.match(char, 0) or shut.may_match(char, 0) for char in letters) else _QUICK
+        ended = Pattern(tail or "(?!)")
+        self._quick = "" if any(ended.match(char, 0) or ended.may_match(char, 0) for char in letters) else _QUICK
         self._inside: dict[tuple[str, Pattern, Pattern | None, bool], Callable[..., re.Match[str] | None] | None] = {}
 
     def inside(

@@ -415,8 +415,8 @@ class StringReader(Mending):
     def _closes(self, buffer: str, at: int, *, odd: bool) -> bool | None:
         """Whether the string ends with the quote before index `at`.
 
-        `odd`: a quote in it has no second one, which this may be. A value must end there then, and not only a pair of
-        quotes in it: `f(code='print('a') # …')`.
+        Where a quote was taken for a character, a bracket behind this one may be one of the value, and must be the
+        call's: `f(code='print('a', 'b') # …')`. `odd`: that one has no second one, which this may be.
         """
         around, ends = self._around, self._follows
         closes = follows(ends, buffer, at) if ends is not None else True
@@ -424,8 +424,9 @@ class StringReader(Mending):
             return closes
         if closes is False and not self._inner and not self._bracket and around.shut is not None:
             closes = follows(around.shut, buffer, at)
-        if closes and odd and around.over is not None and ends in (around.pair, around.positional):
-            closes = follows(around.over, buffer, at)
+        over = around.over_pair if odd else around.over
+        if closes and self._inner and over is not None and ends in (around.pair, around.positional):
+            closes = follows(over, buffer, at)
         return closes
 
     def _has_ended(self, char: str, buffer: str, at: int) -> bool | None:
