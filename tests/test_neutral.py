@@ -188,7 +188,7 @@ def test_a_lone_word_still_reads_as_itself(text):
     check_neutral(text, between=["[CALL: ", ": f\nAction Input: {}"])
 
 
-@pytest.mark.parametrize("before", ["", " ", " " * 8, "; ", "\t; "])
+@pytest.mark.parametrize("before", ["", " ", " " * 8, "; ", "\t; ", ", ", "," + " " * 8])
 def test_behind_a_call_that_ends_by_itself_no_other_begins(before):
     first, other = '{"name": "f", "parameters": {}}', before + '{"name": "g", "parameters": {}}'
     for text, names in ((other, ["f", "g"]), (neutralize(other), ["f"])):

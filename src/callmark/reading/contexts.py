@@ -164,12 +164,13 @@ class Contexts:
     def at_line_start(self, indent: int, before: int) -> bool:
         """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it.
 
-        Behind a call that ends by itself BEHIND_CALL may, and INDENT where the text begins, `before` characters before.
+        Behind a call that ends by itself BEHIND_CALL may, and a comma before them; and INDENT where the text begins,
+        `before` characters before.
         """
         self.read()
         line = self._line
         if line.startswith(_ANEW):
-            line = line[1:]
+            line = line[1:].removeprefix(",")
             indent = max(indent, BEHIND_CALL)
         elif len(line) == before:
             indent = max(indent, INDENT)
