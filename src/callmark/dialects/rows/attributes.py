@@ -88,6 +88,7 @@ QWEN_XML = Dialect(
                 rf"<[ \t]{{0,4}}+function{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
                 rf"<function={{name}}(?=\r?\n{{ws}}<parameter=|{{ws}}</function>{{ws}}</{_OUTER}>)",
+                r"<function={name}\r?\n{ws}</parameter>(?={ws}</function>)",  # of no parameter
                 r"<function[ :]{name}>(?={ws}<parameter[ =:])",  # other XML has such tags, too
                 rf"<function={MARKED_NAME}>(?={{ws}}<(?:parameter=|/function>))",
                 r"<tool_call>{ws}<?{name}>?(?={ws}<parameter=)",  # its word or tag is missing
