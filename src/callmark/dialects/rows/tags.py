@@ -16,12 +16,12 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     """
     call, key, value = f"{prefix}tool_call>", f"{prefix}{argument}_key>", f"{prefix}{argument}_value>"
     named = r"[^<>\r\n]{1,256}+"
-    # With blanks in them, as models write them, too; and the end of a key as that of a value.
-    names = ("keys?|names?", "val(?:ue)?s?")  # as it is misspelt, too
-    loose_key, loose_value = (
-        rf"<[ \t]{{0,4}}+(?i:{prefix}{argument}[ _\-]?(?:{name}))[ \t]{{0,4}}+>" for name in names
+    # With blanks in them, as models write them, too, and misspelt; and the end of a key as that of a value.
+    keys, values = "keys?|names?", "val(?:ue)?s?"
+    loose_key, loose_key_end, loose_value = (
+        rf"<{slash}[ \t]{{0,4}}+(?i:{prefix}{argument}[ _\-]?(?:{name}))[ \t]{{0,4}}+>"
+        for slash, name in (("", keys), ("/", f"{keys}|{values}"), ("", values))
     )
-    loose_key_end = respelled(f"</(?:{key[:-1]}|{value[:-1]})s?>")
     bare = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
     # The end of the call, and the next one.
     again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
