@@ -83,14 +83,14 @@ _OF_THREE = (
 )
 OTHER_TAGS = {
     "longcat": OtherTags(
-        "glm", r"(?i)(?<=[</ ])(?=arg[ _-]|tool_call)", "longcat_",
+        "glm", r"(?i)(?<=[</ ])(?=arg(?:[ _-]|key|value)|tool_call)", "longcat_",
         not_theirs=(
             *(*_OF_GLM, "the-tags-of-xing", "the-tags-of-xing-strict", "glm-json-body-salvaged"),
-            *("a-cut-value-before-tags-of-another-dialect", "tags-with-nothing-in-them"),
+            *("a-cut-value-before-tags-of-another-dialect", "tags-with-nothing-in-them", "opener-twice"),
         ),
     ),
     "xing": OtherTags(
-        "glm", r"(?i)(?<=[</ ])arg(?=[ _-])", "param",
+        "glm", r"(?i)(?<=[</ ])arg(?=[ _-]|key|value)", "param",
         not_theirs=_OF_GLM,
     ),
     "gigachat": OtherTags("dsml", "DSML(?=｜)", "GCML"),
