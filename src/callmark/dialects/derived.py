@@ -136,12 +136,12 @@ def misspelt_end(form: Form) -> str:
 
 def _typed(word: str) -> str:
     """Return the pattern of a word in any case with two letters behind its first one typed wrong; in a short word, to
-    which others are near, one that is not the last.
+    which others are near, one that is not the last. Its words may be apart, or it in the plural.
     """
     wrong = 1 if len(word) < 7 else 2
     places = range(1, len(word) - 1)
-    ways = (rf"{word[:at]}\w{{0,{wrong + (at < places[-1])}}}{word[at + wrong :]}" for at in places)
-    return f"(?!{word}>)(?i:{'|'.join(ways)})"  # as it comes with every value, the right word tries no place
+    ways = (rf"{word[:at]}[\w \-]{{0,{wrong + (at < places[-1])}}}{word[at + wrong :]}" for at in places)
+    return f"(?!{word}>)(?i:{'|'.join(ways)})s?"  # as it comes with every value, the right word tries no place
 
 
 def foreign(form: Form) -> str:
