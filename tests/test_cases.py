@@ -80,6 +80,7 @@ _THREE = "(?<!`)```(?!`)"
 _OF_THREE = (
     *("four-backticks-and-three", "three-backticks-in-a-broken-call-in-four"),
     *("under-a-heading", "json-of-an-agent", "fence-of-an-agent-without-a-tag"),
+    *("under-a-heading-with-crlf", "fence-of-an-agent-with-crlf"),
 )
 OTHER_TAGS = {
     "longcat": OtherTags(
