@@ -54,7 +54,7 @@ _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: See
 _QWEN_SECTION: dict[str, Any] = {
     "opener": rf"<{_OUTER}>{{ws}}(?=<function=)",
     "loose_openers": (
-        r"<(?:tool_calls?|function_calls)>{ws}"
+        rf"<(?:{_OUTER}|tool_calls|function_calls)>{{ws}}"
         rf"(?=<[ \t]{{0,4}}+function(?:{_NAMED}|[ :]{ANY_NAME}>{{ws}}<parameter[ =:]))",
     ),
     "closer": rf"</{_OUTER}>",
