@@ -26,6 +26,7 @@ from callmark.dialects.notation import ANY_NAME, respelled
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _WHOLE_NAME = r"(?P<name>[^\W\d][\w/\-]{0,63}+(?:[.:][\w/\-]{1,63}+){0,3}+)"  # a name that no sign ends
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
+_SIGN = "(?::[ ]?|[ ])"  # in the place of `=` between the word of a tag and a name
 _LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
 _IS_TEXT = r"string=\"(?:(?P<text>true)|(?P<json>false))\""  # or JSON, as a tag says it
 
@@ -55,7 +56,7 @@ _QWEN_SECTION: dict[str, Any] = {
     "opener": rf"<{_OUTER}>{{ws}}(?=<function=)",
     "loose_openers": (
         rf"<(?:{_OUTER}|tool_calls|function_calls)>{{ws}}"
-        rf"(?=<[ \t]{{0,4}}+function(?:{_NAMED}|[ :]{ANY_NAME}>{{ws}}<parameter[ =:]))",
+        rf"(?=<[ \t]{{0,4}}+function(?:{_NAMED}|{_SIGN}{ANY_NAME}>{{ws}}<parameter[ =:]))",
     ),
     "closer": rf"</{_OUTER}>",
 }
@@ -89,7 +90,7 @@ QWEN_XML = Dialect(
                 r"(?={ws}</?[ \t]{0,4}+(?:param|function))",
                 rf"<function={{name}}(?=\r?\n{{ws}}<parameter=|{{ws}}</function>{{ws}}</{_OUTER}>)",
                 r"<function={name}\r?\n{ws}</parameter>(?={ws}</function>)",  # of no parameter
-                r"<function[ :]{name}>(?={ws}<parameter[ =:])",  # other XML has such tags, too
+                rf"<function{_SIGN}{{name}}>(?={{ws}}<parameter[ =:])",  # other XML has such tags, too
                 rf"<function={MARKED_NAME}>(?={{ws}}<(?:parameter=|/function>))",
                 r"<tool_call>{ws}<?{name}>?(?={ws}<parameter=)",  # its word or tag is missing
             ),
@@ -103,7 +104,8 @@ QWEN_XML = Dialect(
                 r"{ws}<parameter=(?P<key>[^\W\d][\w.\-]{0,127}+)(?P<unclosed>)="  # as an attribute
                 r"(?=[^<>\[【［\r\n]{1,512}+</parameter>)",
                 # Behind a bracket its value stands on the next line: `<parameter>a->b` is XML in a value.
-                r"{ws}<parameter(?:[ \t]{0,4}+:|>{ws}(?=[\w.\-]{1,128}+>\r?\n))(?P<key>[^\W\d][\w.\-]{0,127}+)>",
+                r"{ws}<parameter(?:[ \t]{0,4}+:[ \t]{0,4}+|>{ws}(?=[\w.\-]{1,128}+>\r?\n))"
+                r"(?P<key>[^\W\d][\w.\-]{0,127}+)>",
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
