@@ -115,7 +115,7 @@ PYTHONIC = Dialect(
             )
             for bracket, head, tail, separator, closer in (
                 ("", _PRINT, r"{ws}\)", "{ws}" + _MODULE + _BEFORE_CALL, r"{ws}```"),
-                ("", f"(?!{_PRINT})", "", "{ws}" + _MODULE + _BEFORE_CALL, r"{ws}```"),
+                ("", "", "", "{ws}" + _MODULE + _BEFORE_CALL, r"{ws}```"),
                 (r"\[{ws}", "", "", r"{ws},{ws}" + _MODULE, r"{ws}\]{ws}```"),
             )
         ),
