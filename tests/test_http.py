@@ -882,6 +882,7 @@ def test_little_is_held_of_what_nobody_reads_yet():
 def test_the_command_says_where_it_serves():
     environment = {**os.environ, "CALLMARK_TOKEN": "s3cret"}
     command = [sys.executable, "-m", "callmark", "serve", "--port", "0", "--origin", ORIGIN, "--allow-host", "box"]
+    command += ["--message-bytes", "100"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         line = process.stderr.readline()
         assert line.startswith("callmark serves on http://127.0.0.1:")
@@ -889,6 +890,7 @@ def test_the_command_says_where_it_serves():
         assert ask(server, "POST", "/detect", {"text": ""}).status == 401
         headers = {"Authorization": "Bearer s3cret", "Host": "box", "Origin": ORIGIN}
         assert ask(server, "POST", "/detect", {"text": ""}, headers).json == {"dialects": []}
+        assert ask(server, "POST", "/detect", {"text": "x" * 100}, headers).status == 413
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_SECONDS) in (0, 130)
         assert process.stderr.read() == ""
@@ -897,13 +899,14 @@ def test_the_command_says_where_it_serves():
 def test_an_address_that_others_reach_wants_a_token():
     done = run("serve", "--host", "0.0.0.0", "--port", "0")  # noqa: S104  # it is refused
     assert (done.returncode, "expected a --token" in done.stderr) == (2, True)
+    for host in ("localhost", "127.0.0.1", "::1"):
+        done = run("serve", "--host", host, "--origin", "*")
+        assert (done.returncode, "origins: expected" in done.stderr) == (2, True)
     taken = socket.create_server(("127.0.0.1", 0))
     with taken:
         done = run("serve", "--port", str(taken.getsockname()[1]))
     assert done.returncode == 2
     assert "in use" in done.stderr
-    done = run("serve", "--origin", "*")
-    assert (done.returncode, "origins: expected" in done.stderr) == (2, True)
 
 
 def test_serving_without_its_packages_says_what_is_missing(monkeypatch):

@@ -7,6 +7,7 @@ import gzip
 import http.client
 import json
 import logging
+import os
 import re
 import signal
 import socket
@@ -1291,6 +1292,30 @@ def test_the_command_serves_others_by_the_name_that_they_have_for_it():
             finally:
                 command.send_signal(signal.SIGINT)
         assert [each.get("authorization") for each in scripted.headers] == [None]
+
+
+def test_the_command_teaches_as_its_options_say():
+    with upstream(lambda body: says('<tool_call>{"name": "weather", "arguments": {"city": "Oslo"}}</tool_call>')) as (
+        scripted,
+        address,
+    ):
+        options = ["--port", "0", "--upstream", f"{address}/v1", "--dialect", "hermes", "--style", "schema"]
+        options += ["--language", "zh-Hans", "--place", "user", "--arguments", "stream"]
+        environment = {**os.environ, "CALLMARK_UPSTREAM_KEY": "sk-up"}
+        command = [*CALLMARK, "serve", *options]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+            try:
+                url = process.stderr.readline().split()[-1]
+                made = httpx.post(f"{url}/v1/chat/completions", json=STREAM, timeout=30, trust_env=False)
+            finally:
+                process.send_signal(signal.SIGINT)
+    told = "".join(each["content"] for each in scripted.requests[-1]["messages"] if each["role"] == "user")
+    assert "这样调用：" in told
+    assert "<tool_call>" in told
+    assert '"parameters"' in told
+    assert scripted.headers[-1]["authorization"] == "Bearer sk-up"
+    deltas = [delta for chunk in wire(made.text)[:-1] for delta in chunk["choices"][0]["delta"].get("tool_calls", ())]
+    assert len(deltas) > 2  # of one call
 
 
 def test_the_command_takes_a_file(tmp_path):

@@ -77,9 +77,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """A model's server: calls what it is told to call, then says what the result was."""
 
     call = ""
+    asked: tuple[dict[str, Any], str | None] = ({}, None)  # the last request, and the key that came with it
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Handler.asked = (body, self.headers["Authorization"])
         last = body["messages"][-1]["content"]
         text = f"I was told: {last}" if last.startswith("Result of ") else f"Hm. {self.call}"
         self.send_response(200)
@@ -120,6 +122,16 @@ def add(a: int, b: int) -> int:
 def save(text: str) -> str:
     "Save a text."
     return "saved"
+
+@tool
+def wipe() -> str:
+    "Delete all."
+    return "saved nothing"
+
+@tool(display_name="Pay", format_message=lambda arguments: f"paying {arguments['to']}")
+def pay(to: str) -> str:
+    "Pay somebody."
+    return "saved less"
 """
 
 
@@ -137,12 +149,51 @@ def test_a_model_behind_a_server_calls_tools_of_a_file(server, tools, tmp_path):
     done = command("run", "1 + 2?", *options, "--audit", str(audit), "--system", "Be kind.")
     assert (done.returncode, done.stderr) == (0, "")
     assert "result    add: 3\n" in done.stdout
+    assert "system    Be kind.\n" in done.stdout
     assert json.loads(audit.read_text())["outcome"] == "ok"
     native = command("run", "1 + 2?", *options, "--mode", "auto", "--json")
     assert "result" in [json.loads(line)["type"] for line in native.stdout.splitlines()]
     assert native.stderr == "adding\n"  # what tools print is no event
     Handler.call = "[CALL: apart()]"
     assert 'result    apart: "tools"\n' in command("run", "Where?", *options).stdout
+
+
+def test_a_server_is_asked_for_the_model_with_the_key_and_gets_tools_as_the_mode_says(server, tools):
+    Handler.call = ""
+    options = ["--model-url", server, "--tools", str(tools)]
+    environment = {name: value for name, value in os.environ.items() if name != "CALLMARK_API_KEY"}
+    command("run", "Hi", *options, env=environment)
+    body, key = Handler.asked
+    assert (body["model"], "tools" in body, key) == ("default", False, None)
+    command("run", "Hi", *options, "--mode", "native", "--model", "big", "--api-key", "k1", env=environment)
+    body, key = Handler.asked
+    assert (body["model"], key) == ("big", "Bearer k1")
+    assert {each["function"]["name"] for each in body["tools"]} == {"apart", "add", "save", "wipe", "pay"}
+    command("run", "Hi", *options, env={**environment, "CALLMARK_API_KEY": "k2"})
+    assert Handler.asked[1] == "Bearer k2"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_what_happens_is_shown_before_the_model_answers(server, tools, options):
+    read, answered = threading.Event(), []
+
+    class Waiting(Handler):
+        def do_POST(self) -> None:
+            answered.append(read.wait(60))
+            super().do_POST()
+
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Waiting)
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    words = [*COMMAND, "run", "Hi", "--model-url", f"http://127.0.0.1:{made.server_port}/v1", "--tools", str(tools)]
+    with subprocess.Popen([*words, *options], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline()
+        read.set()
+        process.stdout.read()
+    made.shutdown()
+    thread.join()
+    made.server_close()
+    assert answered == [True]
 
 
 def test_what_is_no_text_is_asked_and_shown_all_the_same(server, tools):
@@ -189,6 +240,21 @@ def test_who_runs_it_is_asked_before_anything_is_written(server, tools, options,
     assert (asked in done.stderr) is (not options)
 
 
+@pytest.mark.parametrize(
+    ("call", "asked"),
+    [
+        ("[CALL: wipe()]", "run: wipe({})? [y/N]: "),
+        ('[CALL: pay(to="Mia")]', 'paying Mia: pay({"to":"Mia"})? [y/N]: '),
+    ],
+)
+def test_the_question_says_what_a_call_is_about(server, tools, call, asked):
+    """In the tool's own words for this call, by its name for people, or else plainly."""
+    Handler.call = call
+    done = command("run", "Do it.", "--model-url", server, "--tools", str(tools), input="y\n")
+    assert done.stderr == asked
+    assert "saved" in done.stdout
+
+
 def test_who_interrupts_a_question_ends_it_all(server, tools):
     """At once and quietly: what still reads the terminal, in a thread, keeps nothing from ending."""
     Handler.call = '[CALL: save({"text": "x"})]'
@@ -216,8 +282,9 @@ def test_files_without_tools_and_servers_that_are_not_there_are_failures(tools, 
     assert "http://127.0.0.1:9/v1/chat/completions: expected a model's server that answers" in done.stderr
     assert "see that it runs" in done.stderr
     assert done.stderr.count("\n") == 1
-    done = command("run", "Hi", *there, "--tools", str(Path(tmp_path, "missing.py")))
-    assert (done.returncode, "missing.py" in done.stderr) == (2, True)
+    for missing in (str(Path(tmp_path, "missing.py")), "missing.py"):
+        done = command("run", "Hi", *there, "--tools", missing, cwd=tmp_path)
+        assert (done.returncode, "missing.py" in done.stderr, "that runs" in done.stderr) == (2, True, False)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +296,7 @@ def test_files_without_tools_and_servers_that_are_not_there_are_failures(tools, 
         ("import sys\nsys.exit(3)", "tools.py, line 2: expected a file that runs, found SystemExit: 3"),
         ("\0", "expected a file that runs, found"),
         ("open('no-such-data')", "tools.py, line 1: expected a file that runs, found FileNotFoundError"),
+        ("def f():\n    1 / 0\n\nf()", "tools.py, line 2: expected a file that runs, found ZeroDivisionError"),
     ],
 )
 def test_a_file_of_tools_that_does_not_run_is_a_failure_that_names_it(tmp_path, text, said):
@@ -239,6 +307,24 @@ def test_a_file_of_tools_that_does_not_run_is_a_failure_that_names_it(tmp_path, 
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert str(path) in done.stderr
+
+
+def test_who_interrupts_a_file_of_tools_is_told_nothing(tmp_path):
+    path = tmp_path / "tools.py"
+    path.write_text("raise KeyboardInterrupt")
+    done = command("run", "Hi", "--model-url", "http://127.0.0.1:9/v1", "--tools", str(path))
+    assert (done.returncode, done.stderr.strip()) == (130, "")
+
+
+def test_a_file_of_tools_may_have_the_name_of_a_module_that_it_needs(server, tools):
+    Handler.call = "[CALL: add(a=1, b=2)]"
+    path = tools.with_name("json.py")
+    path.write_text(
+        "import json\nfrom callmark import tool\n@tool(mode='read')\n"
+        "def add(a: int, b: int) -> str:\n    'Add.'\n    return json.dumps(a + b)\n"
+    )
+    done = command("run", "1 + 2?", "--model-url", server, "--tools", str(path))
+    assert 'result    add: "3"\n' in done.stdout
 
 
 # What events look like.
