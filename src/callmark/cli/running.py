@@ -99,8 +99,8 @@ def run(
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
         executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
         session = Session(executor, settings=settings, system=clean(system))  # a shell hands over any bytes
-        native = mode != "text"
-        _watch(session, OpenAIModel(model_url, model, key=api_key, native=native), clean(question), output, as_json)
+        asked_model = OpenAIModel(model_url, model, key=api_key, native=True)  # of which the mode makes use, or not
+        _watch(session, asked_model, clean(question), output, as_json)
 
 
 def _watch(session: Session, model: Model, question: str, output: BinaryIO, as_json: bool) -> None:
@@ -164,7 +164,7 @@ def _not_run(path: str, error: BaseException) -> BaseException:
     """Return what to raise where a user's file raises; Ctrl-C, and a file that is not there, are said as they are."""
     import traceback
 
-    missing = isinstance(error, OSError) and error.filename in (path, os.path.abspath(path))
+    missing = isinstance(error, OSError) and error.filename == os.path.abspath(path)  # as runpy opens it
     if missing or isinstance(error, KeyboardInterrupt):
         return error
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
