@@ -92,7 +92,7 @@ QWEN_XML = Dialect(
                 r"<function={name}\r?\n{ws}</parameter>(?={ws}</function>)",  # of no parameter
                 rf"<function{_SIGN}{{name}}>(?={{ws}}<parameter[ =:])",  # other XML has such tags, too
                 rf"<function={MARKED_NAME}>(?={{ws}}<(?:parameter=|/function>))",
-                r"<tool_call>{ws}<?{name}>?(?={ws}<parameter=)",  # its word or tag is missing
+                r"<tool_call>{ws}<?(?!function[> \t\r\n]){name}>?(?={ws}<parameter=)",  # its word or tag is missing
             ),
             body="parameters",
             parameter=r"{ws}<parameter={key}>",
