@@ -96,8 +96,8 @@ class ValuePatterns:
         rest.append("|".join(data))
         escapes = _XML if form.encoding == "xml" else ()
         signs = set[str]().union(*map(begins, (*ends, *escapes, *rest)))
-        behind = [(text, behind_line_breaks([text])) for text in (*ends, *rest[:-1])] if form.trim else []
-        over = [anonymous(text) for text, chars in behind if chars is None or not chars <= {*signs, "\n"}]
+        behind = [behind_line_breaks([text]) for text in (*ends, *rest[:-1])]
+        plain = all(chars is not None and chars <= {*signs, "\n"} for chars in behind)  # a line holds none of them
         self._closed = closed = "".join(map(re.escape, sorted(signs)))
         self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
         following = derived.next_marker(form)
@@ -107,10 +107,10 @@ class ValuePatterns:
         self.loose_between = parts
         self.stop = Stop([*ends, *rest], closed)
         self.stop_xml = Stop([*ends, *_XML, *rest], closed)
-        begun = f"(?!{'|'.join(over)})" if over else ""  # else what follows the line break would be a value's
-        lines = (rf"(?P<line>{begun}\r?\n)?+", rf"(?(line)(?:(?!{inside})\r?\n)?+)") if form.trim else ("", "")
+        lines = (r"(?P<line>\r?\n)?+", rf"(?(line)(?:(?!{inside})\r?\n)?+)") if form.trim else ("", "")
         value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
-        self.simple = Pattern(f"{parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+")
+        simple = f"{parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+"
+        self.simple = Pattern(simple if plain else "(?!)")
         self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
 
     @cached_property
