@@ -1119,6 +1119,16 @@ def test_a_tail_behind_an_envelope_is_told_from_a_brace_too_many(tail, text, arg
     assert len(parse(f"{begun}}}}}{tail}", dialects=own).calls) == 1
 
 
+@pytest.mark.parametrize("body", ["json", "envelope"])
+def test_a_row_may_say_itself_what_is_a_wrong_tail(body):
+    head = r"=> (?=\{)" if body == "envelope" else r"=> {name} (?=\{)"
+    own = row(body=body, head=head, tail="{ws}</f>", loose_tail="{ws}(?P<wrong>;;)")
+    marker = '=> {"name": "f", "arguments": {}}' if body == "envelope" else "=> f {}"
+    for end, code in ((";;", "wrong-closer"), ("</tool_call>", "missing-closer")):
+        assert [[it.code for it in call.repairs] for call in parse(marker + end, dialects=own).calls] == [[code]]
+        laws.check_chunking(f"{marker}{end} Hm.", dialects=own)
+
+
 @pytest.mark.parametrize("end", [r"\n", r"\r\n", r"\n</p>"])
 @given(st.text("\r\nx#]", max_size=8))
 @example("\n]\n#")

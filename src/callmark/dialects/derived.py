@@ -160,13 +160,14 @@ def tolerated_tail(form: Form) -> str:
 def other_tail(form: Form) -> str:
     """As `tolerated_tail`, without `next_marker`."""
     ways = [form.loose_tail]
+    group = "?:" if "(?P<wrong>" in form.loose_tail else "?P<wrong>"  # of a name there is one
     tag = form.tail.removeprefix("{ws}")
     other = respelled(tag)
     if form.body in ("json", "envelope") and form.tail.startswith("{ws}</"):
         unslashed = f"|{tag.replace('/', '', 1)}" if other else ""  # it is none where a marker begins with it
-        ways.append(rf"{{ws}}(?P<wrong>{CLOSING_TAG}|{_STRAY_FENCE}|{_STRAY}{anonymous(form.tail)}{unslashed})")
+        ways.append(rf"{{ws}}({group}{CLOSING_TAG}|{_STRAY_FENCE}|{_STRAY}{anonymous(form.tail)}{unslashed})")
     elif other and form.body == "parameters":
-        ways.append("{ws}" + other if "(?P<wrong>" in form.loose_tail else f"{{ws}}(?P<wrong>{other})")
+        ways.append(f"{{ws}}({group}{other})")
     return "|".join(filter(None, ways))
 
 
