@@ -9,6 +9,18 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
 
+def _misspelt(begin: str, end: str = "") -> tuple[str, str, str]:
+    """Return the patterns of a key's two tags and of the one before its value, with blanks in them, as models write
+    them, too, and misspelt; and of the end of a key as that of a value. Their names have a `begin` and an `end`.
+    """
+    keys, values = "keys?|names?", "val(?:ue)?s?"
+    ways = (("", keys), ("/", f"{keys}|{values}"), ("", values))
+    key, key_end, value = (
+        rf"<{slash}[ \t]{{0,4}}+{begin}(?i:[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for slash, name in ways
+    )
+    return key, key_end, value
+
+
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     """Return the form of GLM's tags: a name, then keys and values in tags of their own; `prefix` begins all names.
 
@@ -16,12 +28,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     """
     call, key, value = f"{prefix}tool_call>", f"{prefix}{argument}_key>", f"{prefix}{argument}_value>"
     named = r"[^<>\r\n]{1,256}+"
-    # With blanks in them, as models write them, too, and misspelt; and the end of a key as that of a value.
-    keys, values = "keys?|names?", "val(?:ue)?s?"
-    loose_key, loose_key_end, loose_value = (
-        rf"<{slash}[ \t]{{0,4}}+(?i:{prefix}{argument}[ _\-]?(?:{name}))[ \t]{{0,4}}+>"
-        for slash, name in (("", keys), ("/", f"{keys}|{values}"), ("", values))
-    )
+    loose_key, loose_key_end, loose_value = _misspelt(f"(?i:{prefix}{argument})")
     bare = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
     # The end of the call, and the next one.
     again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
@@ -82,6 +89,7 @@ GLM = Dialect(
 
 
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
+_LOOSE_KEY, _LOOSE_KEY_END, _LOOSE_VALUE = _misspelt(r"(?:ifm\|)?(?i:arg)", _SFX)
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
@@ -109,8 +117,7 @@ HUNYUAN = Dialect(
                 rf"(?:<ifm\|arg_type>{TYPE}</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
             ),
             loose_parameters=(
-                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{ws}}{KEY}{{ws}}</(?:ifm\|)?arg_(?:key|value){_SFX}>{{ws}}"
-                rf"<(?:ifm\|)?arg_value{_SFX}>",
+                rf"{{ws}}{_LOOSE_KEY}{{ws}}{KEY}{{ws}}{_LOOSE_KEY_END}{{ws}}{_LOOSE_VALUE}",
                 # As GLM's: on one line, and without any opener in it.
                 rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}(?P<missing>)"
                 rf"(?=[^<\[【［\r\n]{{1,180}}+</(?:ifm\|)?arg_value{_SFX}>)",
