@@ -1287,11 +1287,12 @@ def test_the_command_serves_others_by_the_name_that_they_have_for_it():
                 headers = {"authorization": "Bearer SECRET", "host": "host.docker.internal:8765"}
                 asked = partial(httpx.post, f"{url}/v1/chat/completions", json=ASK, timeout=30, trust_env=False)
                 assert message(asked(headers=headers))["tool_calls"]
+                assert asked(headers={**headers, "host": "0.0.0.0"}).status_code == 200  # noqa: S104
                 assert asked(headers={**headers, "host": "evil.example"}).status_code == 421
                 assert asked(headers={**headers, "authorization": "Bearer x"}).status_code == 401
             finally:
                 command.send_signal(signal.SIGINT)
-        assert [each.get("authorization") for each in scripted.headers] == [None]
+        assert [each.get("authorization") for each in scripted.headers] == [None, None]
 
 
 def test_the_command_teaches_as_its_options_say():
