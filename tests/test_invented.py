@@ -35,6 +35,15 @@ INVENTED = [
     "<|im_end|>\n<|im_start|>tool\n3\n",
     "\nUser: Tool result: 3\n",
     " -> 3\n",
+    *(
+        f"\n{begin} 3\n"
+        for begin in (  # as the templates of models write results
+            *("<start_function_response>", "<end_function_response>", "Observation:", "observation ：", "✿RESULT✿"),
+            *("<tool_use_result>", "</tool_use_result>", "Return of functions.add:0", "<cofl:tool_results>"),
+            *("<cofl:tool_result name='add'>", "<｜DSML｜tool_result>", "</｜DSML｜function_outputs>"),
+            *("<]minimax[>[<tool_response>", "<]minimax[>[</functionresults>"),
+        )
+    ),
 ]
 PROSE = [
     "\nResults may vary.\n",
