@@ -54,8 +54,8 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
-        "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_others", "_own", "_role",
-        "_roles", "_tools", "_unread", "_visible", "final", "keys_beside",
+        "_members", "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_other_repair", "_others", "_own",
+        "_role", "_roles", "_tools", "_unread", "_visible", "final", "keys_beside",
     )  # fmt: skip
 
     def __init__(self, form: Form, start: int, terms: Terms, *, tolerant: bool = True) -> None:
@@ -77,8 +77,10 @@ class EnvelopeReader(ValueReader):
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
         self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
-        self._other_key = ""  # their key, where they stand in a string
+        self._other_key = ""  # their key, where they stand in a string, or a word says that there are none
+        self._other_repair: Repair | None = None  # what that is recorded as
         self._others = 0  # how many members may be them
+        self._members = 0  # how many belong to arguments, or are them
         self._mixed = False  # whether a member has such a key
         self._own: set[str] = set()  # keys of members that are no arguments
         self._flat: list[str] = []  # members beside the name, as JSON
@@ -192,6 +194,7 @@ class EnvelopeReader(ValueReader):
                 role = "id" if key in ID_KEYS else "type"
             else:
                 self._beside = True
+                self._members += 1
                 self._unread = self._unread or key not in KEYS_ASIDE_OF_OBJECT
                 role = "beside"
                 if self._tolerant and self._may_hold_arguments(key.lower()):
@@ -261,6 +264,7 @@ class EnvelopeReader(ValueReader):
             if char == "{" and self._others == 1 and "arguments" not in self._roles:
                 written: list[str] = []
                 self._other = written, self._key_span, Span(base + at, base + at)
+                self._other_repair = None
                 self._put_aside(written)
         if self._live and not self._withheld:
             self.start = base + at
@@ -318,19 +322,25 @@ class EnvelopeReader(ValueReader):
             else:
                 self._beside = True
                 self.keys_beside.append(self._other_name[1])
-        if self._other is not None and self._others == 1 and "arguments" not in self._roles and not self._is_own():
+        if self._other is not None and self._others <= 1 and "arguments" not in self._roles and self._is_meant():
             written_json, key, place = self._other
             self.out += written_json
             self.start, self.end = place.start, min(place.end, end)  # its own closer may be missing
             self._roles.add("arguments")
             self._insert("key-spelling", key)
-            if self._other_key:
-                self._insert("string-arguments", Span(place.start, place.start + 1))
+            if self._other_repair is not None:
+                self._insert(self._other_repair.code, self._other_repair.span)
 
-    def _is_own(self) -> bool:
-        """Whether the string that may be the arguments stands under the name of a parameter of the tool."""
+    def _is_meant(self) -> bool:
+        """Whether what stands under another key is the arguments, as an object is: not a string or `null` that is one
+        of the tool's parameters, nor `null` beside members that may be them.
+        """
+        if self._other_repair is None:
+            return True
+        if self._other_repair.code == "null-arguments" and self._members > 1:
+            return False
         parameters = self._tools.get(self.name or "")
-        return bool(self._other_key) and parameters is not None and self._other_key in parameters.names
+        return parameters is None or self._other_key not in parameters.names
 
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
@@ -454,6 +464,14 @@ class EnvelopeReader(ValueReader):
             self._others += 1
             self._other = [written], self._key_span, Span(self.sound, base + at)
             self._other_key = self._key
+            self._other_repair = Repair("string-arguments", Span(self.sound, self.sound + 1))
+
+    def _take_other_word(self, end: int) -> None:
+        """`null` under a key that arguments may have ends at position `end`: it may say that there are none."""
+        place = Span(self._word_start, end)
+        self._other = ["{}"], self._key_span, place
+        self._other_key = self._key
+        self._other_repair = Repair("null-arguments", place)
 
     def _unmarked(self, text: str) -> str:
         """Return the name or id that ends without the backslashes that Markdown wants before underscores.
@@ -475,6 +493,8 @@ class EnvelopeReader(ValueReader):
 
     def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
+            if self._role == "other" and self._stack[-1] == "E" and text == "null" and not self._others:
+                self._take_other_word(base + at)
             super()._take_literal(word, text, at, base)
             self._end_aside()
         elif self._role == "name" and text == quoted(word) and word in self._tools and len(word) <= 128:
