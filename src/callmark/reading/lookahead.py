@@ -275,9 +275,9 @@ class Lookahead:
         begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_A_SCALAR}{_ANY_WS}[,\]])"
         begins += rf"|[ \t]{{0,64}}+[\r\n][ \t\r\n]{{0,64}}+{_A_SCALAR}[ \t]{{0,64}}+[\r\n]"
         self.item = Pattern(rf"{_ANY_WS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
-        pair = rf"[),，）]|{MARKED_KEY}{_ANY_WS}="
-        self.pair = Pattern(rf"{_ANY_WS}(?:{pair}{comment}{end})|{_MANY}")
-        self.positional = Pattern(rf"{_ANY_WS}(?:[=:＝：]|{pair}{comment}{end})|{_MANY}")
+        more = rf"[,，]|{MARKED_KEY}{_ANY_WS}={comment}"
+        self.pair = Pattern(rf"{_ANY_WS}(?:[)）]|{more}{end})|{_MANY}")
+        self.positional = Pattern(rf"{_ANY_WS}(?:[=:＝：)）]|{more}{end})|{_MANY}")
         self.colon_and_value = Pattern(rf"[:：]{_ANY_WS}(?:[\"'\[({{]|{re.escape(form.quote)})")
         self.no_key = Pattern(rf"{_ANY_WS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_A_SCALAR}{_ANY_WS}[,}}\]]|{MARKED_KEY}:")
         self.no_string = Pattern(
@@ -294,11 +294,11 @@ class Lookahead:
         self.shut = Pattern(bracket) if bracketed else Pattern(next_call) if in_list else None
         told = form.body == "arguments" and (form.tail or form.separator)
         shut = _shut(form) if form.tail else f"{_shut(form)}|{anonymous(form.closer)}"  # its own bracket may be missing
-        self.over = Pattern(rf"{_ANY_WS}(?:[,，]|{shut})") if told else None
+        self.over = Pattern(rf"{_ANY_WS}(?:）|{more}|{shut})") if told else None
         self.over_pair = Pattern(rf"{_ANY_WS}(?:{COMMA_AND_PAIR.text}|{shut})") if told else None
-        more = rf"[,，]{_ANY_WS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}(?:=[^=]|[:：]))"
+        another_one = rf"[,，]{_ANY_WS}(?:{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}(?:=[^=]|[:：]))"
         last = rf"|(?:[)}}\]]{_FEW}){{1,8}}(?:{anonymous(form.closer)})" if form.closer and not form.tail else ""
-        self.odd = Pattern(rf"{_ANY_WS}(?:{more}|{_shut(form)}{last})")
+        self.odd = Pattern(rf"{_ANY_WS}(?:{another_one}|{_shut(form)}{last})")
         self.doubled = Pattern(rf"\}}{_FEW}\}}{_FEW}(?={tail})") if tail and form.body == "envelope" else None
         own = {form: _begin(form)} | {other: _begin(other) for row in others for other in row.forms}
         listened = "".join(other.begins for other, begin in own.items() if begin)
@@ -306,7 +306,8 @@ class Lookahead:
         signs = first + r"\\\x00-\x1f\ud800-\udfff"
         passed = [re.escape(char) for char in '"\\/nrt' if char not in listened and "\\" not in listened]
         escaped = rf"(?:(?<!\\)|(?![{''.join(passed)}]))" if passed else ""  # an escape passes if it begins no marker
-        self.stops = re.compile(rf'["{signs}]{escaped}').search
+        counted = "()" if told else ""
+        self.stops = re.compile(rf'["{signs}{counted}]{escaped}').search
         self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._signs = signs
         self._remarks = not any(char.isalnum() for char in form.begins)

@@ -179,8 +179,8 @@ class StringReader(Mending):
 
     __slots__ = (
         "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
-        "_inner", "_key", "_literal", "_literal_place", "_marks", "_put", "_python", "_quote", "_raw", "_refuses",
-        "_search", "_swallows", "_triple", "comma", "doubt", "stops",
+        "_inner", "_key", "_literal", "_literal_place", "_marks", "_open", "_put", "_python", "_quote", "_raw",
+        "_refuses", "_search", "_swallows", "_triple", "comma", "doubt", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair], faults: list[Fault]) -> None:
@@ -222,6 +222,7 @@ class StringReader(Mending):
         self._marks = False  # whether the first of them may stand alone: an inch, an apostrophe
         self._before = opened[-1:]  # the character before the place that was reached
         self._bracket = "[" in opened  # whether a bracket opens in it
+        self._open = opened.count("(") - opened.count(")")  # how many of these do, and do not close
         self._swallows = False  # whether a marker begins in it, so that it was perhaps never closed
         self._carried = ""  # the end of `opened`, where it may be the beginning of a marker
         if ends is not None:
@@ -252,6 +253,11 @@ class StringReader(Mending):
         if found is None:
             self._before = chunk[-1]
         return found
+
+    def _opens(self, piece: str) -> None:
+        """Keep in mind which brackets open in a piece of the string."""
+        self._bracket = self._bracket or "[" in piece
+        self._open += piece.count("(") - piece.count(")")
 
     def read(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`; `base` is the position of its first character. Returns the next index."""
@@ -288,11 +294,11 @@ class StringReader(Mending):
                 end = alarm.at
             if end > at:
                 piece = buffer[at:end]
-                self._bracket = self._bracket or "[" in piece
                 control = self._controls.match(piece) if "\\" in piece and around is not None else None
                 if control is not None and self._literal == "backslash":
                     end = at + control.end() - 2
                     piece = buffer[at:end]
+                self._opens(piece)
                 at = end
                 if self._put(piece if quote == '"' else to_double(piece)):
                     return at
@@ -332,7 +338,7 @@ class StringReader(Mending):
         else:
             return at
         if end > at:
-            self._bracket = self._bracket or "[" in buffer[at:end]
+            self._opens(buffer[at:end])
             text, places = mended(buffer[at:end], quote, controls=not self._triple)
             self._inner += len(places.get("inner-quotes", ()))
             if "literal-backslash" in places:
@@ -415,8 +421,8 @@ class StringReader(Mending):
     def _closes(self, buffer: str, at: int, *, odd: bool) -> bool | None:
         """Whether the string ends with the quote before index `at`.
 
-        Where a quote was taken for a character, a bracket behind this one may be one of the value, and must be the
-        call's: `f(code='print('a', 'b') # …')`. `odd`: that one has no second one, which this may be.
+        Where a quote was taken for a character and a bracket is open in the value, one behind this quote may close it,
+        and must be the call's: `f(code='print('a', 'b') # …')`. `odd`: that one has no second one, which this may be.
         """
         around, ends = self._around, self._follows
         closes = follows(ends, buffer, at) if ends is not None else True
@@ -424,8 +430,8 @@ class StringReader(Mending):
             return closes
         if closes is False and not self._inner and not self._bracket and around.shut is not None:
             closes = follows(around.shut, buffer, at)
-        over = around.over_pair if odd else around.over
-        if closes and self._inner and over is not None and ends in (around.pair, around.positional):
+        over = around.over_pair if odd else around.over if self._inner and self._open > 0 else None
+        if closes and over is not None and ends in (around.pair, around.positional):
             closes = follows(over, buffer, at)
         return closes
 
@@ -538,7 +544,7 @@ class StringReader(Mending):
             return at
         if RUN_DOUBLE.fullmatch(piece) or not (opened or is_whole_path(piece)):
             return at
-        self._bracket = self._bracket or "[" in piece
+        self._opens(piece)
         text, places = literal_path(piece, whole=not opened)
         for place in places:
             self._repair("literal-backslash", base + at + place, base + at + place + 1)
