@@ -54,8 +54,8 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
-        "_members", "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_other_repair", "_others", "_own",
-        "_role", "_roles", "_tools", "_unread", "_visible", "final", "keys_beside",
+        "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_other_repair", "_others", "_own", "_role",
+        "_roles", "_tools", "_unread", "_visible", "final", "keys_beside",
     )  # fmt: skip
 
     def __init__(self, form: Form, start: int, terms: Terms, *, tolerant: bool = True) -> None:
@@ -72,15 +72,14 @@ class EnvelopeReader(ValueReader):
         self._role = ""  # what the current member is: "name", "arguments", "id", "other" ...: see `_colon`
         self._roles: set[str] = set()
         self.keys_beside: list[str] = []  # of members that may be arguments of a given tool
-        self._beside = False  # there are members that belong to arguments, or are them under an unknown key
-        self._unread = False  # and one of them is not the index that APIs write beside an object that holds the name
+        self._beside = 0  # how many members belong to arguments, or are them under an unknown key
+        self._unread = 0  # how many of them are not the index that APIs write beside an object that holds the name
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
         self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
         self._other_key = ""  # their key, where they stand in a string, or a word says that there are none
         self._other_repair: Repair | None = None  # what that is recorded as
         self._others = 0  # how many members may be them
-        self._members = 0  # how many belong to arguments, or are them
         self._mixed = False  # whether a member has such a key
         self._own: set[str] = set()  # keys of members that are no arguments
         self._flat: list[str] = []  # members beside the name, as JSON
@@ -193,9 +192,8 @@ class EnvelopeReader(ValueReader):
             elif key in KEYS_ASIDE:
                 role = "id" if key in ID_KEYS else "type"
             else:
-                self._beside = True
-                self._members += 1
-                self._unread = self._unread or key not in KEYS_ASIDE_OF_OBJECT
+                self._beside += 1
+                self._unread += key not in KEYS_ASIDE_OF_OBJECT
                 role = "beside"
                 if self._tolerant and self._may_hold_arguments(key.lower()):
                     role = "other"
@@ -320,7 +318,7 @@ class EnvelopeReader(ValueReader):
                 if self.name != name:
                     self._insert("odd-blank", span)
             else:
-                self._beside = True
+                self._beside += 1
                 self.keys_beside.append(self._other_name[1])
         if self._other is not None and self._others <= 1 and "arguments" not in self._roles and self._is_meant():
             written_json, key, place = self._other
@@ -337,7 +335,7 @@ class EnvelopeReader(ValueReader):
         """
         if self._other_repair is None:
             return True
-        if self._other_repair.code == "null-arguments" and self._members > 1:
+        if self._other_repair.code == "null-arguments" and self._beside > 1:
             return False
         parameters = self._tools.get(self.name or "")
         return parameters is None or self._other_key not in parameters.names
