@@ -92,7 +92,8 @@ QWEN_XML = Dialect(
                 r"<function={name}\r?\n{ws}</parameter>(?={ws}</function>)",  # of no parameter
                 rf"<function{_SIGN}{{name}}>(?={{ws}}<parameter[ =:])",  # other XML has such tags, too
                 rf"<function={MARKED_NAME}>(?={{ws}}<(?:parameter=|/function>))",
-                r"<tool_call>{ws}<?(?!function[> \t\r\n]){name}>?(?={ws}<parameter=)",  # its word or tag is missing
+                # Its word or tag is missing.
+                r"<tool_call>{ws}<?(?!(?i:function):?[<> \t\r\n]){name}>?(?={ws}<parameter=)",
             ),
             body="parameters",
             parameter=r"{ws}<parameter={key}>",
