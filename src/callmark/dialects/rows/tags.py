@@ -9,16 +9,18 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
 
-def _misspelt(begin: str, end: str = "") -> tuple[str, str, str]:
-    """Return the patterns of a key's two tags and of the one before its value, with blanks in them, as models write
-    them, too, and misspelt; and of the end of a key as that of a value. Their names have a `begin` and an `end`.
+def _misspelt(value_end: str, begin: str, end: str = "") -> tuple[str, str, str, str]:
+    """Return the patterns of a key's two tags and of those of its value, with blanks in them, as models write them,
+    too, and misspelt; and of the end of a key as that of a value. Their names have a `begin` and an `end`.
+
+    The last one is `value_end` in another spelling only.
     """
     keys, values = "keys?|names?", "val(?:ue)?s?"
-    ways = (("", keys), ("/", f"{keys}|{values}"), ("", values))
-    key, key_end, value = (
+    ways = (("", keys), ("/", f"{keys}|{values}"), ("", values), ("/", values))
+    key, key_end, value, other = (
         rf"<{slash}[ \t]{{0,4}}+{begin}(?i:[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for slash, name in ways
     )
-    return key, key_end, value
+    return key, key_end, value, f"</(?!{respelled(value_end)[2:]}){other[2:]}"
 
 
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
@@ -28,10 +30,14 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     """
     call, key, value = f"{prefix}tool_call>", f"{prefix}{argument}_key>", f"{prefix}{argument}_value>"
     named = r"[^<>\r\n]{1,256}+"
-    loose_key, loose_key_end, loose_value = _misspelt(f"(?i:{prefix}{argument})")
+    loose_key, loose_key_end, loose_value, loose_value_end = _misspelt(f"</{value}", f"(?i:{prefix}{argument})")
     bare = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
     # The end of the call, and the next one.
     again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
+    follows = (
+        rf"\r?\n(?=<{key}{named}</{key}{{ws}}<{value})|<(?={key}{named}</{key}{{ws}}<{value})|"
+        rf"\r?\n(?=<{again})|<(?={again})"
+    )
     return Form(
         head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{bare})",
         loose_heads=(rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})",) if bare else (),
@@ -44,10 +50,8 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
             rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
         ),
         value_end=f"</{value}",
-        unclosed=(
-            rf"\r?\n(?=<{key}{named}</{key}{{ws}}<{value})|<(?={key}{named}</{key}{{ws}}<{value})|"
-            rf"\r?\n(?=<{again})|<(?={again})"
-        ),
+        loose_value_end=rf"{loose_value_end}(?={follows})",
+        unclosed=follows,
         # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
         nested=rf"<{call}{{ws}}{ANY_NAME}(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
@@ -89,7 +93,8 @@ GLM = Dialect(
 
 
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
-_LOOSE_KEY, _LOOSE_KEY_END, _LOOSE_VALUE = _misspelt(r"(?:ifm\|)?(?i:arg)", _SFX)
+_VALUE_END = rf"</(?:ifm\|arg_value|arg_value){_SFX}>"
+_LOOSE_KEY, _LOOSE_KEY_END, _LOOSE_VALUE, _LOOSE_VALUE_END = _misspelt(_VALUE_END, r"(?:ifm\|)?(?i:arg)", _SFX)
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
@@ -124,7 +129,12 @@ HUNYUAN = Dialect(
                 rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>(?P<key>[^<>\r\n]{{1,256}}+)(?P<unclosed>){{ws}}"
                 rf"<(?:ifm\|)?arg_value{_SFX}>",
             ),
-            value_end=rf"</(?:ifm\|arg_value|arg_value){_SFX}>",
+            value_end=_VALUE_END,
+            loose_value_end=(
+                rf"{_LOOSE_VALUE_END}(?={{ws}}(?:<(?:ifm\|)?arg_key[:>]|{_LOOSE_KEY}{{ws}}{KEY}{{ws}}{_LOOSE_KEY_END}{{ws}}"
+                rf"{_LOOSE_VALUE}|{respelled(f'</(?:iquest_tool_call|{_IFM})>')}|<end_of_tool_call{_SFX}>|"
+                rf"</(?:ifm\|)?tool_calls{_SFX}>))"
+            ),
             unclosed=unclosed(
                 rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
                 rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>",
