@@ -216,6 +216,12 @@ class EnvelopeReader(ValueReader):
             self._role = "id" if self._key in ID_KEYS else self._key
         return super()._colon(frame, at, base)
 
+    def _take_no_name(self) -> None:
+        """What stands under another key of a name is none: the member may be an argument."""
+        self._beside += 1
+        self._unread += 1
+        self.keys_beside.append(self._key)
+
     def _die_in_role(self, at: int) -> int:
         if self._role == "name":
             named = "a string of 1 to 128 characters, the name of the tool, with no spaces around it"
@@ -257,7 +263,9 @@ class EnvelopeReader(ValueReader):
             self._roles.clear()
             self._beside = self._unread
             new = "E"
-        if self._role == "other":
+        if self._role == "other name":
+            self._take_no_name()
+        elif self._role == "other":
             self._others += 1
             if char == "{" and self._others == 1 and "arguments" not in self._roles:
                 written: list[str] = []
@@ -439,7 +447,10 @@ class EnvelopeReader(ValueReader):
         if self._role != "id" and self.faults and self.faults[-1].span.start > self.sound:
             return at  # so it has no name
         if self._role == "other name":
-            self._other_name = (text, self._key, self._key_span) if 0 < len(text) <= 128 else None
+            if 0 < len(text) <= 128:
+                self._other_name = text, self._key, self._key_span
+            else:
+                self._take_no_name()
         elif self._role == "id":
             self.id = text
         else:
@@ -491,7 +502,9 @@ class EnvelopeReader(ValueReader):
 
     def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
-            if self._role == "other" and self._stack[-1] == "E" and text == "null" and not self._others:
+            if self._role == "other name" and self._stack[-1] == "E":
+                self._take_no_name()
+            elif self._role == "other" and self._stack[-1] == "E" and text == "null" and not self._others:
                 self._take_other_word(base + at)
             super()._take_literal(word, text, at, base)
             self._end_aside()
