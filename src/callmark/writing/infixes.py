@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
 from typing import Any
 
-from callmark.dialects.notation import for_regex
+from callmark.dialects.notation import compile_partial
 from callmark.dialects.parsed import REPEATS, one_character, tree
 from callmark.dialects.prefixes import first_of, may_begin_with, merged_ways
 from callmark.errors import DialectError
@@ -47,9 +47,7 @@ class Continuations:
     def _match(self, letters: str) -> Callable[[str], bool]:
         """Return what tells whether a text that begins with `letters` goes on so, made when it is first needed."""
         if letters not in self._matches:
-            import regex  # 20 ms, and only who writes needs it
-
-            compiled = regex.compile(for_regex(merged_ways(self._ways[letters])), regex.VERSION0)
+            compiled = compile_partial(merged_ways(self._ways[letters]))
             self._matches[letters] = lambda text: compiled.match(text, partial=True) is not None
         return self._matches[letters]
 

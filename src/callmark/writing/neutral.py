@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
-from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, expand, for_regex, named_tool
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, compile_partial, expand, named_tool
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.values import is_json
@@ -247,12 +247,10 @@ class Openers:
 
     def _prepare(self, first: str) -> None:
         """Compile what begins with a character."""
-        import regex  # as above
-
         openers = [opener for opener in self._openers if first in opener.begins]
         source = "|".join(f"(?:{opener.pattern})" for opener in openers if not opener.named) or "(?!)"
-        self._named[first] = [regex.compile(for_regex(it.pattern), regex.VERSION0) for it in openers if it.named]
-        self._cut[first] = regex.compile(for_regex(source), regex.VERSION0)
+        self._named[first] = [compile_partial(it.pattern) for it in openers if it.named]
+        self._cut[first] = compile_partial(source)
         self._whole[first] = re.compile(source).match  # last: another thread may look for it now
 
 
