@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from json.encoder import encode_basestring as quoted
-from typing import Final
+from typing import Final, NamedTuple
 
 from callmark.dialects import Form
 from callmark.dialects.model import ID_KEYS, KEYS_ASIDE, KEYS_ASIDE_OF_OBJECT
@@ -44,6 +44,16 @@ _KEYS_NAMED: Final = 2  # of those of arguments: that which a dialect writes is 
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
 
+class _Other(NamedTuple):
+    """What may be the arguments, under another key: its JSON in pieces, its key, and where the two stand."""
+
+    json: list[str]
+    key: str
+    key_place: Span
+    place: Span
+    repair: Repair | None = None  # what else it is recorded as; None for an object
+
+
 class EnvelopeReader(ValueReader):
     """As ValueReader; `start` and `end` are the span of the member that holds the arguments.
 
@@ -54,8 +64,8 @@ class EnvelopeReader(ValueReader):
 
     __slots__ = (
         "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
-        "_mixed", "_name_keys", "_other", "_other_key", "_other_name", "_other_repair", "_others", "_own", "_role",
-        "_roles", "_tools", "_unread", "_visible", "final", "keys_beside",
+        "_mixed", "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_tools", "_unread",
+        "_visible", "final", "keys_beside",
     )  # fmt: skip
 
     def __init__(self, form: Form, start: int, terms: Terms, *, tolerant: bool = True) -> None:
@@ -76,9 +86,7 @@ class EnvelopeReader(ValueReader):
         self._unread = 0  # how many of them are not the index that APIs write beside an object that holds the name
         self._key_span = Span(start, start)  # of the current member's key
         self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
-        self._other: tuple[list[str], Span, Span] | None = None  # arguments under another key; spans of key and value
-        self._other_key = ""  # their key, where they stand in a string, or a word says that there are none
-        self._other_repair: Repair | None = None  # what that is recorded as
+        self._other: _Other | None = None
         self._others = 0  # how many members may be them
         self._mixed = False  # whether a member has such a key
         self._own: set[str] = set()  # keys of members that are no arguments
@@ -269,8 +277,7 @@ class EnvelopeReader(ValueReader):
             self._others += 1
             if char == "{" and self._others == 1 and "arguments" not in self._roles:
                 written: list[str] = []
-                self._other = written, self._key_span, Span(base + at, base + at)
-                self._other_repair = None
+                self._other = _Other(written, self._key, self._key_span, Span(base + at, base + at))
                 self._put_aside(written)
         if self._live and not self._withheld:
             self.start = base + at
@@ -309,8 +316,7 @@ class EnvelopeReader(ValueReader):
                 self._live = False
                 self.end = base + stop
             elif self._role == "other" and self._other is not None:
-                written_json, key, place = self._other
-                self._other = written_json, key, Span(place.start, base + stop)
+                self._other = self._other._replace(place=Span(self._other.place.start, base + stop))
             self._end_aside()
         return stop
 
@@ -328,25 +334,25 @@ class EnvelopeReader(ValueReader):
             else:
                 self._beside += 1
                 self.keys_beside.append(self._other_name[1])
-        if self._other is not None and self._others <= 1 and "arguments" not in self._roles and self._is_meant():
-            written_json, key, place = self._other
-            self.out += written_json
-            self.start, self.end = place.start, min(place.end, end)  # its own closer may be missing
+        other = self._other
+        if other is not None and self._others <= 1 and "arguments" not in self._roles and self._is_meant(other):
+            self.out += other.json
+            self.start, self.end = other.place.start, min(other.place.end, end)  # its own closer may be missing
             self._roles.add("arguments")
-            self._insert("key-spelling", key)
-            if self._other_repair is not None:
-                self._insert(self._other_repair.code, self._other_repair.span)
+            self._insert("key-spelling", other.key_place)
+            if other.repair is not None:
+                self._insert(other.repair.code, other.repair.span)
 
-    def _is_meant(self) -> bool:
+    def _is_meant(self, other: _Other) -> bool:
         """Whether what stands under another key is the arguments, as an object is: not a string or `null` that is one
         of the tool's parameters, nor `null` beside members that may be them.
         """
-        if self._other_repair is None:
+        if other.repair is None:
             return True
-        if self._other_repair.code == "null-arguments" and self._beside > 1:
+        if other.repair.code == "null-arguments" and self._beside > 1:
             return False
         parameters = self._tools.get(self.name or "")
-        return parameters is None or self._other_key not in parameters.names
+        return parameters is None or other.key not in parameters.names
 
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
@@ -471,16 +477,13 @@ class EnvelopeReader(ValueReader):
             return
         if is_object:
             self._others += 1
-            self._other = [written], self._key_span, Span(self.sound, base + at)
-            self._other_key = self._key
-            self._other_repair = Repair("string-arguments", Span(self.sound, self.sound + 1))
+            repair = Repair("string-arguments", Span(self.sound, self.sound + 1))
+            self._other = _Other([written], self._key, self._key_span, Span(self.sound, base + at), repair)
 
     def _take_other_word(self, end: int) -> None:
         """`null` under a key that arguments may have ends at position `end`: it may say that there are none."""
         place = Span(self._word_start, end)
-        self._other = ["{}"], self._key_span, place
-        self._other_key = self._key
-        self._other_repair = Repair("null-arguments", place)
+        self._other = _Other(["{}"], self._key, self._key_span, place, Repair("null-arguments", place))
 
     def _unmarked(self, text: str) -> str:
         """Return the name or id that ends without the backslashes that Markdown wants before underscores.
