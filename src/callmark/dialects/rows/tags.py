@@ -10,17 +10,17 @@ from callmark.dialects.notation import ANY_NAME, respelled
 
 
 def _misspelt(value_end: str, begin: str, end: str = "") -> tuple[str, str, str, str]:
-    """Return the patterns of a key's two tags and of those of its value, with blanks in them, as models write them,
-    too, and misspelt; and of the end of a key as that of a value. Their names have a `begin` and an `end`.
+    """Return the patterns of the two tags of a key and the two of its value, misspelt or with blanks in them; that of
+    the value's end only where it is not `value_end` itself. `begin` and `end` are those of the tags' names.
 
-    The last one is `value_end` in another spelling only.
+    A key may end with the tag that ends a value.
     """
     keys, values = "keys?|names?", "val(?:ue)?s?"
     ways = (("", keys), ("/", f"{keys}|{values}"), ("", values), ("/", values))
     key, key_end, value, other = (
         rf"<{slash}[ \t]{{0,4}}+{begin}(?i:[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for slash, name in ways
     )
-    return key, key_end, value, f"</(?!{respelled(value_end)[2:]}){other[2:]}"
+    return key, key_end, value, f"(?!{respelled(value_end)}){other}"
 
 
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
