@@ -99,8 +99,8 @@ def run(
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
         executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
         session = Session(executor, settings=settings, system=clean(system))  # a shell hands over any bytes
-        asked_model = OpenAIModel(model_url, model, key=api_key, native=True)  # of which the mode makes use, or not
-        _watch(session, asked_model, clean(question), output, as_json)
+        server = OpenAIModel(model_url, model, key=api_key, native=True)  # of which the mode makes use, or not
+        _watch(session, server, clean(question), output, as_json)
 
 
 def _watch(session: Session, model: Model, question: str, output: BinaryIO, as_json: bool) -> None:

@@ -160,7 +160,7 @@ def tolerated_tail(form: Form) -> str:
 def other_tail(form: Form) -> str:
     """As `tolerated_tail`, without `next_marker`."""
     ways = [form.loose_tail]
-    group = "?:" if "(?P<wrong>" in form.loose_tail else "?P<wrong>"  # of a name there is one
+    group = "?:" if "(?P<wrong>" in form.loose_tail else "?P<wrong>"  # a pattern has one group of a name
     tag = form.tail.removeprefix("{ws}")
     other = respelled(tag)
     if form.body in ("json", "envelope") and form.tail.startswith("{ws}</"):

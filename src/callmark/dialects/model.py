@@ -73,7 +73,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alone       whether a call may stand without its section: the opener is often forgotten
     explicit    whether the opener cannot be mistaken for prose; only such forms are listened for by default
     line_start  whether the form begins only at the beginning of a line, or behind a call without a tail, of such a form
-                or of one that is not `explicit`, or behind a comma there
+                or of one that is not `explicit`, with a comma between or without
     indent      spaces that may stand before it there, at most, and three where the text begins; they stay text
     text_start  whether it begins only where the text begins, as the prompt has written what stands before it
     repairs     of a variant (see Dialect): what its calls are recorded with. `missing-closer` stands behind the marker,
