@@ -12,7 +12,7 @@ import msgspec
 
 from callmark.dialects.backtracking import has_many_ways
 from callmark.dialects.model import KEYS_ASIDE, Body, Dialect, Form
-from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand, outside_brackets
+from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand, is_alternatives
 from callmark.dialects.parsed import ANCHORS, REFERENCES, least_held, looks_outside, may_hold, uses
 from callmark.dialects.thoughts import TAG_GROUPS
 from callmark.errors import DialectError, refusal
@@ -81,7 +81,7 @@ def _check_form(form: Form, where: str) -> None:
                     _check_group(f"{where}.{field}", pattern, group)
     for field in ("tail", "separator", "parameter", "value_end"):
         pattern = getattr(form, field)
-        if "|" in outside_brackets(pattern):
+        if is_alternatives(pattern):
             expected = "expected alternatives in brackets, as `(?:a|b)`, since other patterns stand beside it"
             raise DialectError(f"{where}.{field}: {expected}, found {pattern!r:.80}")
 

@@ -63,16 +63,16 @@ def anonymous(pattern: str) -> str:
     return _GROUP_NAME.sub("(?:", expand(pattern))
 
 
-def outside_brackets(pattern: str) -> str:
-    r"""Return what of a pattern stands outside of its brackets and sets, without escapes.
+def is_alternatives(pattern: str) -> bool:
+    r"""Return whether a `|` of a pattern stands outside of its brackets and sets.
 
-    >>> outside_brackets(r"<(?:a|b)\|c>|[|]")
-    '<c>|'
+    >>> is_alternatives(r"<(?:a|b)\|c>[|]"), is_alternatives("<(?:a|b)>|c")
+    (False, True)
     """
     around = _CLASS.sub("", pattern)
     while "|" in around and "(" in around and around != (inner := re.sub(r"\([^()]*\)", "", around)):
         around = inner
-    return around
+    return "|" in around
 
 
 def for_regex(pattern: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from callmark.dialects.notation import anonymous, compile_partial, outside_brackets
+from callmark.dialects.notation import anonymous, compile_partial, is_alternatives
 from callmark.dialects.prefixes import (
     UnsupportedPatternError,
     apart,
@@ -153,7 +153,7 @@ def prefix(pattern: str) -> str:
     rest = pattern[len(plain) :]
     if rest[:1] in ("*", "?", "{", "|"):
         plain = re.sub(r"\\?.\Z", "", plain, flags=re.DOTALL)
-    return "" if "|" in outside_brackets(rest) else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
+    return "" if is_alternatives(rest) else re.sub(r"\\(.)", r"\1", plain, flags=re.DOTALL)
 
 
 def begins(pattern: str) -> set[str]:
