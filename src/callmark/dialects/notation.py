@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from callmark.errors import DialectError
-
-if TYPE_CHECKING:
-    import regex
 
 OBJECT: Final = "{object}"
 BRACE: Final = r"(?=\{)"
@@ -98,13 +95,6 @@ def _for_regex(found: str) -> str:
         return members
     either = "|".join(["[" + members.removeprefix("[").removeprefix("^"), *others])
     return f"(?:(?!{either})(?s:.))" if found[1] == "^" else f"(?:{either})"
-
-
-def compile_partial(pattern: str) -> regex.Pattern[str]:
-    """Return a sound pattern as the module `regex` has it, which tells whether a text may begin a match of it."""
-    import regex  # 20 ms, and only patterns of an unusual kind, and who writes, need it
-
-    return regex.compile(for_regex(pattern), regex.VERSION0)
 
 
 def named_tool(groups: Mapping[str, str | None]) -> str | None:

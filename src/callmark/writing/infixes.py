@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from callmark.dialects.notation import compile_partial
+from callmark.dialects.notation import for_regex
 from callmark.dialects.parsed import REPEATS, one_character, tree
 from callmark.dialects.prefixes import first_of, may_begin_with, merged_ways
 from callmark.errors import DialectError
+
+if TYPE_CHECKING:
+    import regex
 
 _TOLD_BY = 3  # characters by which ways are told apart: few have them in common
 
@@ -50,6 +53,13 @@ class Continuations:
             compiled = compile_partial(merged_ways(self._ways[letters]))
             self._matches[letters] = lambda text: compiled.match(text, partial=True) is not None
         return self._matches[letters]
+
+
+def compile_partial(pattern: str) -> regex.Pattern[str]:
+    """Return a pattern of a row as the module `regex` has it, which tells whether a text may begin a match of it."""
+    import regex  # 20 ms, and only who writes needs it
+
+    return regex.compile(for_regex(pattern), regex.VERSION0)
 
 
 def _letters(way: list[Any]) -> str:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
-from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, compile_partial, expand, named_tool
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, expand, named_tool
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError, check_flags
 from callmark.toolshapes import tool_names
-from callmark.writing.infixes import Continuations
+from callmark.writing.infixes import Continuations, compile_partial
 
 if TYPE_CHECKING:
     import regex
