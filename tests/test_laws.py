@@ -357,6 +357,14 @@ def stands_elsewhere(call: Call, events: Any) -> bool:
     return False
 
 
+def behind_separator(call: Call, events: Any) -> Call:
+    """Return `call` as it stands in a section that goes on for lenient reading alone: the separator is markup there."""
+    for other in events:
+        if isinstance(other, Markup) and other.span.start == call.span.start and other.span.end < call.span.end:
+            return replace(call, span=Span(other.span.end, call.span.end), raw=call.raw[len(other.raw) :])
+    return call
+
+
 @each_dialect
 @some
 @given(st.data())
@@ -365,7 +373,8 @@ def test_lenient_reading_finds_every_call_that_strict_reading_finds(dialect, dat
     events = whole(text, dialects=dialect)
     found = [meaning_of(replace(call, index=0)) for call in calls_of(events)]  # one that is mended counts too
     for call in calls_of(whole(text, dialects=dialect, tolerance="strict")):
-        assert meaning_of(replace(call, index=0)) in found or stands_elsewhere(call, events)
+        call = replace(behind_separator(call, events), index=0)
+        assert meaning_of(call) in found or stands_elsewhere(call, events)
 
 
 @each_dialect
