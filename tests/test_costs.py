@@ -24,6 +24,7 @@ from callmark.dialects import select
 from callmark.reading import arguments, closers, patterns
 from callmark.reading.lookahead import lookahead
 from callmark.reading.parser import _closing_fence
+from callmark.running.native import Assembler
 
 COUNT = counting()
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "on", "its", "way", "home"]
@@ -235,6 +236,36 @@ def test_a_turn_of_a_conversation_costs_the_same_however_many_there_are_and_howe
     }
     assert cost[100, 1] <= 10.5 * cost[10, 1]
     assert cost[100, 20] - cost[100, 1] <= 1.1 * (cost[10, 20] - cost[10, 1])
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["name again", "name once"])
+@pytest.mark.parametrize("own_id", ["call {}", "the same", None])
+@pytest.mark.parametrize("own_index", [True, False])
+def test_each_of_many_calls_that_a_server_sends_costs_the_same(own_index, own_id, again):
+    def steps(count):
+        pieces = []
+        for place in range(1000, 1000 + count):  # numbers of one length
+            at = {"index": place if own_index else 0} | ({"id": own_id.format(place)} if own_id else {})
+            pieces.append({**at, "function": {"name": "look", "arguments": '{"at":'}})
+            pieces.append({**at, "function": {"name": "look"} | {"arguments": f" {place}}}"}})
+            if not again:
+                del pieces[-1]["function"]["name"]
+        events = []
+
+        def assemble():
+            assembler = Assembler()
+            for piece in pieces:
+                events.extend(assembler.feed({"choices": [{"delta": {"tool_calls": [piece]}}]}))
+            events.extend(assembler.finish())
+
+        taken = opcodes(assemble)
+        read = [event.arguments["at"] for event in events if isinstance(event, Call)]
+        assert read == [*range(1000, 1000 + count)]
+        return taken
+
+    if own_id != "the same" or own_index:  # the others are one call
+        steps(2)  # fills what is remembered
+        assert steps(201) - steps(1) <= 10.2 * (steps(21) - steps(1))
 
 
 @pytest.mark.parametrize("unit", ["<think>``</think>", "``<think>", "<think>`</think>` ", "` <think> ` </think>"])

@@ -737,11 +737,19 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(WORDS.split()), inner, max_size=4),
     max_leaves=12,
 )
+# Of these an equal share, as junk is seldom a fragment that can be meant.
+FRAGMENTS = st.lists(
+    st.fixed_dictionaries(
+        {"function": st.fixed_dictionaries({}, optional={"name": st.sampled_from(["f", "g"]), "arguments": JUNK})},
+        optional={"index": JUNK, "id": JUNK},
+    )
+).map(lambda pieces: openai(*pieces))
 
 
 @given(
     st.lists(
         st.fixed_dictionaries({"choices": st.lists(st.fixed_dictionaries({"delta": JUNK, "finish_reason": JUNK}))})
+        | FRAGMENTS
         | st.fixed_dictionaries({"candidates": JUNK})
         | st.fixed_dictionaries({"candidates": st.lists(st.fixed_dictionaries({"content": JUNK}), max_size=2)})
         | st.fixed_dictionaries({"message": JUNK, "finish_reason": JUNK})
@@ -761,6 +769,24 @@ def test_no_shape_of_a_chunk_is_more_than_wrong(chunks):
     begun = [event.index for event in events if isinstance(event, CallStart)]
     ended = [event.index for event in events if isinstance(event, Call | Malformed) and event.name]
     assert sorted(begun) == sorted(ended)
+
+
+def test_a_stream_may_change_its_api():
+    begun = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "f"}}
+    events, _ = assembled([begun, openai(piece(0, "b", "g", "{}")), DONE])
+    assert [event.name for event in events if isinstance(event, CallStart)] == ["f", "g"]
+    assert [event.name for event in events if isinstance(event, Call)] == ["f", "g"]
+
+
+def test_a_fragment_without_an_id_belongs_to_the_call_that_was_spoken_of_last():
+    """Where several have one index, as the next fragment of Gemini's may lack the id."""
+    begun = [piece(0, "a", "f", ""), piece(0, "b", "g", "")]
+    more = [piece(0, "a", None, '{"n"'), piece(0, None, None, ": 1}"), piece(0, "b", None, '{"n": 2'), piece(0)]
+    events, _ = assembled([openai(each) for each in [*begun, *more, piece(0, None, None, "}")]] + [DONE])
+    assert [(event.name, event.arguments) for event in events if isinstance(event, Call)] == [
+        ("f", {"n": 1}),
+        ("g", {"n": 2}),
+    ]
 
 
 def test_fragments_of_calls_that_never_began_are_left_out():

@@ -15,10 +15,8 @@ from typing import Any, Final
 from callmark.errors import UsageError
 from callmark.events import ArgumentsDelta, Call, CallStart, Event, Malformed, Span, Text
 from callmark.reading.decoder import Undecodable, decode
-from callmark.reading.embedded import Embedded
 from callmark.reading.options import Limits
-from callmark.reading.status import Terms
-from callmark.reading.values import JSON, ValueReader
+from callmark.running.fragments import Pending, Recent, text_of
 from callmark.running.halves import Halves
 from callmark.running.models import ModelError
 from callmark.running.partial import PartialArguments
@@ -43,71 +41,6 @@ _CALLS: Final = ("tool_calls", "function_call")
 _ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
-class _Pending:
-    """A call that has begun."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.id: str | None = None
-        self.name = ""
-        self.started = False  # told of: its name is all there
-        self.closed = False  # said to be over, which servers also say of what is cut
-        self.pieces: list[str] = []
-        self.halves = Halves()
-        self._size = 0  # of these
-        self._full = False  # what was found when the last of them were read
-        self._read = 0  # so many of them were read by:
-        self._object = Embedded(ValueReader(JSON, 0, Terms(Limits().nesting), tolerant=False))
-        self.null = ""  # or the beginning of it, before any other: how Python's servers write that there are none
-        self.partial: PartialArguments | None = None  # what comes as values with paths, not as text
-
-    def is_followed(self, name: Any, arguments: Any) -> bool:
-        """Return whether a fragment of the same index, without an id, begins another call: Gemini's are all at 0.
-
-        The same name may be told again with each fragment, and the same call at the end: that is none.
-        """
-        if not name or not self.name:
-            return False
-        if name != self.name:  # where this one has an id, it is more of the name
-            return self.is_full() or not (self.pieces or self.id)
-        text = _text_of(arguments) if isinstance(arguments, Mapping) else str(arguments or "")
-        return self.is_full() and text.lstrip().startswith("{") and text.strip() != "".join(self.pieces).strip()
-
-    def is_told(self, arguments: str) -> bool:
-        """Return whether arguments are those that it has, all of them: some servers tell them again at the end."""
-        return len(arguments) == self._size and arguments == "".join(self.pieces) and self.is_full()
-
-    def take(self, arguments: str) -> str:
-        """Add a fragment, and return what of it is certain."""
-        if not self.pieces:
-            arguments, self.null = self.null + arguments, ""
-            if "null".startswith(arguments.strip()):
-                self.null = arguments
-                return ""
-        arguments = self.halves.whole(arguments)
-        if arguments:
-            self.pieces.append(arguments)
-            self._size += len(arguments)
-        return arguments
-
-    def is_full(self) -> bool:
-        """Return whether its arguments are an object already. Each is read once, however often this is asked."""
-        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
-            return False
-        if self._read < len(self.pieces):
-            for piece in self.pieces[self._read :]:
-                self._object.take(piece, 0, [])
-            self._read = len(self.pieces)
-            self._full = self._object.whole and self._is_object()
-        return self._full
-
-    def _is_object(self) -> bool:
-        try:
-            return isinstance(decode("".join(self.pieces), Limits().nesting), dict)
-        except Undecodable:
-            return False
-
-
 class Assembler:
     """Turns chunks into events; what is visible text is returned as `str`, for a Parser or for people.
 
@@ -129,7 +62,9 @@ class Assembler:
         self.given: dict[int, dict[str, Any]] = {}  # to calls of the chat API beside the function: an id, a signature
         self.unread: list[dict[str, str]] = []  # the functions of what is Malformed, as their servers sent them
         self.unfinished = False  # whether one of these only ends early
-        self._pending: dict[Any, _Pending] = {}
+        self._pending: dict[Any, Pending] = {}
+        self._named: list[Pending] = []  # those with a name that may go on, until another call begins
+        self._recent = Recent(self._pending)
         self._ended: set[Any] = set()  # output items of the Responses API, whose end may be told twice
         self._last: Any = None
         self._begun = 0
@@ -197,39 +132,17 @@ class Assembler:
             old = _object(delta.get("function_call"))  # of the days before `tool_calls`
             for piece in [*_objects(delta.get("tool_calls")), *([{"index": 0, "function": old}] if old else [])]:
                 function = _object(piece.get("function", piece))  # some have none around it
-                key = self._openai_key(piece, function)
-                self._piece(key, piece.get("id"), function.get("name"), function.get("arguments"), made)
+                slot, own_id = _key(piece.get("index")), _key(piece.get("id"))
+                name, arguments = function.get("name"), function.get("arguments")
+                key = self._recent.find(slot, own_id, name, arguments) or (slot, self._begun)
+                self._piece(key, own_id, name, arguments, made)
+                self._recent.add(key, slot)
                 given = {key: value for key, value in piece.items() if value and key not in _OF_FUNCTION}
                 index = self._pending[key].index
                 self.given[index] = {**given, **self.given.get(index, {})}
             if choice.get("finish_reason"):
                 self._stopped(choice["finish_reason"])
                 made.extend(self.finish())
-
-    def _openai_key(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
-        """Return which call a fragment belongs to: that of its id, else the newest of its index, else a new one.
-
-        Some servers give all calls one id: a name at another index begins another call where the last one is all there
-        or has another name. Others give each fragment an id of its own: without a name it is more of the same call,
-        unless that is all there. Where there is no index, a name begins another call. Without ids, see
-        `_Pending.is_followed`.
-        """
-        slot, own_id, name = _key(piece.get("index")), piece.get("id"), function.get("name")
-        newest = list(reversed(self._pending.items()))
-        for key, call in newest:
-            elsewhere = name and slot not in (None, key[0])
-            if own_id and call.id == own_id and not (elsewhere and (call.is_full() or call.name not in ("", name))):
-                return key
-        for key, call in newest:
-            if key[0] != slot:
-                continue
-            if own_id and call.id:
-                another = name or call.is_full()
-            else:
-                another = name and call.name if slot is None else call.is_followed(name, function.get("arguments"))
-            if not another:
-                return key
-        return slot, self._begun
 
     def _responses(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "openai-responses"
@@ -392,26 +305,29 @@ class Assembler:
     def _piece(self, key: Any, own_id: Any, name: Any, arguments: Any, made: list[str | Event]) -> None:
         call = self._pending.get(key)
         if call is None:
-            for other in self._pending.values():
+            for other in self._named:
                 self._start(other, made)
-            call = self._pending[key] = _Pending(self._begun)
+            self._named.clear()
+            call = self._pending[key] = Pending(self._begun)
             self._begun += 1
         self._last = key
         again = call.id is not None and call.id == own_id
         call.id = call.id or (own_id if isinstance(own_id, str) and own_id else None)
-        if isinstance(name, str) and not call.started:
+        if isinstance(name, str) and name and not call.started:
+            if not call.name:
+                self._named.append(call)
             call.name = name if name.startswith(call.name) else call.name + name  # some tell all of it, each time
         if call.pieces or arguments or self._dialect != "openai":  # there a name may come in pieces
             self._start(call, made)
         if arguments is not None and not isinstance(arguments, str):
-            arguments = _text_of(arguments)
+            arguments = text_of(arguments)
         if not arguments or (again and call.is_told(arguments)):
             return
         arguments = call.take(arguments)
         if arguments and call.started:
             made.append(ArgumentsDelta(call.index, arguments))
 
-    def _start(self, call: _Pending, made: list[Any]) -> None:
+    def _start(self, call: Pending, made: list[Any]) -> None:
         if call.name and not call.started:
             call.started = True
             made.append(CallStart(call.index, call.name, self._dialect))
@@ -492,11 +408,3 @@ def _objects(values: Any) -> list[Mapping[str, Any]]:
 
 def _key(value: Any) -> int | str | None:
     return value if isinstance(value, int | str) else None
-
-
-def _text_of(arguments: Any) -> str:
-    """Return arguments as the text that they would have been; what JSON has no text for becomes no JSON."""
-    try:
-        return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError):
-        return "{"
