@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from callmark.dialects.backtracking import has_many_ways
+from callmark.dialects.derived import NAMELESS
 from callmark.dialects.model import KEYS_ASIDE, Body, Dialect, Form
 from callmark.dialects.notation import ABBREVIATIONS, OBJECT, compile_pattern, expand, is_alternatives
 from callmark.dialects.parsed import ANCHORS, REFERENCES, least_held, looks_outside, may_hold, uses
@@ -19,7 +20,7 @@ from callmark.errors import DialectError, refusal
 from callmark.events import REPAIR_CODES
 
 _ASKED: Final = {
-    "head": ("name", "id"), "loose_heads": ("name", "id", "missing"),
+    "head": ("name", "id"), "loose_heads": ("name", "id", "missing", "nameless"),
     "parameter": ("key",), "loose_parameters": ("key", "missing", "unclosed"),
 }  # fmt: skip
 """Groups of which reading takes what they hold, by field."""
@@ -140,7 +141,8 @@ def _check_heads(form: Form, where: str) -> None:
     body has none.
     """
     for field, heads in (("head", (form.head,)), ("loose_heads", form.loose_heads)):
-        named = ["{name}" in head or "(?P<name>" in head for head in heads]
+        groups = "{name}", "(?P<name>", *([NAMELESS] if field == "loose_heads" else [])
+        named = [any(group in head for group in groups) for head in heads]
         if form.body != "envelope" and not all(named):
             expected = "expected the abbreviation {name} or a group `name`"
             raise DialectError(f"{where}.{field}: {expected}, found neither")

@@ -11,6 +11,7 @@ from callmark.dialects.model import Form
 from callmark.dialects.notation import BRACE, OBJECT, anonymous, expand, respelled
 from callmark.dialects.prefixes import literals
 
+NAMELESS = "(?P<nameless>"  # where the name of the tool is missing in a head
 CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
     r"</[ \t]{0,4}+(?i:tools?|calls?|func(?:tion)?s?|invoke|(?:tool|function)(?:\\?_|[ \-])?(?:calls?|use|response))"
     r"(?:=[\w.:/\-]{1,128}+)?[ \t]{0,4}+>"
@@ -87,11 +88,11 @@ def value_ends(form: Form) -> list[str]:
 
 
 def tolerated_heads(form: Form) -> tuple[str, ...]:
-    """Return the patterns of all heads that tolerant reading takes beside `head`: the loose ones, and (group `told`)
-    that of a body which was written as a JSON string as a whole, if no refused head takes it, or (group `null`) of none
-    where a tail follows: else any text behind it would complete a call.
+    """Return the patterns of all heads that tolerant reading takes beside `head`: the loose ones with a name, and
+    (group `told`) that of a body which was written as a JSON string as a whole, if no refused head takes it, or (group
+    `null`) of none where a tail follows: else any text behind it would complete a call.
     """
-    ways = [*form.loose_heads]
+    ways = [head for head in form.loose_heads if NAMELESS not in head]
     if form.body in ("json", "envelope") and form.head.endswith(BRACE) and form.alone and not form.repairs:
         ways.append(form.head.removesuffix(BRACE) + _IN_STRING)
     if form.head.endswith(OBJECT) and form.tail:
@@ -103,6 +104,11 @@ def tolerated_heads(form: Form) -> tuple[str, ...]:
 def refused_heads(form: Form) -> tuple[str, ...]:
     """Return those of the heads with {object}, where something else follows: a call begins there, and is wrong."""
     return tuple(head + _NO_OBJECT for head in _before_objects(form))
+
+
+def nameless_heads(form: Form) -> tuple[str, ...]:
+    """Return those of the loose heads that have no name: a call begins there, too, and is wrong."""
+    return tuple(head for head in form.loose_heads if NAMELESS in head)
 
 
 def quoted_heads(form: Form) -> tuple[str, ...]:

@@ -82,8 +82,8 @@ class CallReading:
     __slots__ = (
         "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error", "_events",
         "_explained", "_finished", "_id", "_index", "_json", "_kept", "_kept_until", "_limit_told", "_limits",
-        "_missed", "_mode", "_name", "_opener", "_pieces", "_plan", "_reader", "_recent", "_repairs", "_reread",
-        "_room_end", "_salvages", "_search", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
+        "_missed", "_mode", "_name", "_nameless", "_opener", "_pieces", "_plan", "_reader", "_recent", "_repairs",
+        "_reread", "_room_end", "_salvages", "_search", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
         "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
@@ -129,6 +129,7 @@ class CallReading:
         self._recent = self._pieces.recent
         self._json: Pieces | None = None  # its arguments as JSON, up to what was emitted; None where that is their text
         self._name: str | None = None
+        self._nameless: tuple[Fault, ...] = ()  # that its head lacks the name
         self._id: str | None = None
         self._repairs: tuple[Repair, ...] = ()
         self._begun = False  # whether CallStart was emitted
@@ -144,6 +145,10 @@ class CallReading:
         self._room_end = base + at + self._limits.arguments
         self._kept_until = min(base + at + STRETCH, self._room_end)
         self._name = found["name"] if entry.has_name else None
+        self._nameless = ()
+        if entry.lacks_name:
+            place = base + found.start("nameless")
+            self._nameless = (Fault("missing-name", "the name of the tool", Span(place, place)),)
         self._id = found["id"] if entry.has_id else None
         self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
         if self._repairs and self._name and "\\" in self._name:
@@ -169,7 +174,7 @@ class CallReading:
             self._json = Pieces()
             return True
         begin = parts.begin
-        if begin is not None:
+        if begin is not None and not self._nameless:
             found = begin.match(buffer, at)
             if found is not None:
                 self._at = at = found.end()
@@ -702,7 +707,7 @@ class CallReading:
     def _faults(self) -> Sequence[Fault]:
         """Return what was found wrong in the call that is read, and passed by."""
         reader = self._reader
-        return reader.faults if isinstance(reader, BodyReader) else ()
+        return (*self._nameless, *(reader.faults if isinstance(reader, BodyReader) else ()))
 
     def _first_wrong(self, raw: str) -> tuple[Fault, str] | None:
         """Return what the marker `raw` is refused for, and what stands there; None where it broke for other reasons.

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form
-from callmark.dialects.derived import CLOSING_TAG
+from callmark.dialects.derived import CLOSING_TAG, NAMELESS
 from callmark.dialects.notation import anonymous, compile_pattern, expand, respelled
 from callmark.dialects.prefixes import first_characters
 from callmark.errors import DialectError
@@ -58,8 +58,8 @@ def stray(dialect: Dialect, form: Form) -> Stray | None:
 class Entry:
     """A pattern with which something begins, and which groups it has.
 
-    kind      "opener" of a section; "head" of a call; "loose", a head that is a repair; "refused", one behind which no
-              arguments stand; "tag" of reasoning or markup; "quoting", a tag of HTML around code
+    kind      "opener" of a section; "head" of a call; "loose", a head that is a repair; "refused", one without a name,
+              or behind which no arguments stand; "tag" of reasoning or markup; "quoting", a tag of HTML around code
     section   what an opener opens
     stray     what may stand once too often behind what it begins
     guess     of a head, the literal that most likely ends its marker, `closing` characters long; "" for none
@@ -86,6 +86,7 @@ class Entry:
         self.stray: Final = stray(dialect, patterns.form)
         text = pattern.text
         self.has_name: Final = "(?P<name>" in text
+        self.lacks_name: Final = NAMELESS in text
         self.has_id: Final = "(?P<id>" in text
         self.has_nonce: Final = "(?P<nonce>" in text
         self.has_empty: Final = "(?P<empty>" in text

@@ -299,7 +299,8 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         openers = [form.opener, *form.loose_openers] if form.opener else []
         heads = [form.head, *derived.tolerated_heads(form)]
         indent = form.indent if form.line_start or form.text_start else None
-        found = [*openers, *((*heads, *derived.refused_heads(form)) if form.alone else ())]
+        refused = (*derived.refused_heads(form), *derived.nameless_heads(form))
+        found = [*openers, *((*heads, *refused) if form.alone else ())]
         begun = [*heads, *derived.quoted_heads(form)]
         if not form.alone:
             objects = [opener for opener in openers if opener.endswith(BRACE)]  # whatever object comes first

@@ -57,6 +57,7 @@ _QWEN_SECTION: dict[str, Any] = {
     "loose_openers": (
         rf"<(?:{_OUTER}|tool_calls|function_calls)>{{ws}}"
         rf"(?=<[ \t]{{0,4}}+function(?:{_NAMED}|{_SIGN}{ANY_NAME}>{{ws}}<parameter[ =:]))",
+        rf"<{_OUTER}>{{ws}}(?=<(?i:function):?>{{ws}}<parameter[ =])",  # without a name
     ),
     "closer": rf"</{_OUTER}>",
 }
@@ -77,6 +78,7 @@ QWEN_XML = Dialect(
                 rf"<function{_NAMED}{_LOOSE_NAME}>{{ws}}(?=\{{)",
                 rf"<function={_WHOLE_NAME}[ \t]{{0,4}}+[=:,(]?{{ws}}(?=\{{)",
                 rf"<function={MARKED_NAME}>{{ws}}(?=\{{)",
+                r"<function=(?P<nameless>)>{ws}(?=\{)",
             ),
             body="json",
             tail=r"{ws}</function>",
@@ -94,6 +96,8 @@ QWEN_XML = Dialect(
                 rf"<function={MARKED_NAME}>(?={{ws}}<(?:parameter=|/function>))",
                 # Its word or tag is missing.
                 r"<tool_call>{ws}<?(?!(?i:function):?[<> \t\r\n]){name}>?(?={ws}<parameter=)",
+                rf"<(?i:function)(?:{_NAMED}|:)?[ \t]{{0,4}}+(?:\"\"|'')?(?P<nameless>)[ \t]{{0,4}}+>"
+                r"(?={ws}<parameter[ =])",
             ),
             body="parameters",
             parameter=r"{ws}<parameter={key}>",
@@ -127,6 +131,14 @@ QWEN_XML = Dialect(
                     rf"</(?!param|(?:invoke|arg(?:ument)?s|tool)>)[\w.\-]{{1,64}}+>(?={{ws}}</{_OUTER}>)",  # its name
                 )
             ),
+        ),
+    ),
+    variants=(
+        Form(
+            head=rf"<{_OUTER}>{{ws}}<function>{{ws}}(?=\{{)",
+            body="envelope",
+            tail=rf"{{ws}}</function>{{ws}}</{_OUTER}>",
+            repairs=("neighbour-body",),
         ),
     ),
     tags=(
@@ -238,7 +250,7 @@ _INVOKE_OVER = rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))"  # a call
 _INVOKE_SECTION: dict[str, Any] = {
     "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
     "loose_openers": (
-        rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
+        rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke(?:{_NAMED}|>{{ws}}<parameter[ ]name=))",
         r"<tool_calls?>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
     ),
     "closer": rf"</{_INVOKES}>",
@@ -269,6 +281,7 @@ INVOKE = Dialect(
                 rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
                 r"<invoke name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
                 rf"<invoke name=[\"']{MARKED_NAME}[\"']>(?={{ws}}</?(?:parameter|invoke)[ >])",
+                r"<invoke(?:[ ]name=(?:\"\"|'')?)?(?P<nameless>)>(?={ws}<parameter[ ]name=)",
             ),
             body="parameters",
             parameter=rf"{{ws}}<parameter name={KEY}>",

@@ -40,7 +40,10 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     )
     return Form(
         head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{bare})",
-        loose_heads=(rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})",) if bare else (),
+        loose_heads=(
+            rf"<{call}(?P<nameless>)(?={{ws}}<{key}{named}</{key}{{ws}}<{value})",
+            *([rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})"] if bare else []),
+        ),
         body="parameters",
         parameter=rf"{{ws}}<{key}{{key}}</{key}{{ws}}<{value}",
         loose_parameters=(
@@ -154,6 +157,8 @@ HUNYUAN = Dialect(
                 rf"(?=<end_of_tool_call{_SFX}>)",
                 rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
                 rf"(?=[ \t]{{0,16}}+\r?\n{{ws}}</(?:iquest_tool_call|{_IFM})>)",
+                rf"<(?:iquest_tool_call|{_IFM})>(?P<nameless>)(?:{{ws}}<tool_sep{_SFX}>)?(?={{ws}}<(?:ifm\|)?arg_key{_SFX}>"
+                rf"[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}<(?:ifm\|)?arg_(?:value|type){_SFX}>)",
             ),
             loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)|(?={{ws}}</(?:ifm\|)?tool_calls{_SFX}>)",
         ),
