@@ -701,7 +701,7 @@ class CallReading:
             swallowed = _FENCED_VALUE.sub(">\n", swallowed)
         self._contexts.pass_text(swallowed)
         fence = self._entry.patterns.open_fence(raw)
-        if fence:
+        if fence or not closed:
             self._contexts.owe(fence)
 
     def _faults(self) -> Sequence[Fault]:

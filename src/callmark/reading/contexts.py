@@ -37,6 +37,10 @@ _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips;
 _LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 _CODE_REACH: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
+# What may stand behind a broken marker that a fence follows on its line; and the run with which that ends, as a part of
+# what is left of the marker.
+_OPENED: Final = re.compile(r"[ \t]{0,16}+(?P<run>`{3,}+|~{3,}+)[ \t]{0,16}+[\w+#\-]{0,32}+[ \t\n]{0,16}+\Z")
+_ENDED: Final = re.compile(r"[ \t]{0,64}+(?P<run>`{3,}+)(?:[^\w \t\n+#\-]|\Z)")
 _ANEW: Final = "\n"  # what no line holds: a call stands before, behind which another may begin as a line does
 
 
@@ -126,9 +130,13 @@ class Contexts:
             self._line += "."
 
     def owe(self, run: str) -> None:
-        """A fence that is a part of a broken marker, and not seen here, is open: the run that closes it opens none."""
+        """A fence that is a part of a broken marker, and not seen here, is open: the run that closes it opens none.
+
+        "" for the one that the rest of this line may be: the marker broke where it begins.
+        """
         self.read()  # what stands before that is no part of it
-        self._owed = Fence(run, LINE_LIMIT)
+        if self._owed is None or run:
+            self._owed = Fence(run, LINE_LIMIT if run else len(self._line))
         self._special = True  # until `here` looks
 
     def here(self) -> Context | None:
@@ -159,7 +167,9 @@ class Contexts:
     @property
     def in_code(self) -> bool:
         """Whether the place is in inline code, also where that stands in a quote."""
-        return self._ticks != self._code if self._ticks else self._code > 0
+        if self._ticks:
+            return self._ticks != self._code and not self._ends_owed()
+        return self._code > 0
 
     def at_line_start(self, indent: int, before: int) -> bool:
         """Whether the place is the beginning of a line, or nothing but `indent` spaces or fewer stands before it.
@@ -279,17 +289,34 @@ class Contexts:
             self._fence = None
             self._sole = False
 
+    def _ends_owed(self) -> bool:
+        """Whether the line begins with a run that closes what a broken marker has opened, and goes on with no word."""
+        if self._owed is None or not self._owed.run:
+            return False
+        ended = _ENDED.match(self._line)
+        return ended is not None and ended["run"].startswith(self._owed.run)
+
     def _end_run(self) -> None:
-        if self._ticks:
+        if self._ticks and self._ends_owed():
+            self._owed = None
+            self._ticks = 0
+            self._line = "."  # or it would open another one
+        elif self._ticks:
             self._runs += 1
             self._code = code_behind(self._code, self._ticks)
+            if self._ticks > 2 and self._owed is not None and self._owed.run and FENCE.match(self._line) is None:
+                self._owed = None  # whichever it is, it was closed behind other text
             self._ticks = 0
 
     def _end_line(self) -> None:
         self._end_run()
         before, self._fence = self._fence, fence_behind(self._fence, self._line, self._runs)
-        if self._owed is not None and before is None:
-            if fence_behind(self._owed, self._line, self._runs) is None:
+        owed = self._owed
+        if owed is not None and not owed.run:
+            opened = _OPENED.match(self._line, owed.column) if not (before or self._fence or self._runs > 1) else None
+            self._owed = Fence(opened["run"], LINE_LIMIT) if opened is not None else None
+        elif owed is not None and before is None:
+            if fence_behind(owed, self._line, self._runs) is None:
                 self._fence = self._owed = None
             elif self._fence is not None or not self._line.strip(_LINE_BLANKS):
                 self._owed = None
